@@ -1,0 +1,1 @@
+#include "runtime/client_run.hpp"

@@ -1,0 +1,22 @@
+/// MNEME_CHECK: a broken promise between our own functions prints the values and aborts, in every build.
+#pragma once
+#include <sstream>
+#include <string>
+namespace mneme {
+
+/// Prints `file:line: check failed: condition (values)` to stderr and aborts.
+[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& values);
+
+template <class... Values>
+std::string shown(const Values&... values) {
+  std::ostringstream text;
+  const char* comma = "";
+  ((text << comma << values, comma = ", "), ...);
+  return text.str();
+}
+
+} // namespace mneme
+
+/// MNEME_CHECK(condition, values...): for programmer errors only; bad input is a `finding`.
+#define MNEME_CHECK(condition, ...)                                                                                    \
+  ((condition) ? void(0) : ::mneme::check_failed(__FILE__, __LINE__, #condition, ::mneme::shown(__VA_ARGS__)))

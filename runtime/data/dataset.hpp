@@ -1,0 +1,61 @@
+/// dataset: one split of a data set, in memory once per process, and the rows of it that jobs read.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+namespace mneme {
+
+// Shapes: N rows of a file, C channels, H height, W width, D = C * H * W pixels.
+
+/// A file's rows as they are, in file order.
+struct image_table {
+  at::Tensor images{};               ///< [N, C, H, W] uint8; feature vectors have C = H = 1
+  std::vector<std::int32_t> labels{};  ///< [N] classes of the file, from 0
+  std::vector<std::int32_t> domains{}; ///< [N], or empty if the data set has one domain
+  [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(labels); }
+};
+
+/// Everything a data source reads: both splits and the constants of section 5.
+struct raw_data {
+  std::string name{};
+  image_table train{}, test{};
+  std::int64_t classes = 0;
+  std::vector<std::string> domain_names{};
+  std::vector<double> mean{}, deviation{}; ///< Per channel, of pixels in [0, 1].
+};
+
+/// How a task shows the pixels of one channel: output pixel p is the weighted sum of four input
+/// pixels (one of weight 1 for permutations). Made by the curriculum, read by gather().
+struct pixel_map {
+  struct taps {
+    std::array<std::int32_t, 4> from{}; ///< Input pixel of the same channel; -1: outside, reads 0.
+    std::array<float, 4> weight{};
+  };
+  std::vector<taps> pixels{}; ///< [H * W] for affine, [D] for permute; empty: identity.
+  bool across_channels = false; ///< `pixels` has D entries and indexes all channels at once (permute).
+  bool invert = false;          ///< 255 - value, after the move.
+};
+
+/// One split as jobs see it. A *row* is a file row under a transform: row r is file row r % N under
+/// `transforms[r / N]`, so a row index alone says what a client sees, in every task. Immutable.
+struct dataset {
+  at::Tensor images{};                    ///< [N, C, H, W] uint8
+  std::vector<std::int32_t> labels{};     ///< [N] labels of the run: position in the class order, or class mod n
+  std::vector<pixel_map> transforms{};    ///< At least one entry; a run without transforms has one identity.
+  std::vector<float> scale{}, shift{};    ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
+  [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
+  [[nodiscard]] std::int32_t label(std::int64_t row) const { return labels[static_cast<std::size_t>(row % files_rows())]; }
+  [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W
+};
+
+/// Rows of a data set. Cheap to copy.
+struct sample_view {
+  std::shared_ptr<const dataset> source{};
+  std::shared_ptr<const std::vector<std::int64_t>> rows{}; ///< [n]
+  [[nodiscard]] std::int64_t size() const noexcept { return rows ? std::ssize(*rows) : 0; }
+};
+
+} // namespace mneme

@@ -1,0 +1,23 @@
+/// partition: which training rows each client holds in each task.
+#pragma once
+#include "runtime/data/curriculum.hpp"
+#include "runtime/rng.hpp"
+namespace mneme {
+
+/// Const once made: read by any thread. Stored kinds keep 8 bytes per row; `sampled` keeps nothing.
+class partition {
+public:
+  virtual ~partition() = default;
+  /// How many rows `client` holds in `task`; O(1).
+  [[nodiscard]] virtual std::int64_t size(client_id client, task_id task) const = 0;
+  /// Those rows, ascending, as rows of curriculum::train.
+  [[nodiscard]] virtual std::vector<std::int64_t> rows(client_id client, task_id task) const = 0;
+};
+
+/// Splits every task over `from.clients.count` clients by `from.partition`. Draws depend on the
+/// seed, the task (unless per-run) and the class only. Impossible splits are findings: a
+/// dirichlet-capped that leaves somebody empty 10,000 times, a file whose rows or clients do not exist.
+[[nodiscard]] expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
+                                                                       std::shared_ptr<const curriculum> tasks);
+
+} // namespace mneme

@@ -1,0 +1,34 @@
+/// finding: one thing that is wrong with an input, in words for the person who wrote it.
+#pragma once
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+namespace mneme {
+
+/// `where` is "file:line:column", "file: byte n", or "" (the command line). `text` says what was
+/// found, what was expected, and the likely fix.
+struct finding {
+  std::string where{};
+  std::string text{};
+  bool operator==(const finding&) const = default;
+};
+/// All that is wrong, in the order of the input. Never empty when returned as an error.
+using findings = std::vector<finding>;
+
+template <class T>
+using expected = tl::expected<T, findings>;
+
+/// For `return failed(where, text);`
+[[nodiscard]] inline tl::unexpected<findings> failed(std::string where, std::string text) {
+  return tl::unexpected<findings>{findings{finding{std::move(where), std::move(text)}}};
+}
+
+/// "where: error: text", or "error: text" if there is no place to name.
+[[nodiscard]] inline std::string shown(const finding& one) {
+  return one.where.empty() ? "error: " + one.text : one.where + ": error: " + one.text;
+}
+
+/// The candidate nearest to `word` by edit distance, or "" if none is near enough to be meant.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+} // namespace mneme

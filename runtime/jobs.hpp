@@ -1,0 +1,109 @@
+/// Jobs: the tensor work a client or server may ask for, and what it gets back.
+#pragma once
+#include "runtime/data/dataset.hpp"
+#include "runtime/ids.hpp"
+#include "runtime/models/model.hpp"
+#include "runtime/rng.hpp"
+#include "runtime/tensor_map.hpp"
+#include "runtime/training.hpp"
+#include <stdexcept>
+#include <variant>
+#include <vector>
+namespace mneme {
+
+// Axes: n rows of a job, P weights of a model, D features, C classes of the run, M projected width.
+
+/// Local training of one client, or of the server on rows it may see.
+struct train_job {
+  model_ref net{};
+  tensors_ref start{};  ///< Holds `flat_weights` [P].
+  sample_view samples{};
+  loss_ref objective{}; ///< Null: cross_entropy().
+  tensors_ref side{};   ///< What the loss reads besides weights and rows, per client; may be null.
+  training_options options{};
+  rng_key stream{};     ///< Shuffles and augmentation are keyed below it.
+};
+struct train_output {
+  tensors_ref weights{};       ///< `flat_weights` [P]
+  double loss_mean = 0.0;      ///< Over the steps of the last epoch; 0 if nothing was trained.
+  std::int64_t rows_seen = 0;  ///< Rows of the job, whatever the epochs: the upload's weight.
+};
+
+/// One pass over all rows under fixed weights, in order, without augmentation.
+struct extract_job {
+  model_ref net{};
+  tensors_ref weights{};
+  sample_view samples{};
+};
+struct extract_output {
+  at::Tensor features{}; ///< [n, D] float32
+  at::Tensor logits{};   ///< [n, C] float32; undefined where the net has no head
+  at::Tensor labels{};   ///< [n] int64
+};
+
+/// Sums over features H (n x M), in float64: H = X, or ReLU(X W) if there is a projection W.
+struct statistics_job {
+  model_ref net{};
+  tensors_ref weights{};
+  sample_view samples{};
+  at::Tensor projection{}; ///< [D, M] float32, or undefined
+  bool gram = true;        ///< Whether H^T H is wanted.
+};
+struct statistics_output {
+  at::Tensor gram{};   ///< [M, M] float64, or undefined
+  at::Tensor sums{};   ///< [C, M] float64: sum of H over the rows of each class
+  at::Tensor counts{}; ///< [C] float64
+};
+
+/// What is evaluated and saved: the method's answer to "what have we learnt".
+struct predictor {
+  model_ref net{};
+  tensors_ref weights{};
+};
+/// Accuracy and loss on test rows: argmax and cross-entropy over the classes of `mask`.
+struct evaluate_job {
+  predictor what{};
+  sample_view samples{};
+  class_range mask{};
+};
+struct evaluate_output {
+  std::int64_t rows = 0, correct = 0;
+  double loss_sum = 0.0; ///< Summed in row order.
+};
+
+using work = std::variant<train_job, extract_job, statistics_job, evaluate_job>;
+using work_output = std::variant<train_output, extract_output, statistics_output, evaluate_output>;
+
+/// Jobs with equal keys and the same shard may share a batch. `options` holds everything that
+/// changes control flow or arithmetic; clients' rows do not enter it.
+struct fuse_key {
+  std::uint8_t kind = 0; ///< Index of the alternative in `work`.
+  std::uint64_t options = 0;
+  auto operator<=>(const fuse_key&) const = default;
+};
+[[nodiscard]] fuse_key key_of(const work& what);
+
+/// Rows a job will process, epochs included (at least one); its virtual duration follows from it.
+[[nodiscard]] std::int64_t rows_of(const work& what);
+/// Bytes its outcome will hold.
+[[nodiscard]] std::int64_t outcome_bytes(const work& what);
+/// "train", "extract", "statistics", "evaluate".
+[[nodiscard]] const char* name_of(const work& what);
+
+struct job {
+  job_id id{};
+  work what{};
+};
+
+/// Why a job has no output. Thrown by `co_await` inside the round that asked for it.
+struct job_error : std::runtime_error {
+  job_id job;
+  job_error(job_id which, const std::string& what) : std::runtime_error(what), job(which) {}
+};
+
+/// An output, or the reason why there is none (out of memory, NaN), in words.
+using job_outcome = std::variant<work_output, std::string>;
+/// Of all jobs of one stage, in its order.
+using outcomes = std::vector<job_outcome>;
+
+} // namespace mneme

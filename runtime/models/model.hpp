@@ -1,0 +1,91 @@
+/// model: a layout of named parameters in one flat buffer, and forward and backward passes over K
+/// models at once.
+#pragma once
+#include "runtime/data/curriculum.hpp"
+#include "runtime/finding.hpp"
+#include "runtime/rng.hpp"
+#include <ATen/core/Tensor.h>
+#include <memory>
+#include <string>
+#include <vector>
+namespace mneme {
+
+// Axes: K models in a fused group, P weights of a model, B rows of a step, D features, C classes.
+
+/// One parameter: where it lies in the flat buffer, and how it is drawn.
+struct parameter {
+  std::string name{};               ///< As in files: "fc1.weight".
+  std::vector<std::int64_t> shape{}; ///< Without K: [out, in], [out, in, h, w], [out].
+  std::int64_t offset = 0;          ///< First element within [P].
+  std::int64_t size = 0;
+  double bound = 0.0; ///< Drawn from U(-bound, bound): 1 / sqrt(fan in), as PyTorch's layers do.
+  bool head = false;  ///< Rows belong to classes.
+};
+
+/// What a forward pass keeps for the backward pass of the same rows. Reused from step to step.
+struct tape {
+  std::vector<at::Tensor> saved{};
+};
+
+struct activations {
+  at::Tensor features{}; ///< [K, B, D]: what the head reads
+  at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where a model has no head
+};
+
+/// Const, shared by all threads. The bits of model k's results never depend on K or on the others.
+class model {
+public:
+  virtual ~model() = default;
+  [[nodiscard]] virtual const std::vector<parameter>& layout() const noexcept = 0;
+  [[nodiscard]] std::int64_t size() const noexcept; ///< P
+  [[nodiscard]] virtual std::int64_t feature_width() const noexcept = 0; ///< D
+  [[nodiscard]] virtual std::int64_t classes() const noexcept = 0;       ///< Rows of the head; 0: no head.
+  /// Equal for nets that compute the same thing: part of the fuse key ("mlp 784-200-100-10").
+  [[nodiscard]] virtual std::string identity() const = 0;
+  /// Bytes that one model of a fused group touches per step of `rows`: decides the width.
+  [[nodiscard]] virtual std::int64_t working_set(std::int64_t rows) const = 0;
+
+  /// Forward over `weights` [K, P] (or [1, P], shared by all K) and `inputs` [K, B, channels, H, W]
+  /// float32; logits of `classes` only. Keeps in `keep` what backward() needs, unless null.
+  [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                            tape* keep) const = 0;
+  /// Writes the gradient of the loss into `gradients` [K, P]: every element that can change is
+  /// overwritten; rows of the head outside `classes` are left as they are. `d_features` [K, B, D]
+  /// adds a loss on features; undefined: none. With `head_only` the gradient ends at the head.
+  virtual void backward(const at::Tensor& weights, const tape& kept, class_range classes, const at::Tensor& d_logits,
+                        const at::Tensor& d_features, bool head_only, at::Tensor& gradients) const = 0;
+};
+using model_ref = std::shared_ptr<const model>;
+
+/// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
+[[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
+
+/// Contiguous pieces of [P] that training may change, given the classes of the loss.
+struct segment {
+  std::int64_t offset = 0, size = 0;
+};
+[[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only);
+
+/// A kind of model with its own keys: made by the scenario reader, built when the data are known.
+class model_kind {
+public:
+  virtual ~model_kind() = default;
+  /// Binds the model's own keys of [model].
+  virtual void keys(key_table&) {}
+  /// @param shape C, H, W of the inputs. Fails, in words without a place, where the net cannot take them.
+  [[nodiscard]] virtual tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                                   std::int64_t classes) const = 0;
+};
+
+struct model_entry {
+  std::string name{};
+  std::string summary{};
+  std::unique_ptr<model_kind> (*make)() = nullptr;
+};
+/// `const model_registration line{{.name = "mlp", .summary = "...", .make = ...}};`
+struct model_registration {
+  explicit model_registration(model_entry entry);
+};
+[[nodiscard]] std::vector<model_entry> models(); ///< Sorted by name.
+
+} // namespace mneme

@@ -1,0 +1,21 @@
+/// registered<Entry>: what registration lines have put together before main(). The only globals of mneme.
+#pragma once
+#include <algorithm>
+#include <vector>
+namespace mneme {
+
+template <class Entry>
+std::vector<Entry>& registered() {
+  static std::vector<Entry> all;
+  return all;
+}
+
+/// A copy, sorted by name: the order of registration depends on the linker.
+template <class Entry>
+std::vector<Entry> registered_by_name() {
+  auto all = registered<Entry>();
+  std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return all;
+}
+
+} // namespace mneme

@@ -1,0 +1,164 @@
+/// scenario: what a user asks for, read from TOML, checked once and then const.
+#pragma once
+#include "runtime/finding.hpp"
+#include "runtime/scenario/keys.hpp"
+#include <map>
+#include <memory>
+namespace mneme {
+
+class model_kind;
+class strategy;
+
+enum class normalization { mean_std, unit };
+struct data_section {
+  std::string name = "fashion-mnist";
+  std::filesystem::path root{};
+  std::int64_t train_rows = 0, test_rows = 0;           ///< 0: all; the first n rows of the file.
+  std::int64_t train_per_class = 0, test_per_class = 0; ///< 0: all; then the first n of each class.
+  normalization normalize = normalization::mean_std;
+  bool transposed = false;
+  std::vector<std::int64_t> shape{64}; ///< synthetic: [features] or [channels, height, width].
+  std::int64_t classes = 10;           ///< synthetic
+  std::int64_t rows = 100'000;         ///< synthetic
+};
+
+enum class task_kind { class_incremental, domain_incremental, single };
+enum class task_transform { none, permute, affine, domains, class_blocks };
+using class_order_choice = std::variant<std::string, std::vector<std::int64_t>>;
+struct tasks_section {
+  task_kind kind = task_kind::class_incremental;
+  std::int64_t count = 5;
+  std::int64_t first_classes = 0;
+  std::int64_t classes = 0;
+  class_order_choice class_order = std::string("natural");
+  task_transform transform = task_transform::none;
+  std::int64_t classes_per_task = 0;
+};
+
+enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
+struct partition_section {
+  partition_kind kind = partition_kind::dirichlet;
+  double beta = 0.5;
+  double class_share = 0.6;
+  std::int64_t shards_per_client = 2;
+  std::int64_t rows_per_client = 50;
+  bool per_run_seed = false; ///< seed = "per-run"
+  std::filesystem::path file{};
+};
+
+struct clients_section {
+  std::int64_t count = 20;
+};
+
+enum class enrolment_kind { all, table, growing };
+struct enrolment_section {
+  enrolment_kind kind = enrolment_kind::all;
+  std::vector<std::string> table{};
+  std::int64_t initial = 10;
+  std::int64_t added_per_task = 10;
+};
+
+enum class late_policy { drop, keep };
+struct rounds_section {
+  std::int64_t per_task = 10;
+  std::int64_t cohort = 10; ///< Resolved: min(10, clients.count) unless the user says.
+  virtual_duration deadline{0};
+  late_policy late = late_policy::drop;
+};
+
+enum class wire_format { fp32, fp16, bf16, int8 };
+struct devices_section {
+  device_value rows_per_second = log_normal{2000.0, 0.5};
+  device_value uplink_mbit = log_normal{10.0, 0.5};
+  device_value downlink_mbit = log_normal{50.0, 0.5};
+  virtual_duration latency = std::chrono::milliseconds(50);
+  double dropout = 0.0;
+  wire_format wire = wire_format::fp32;
+};
+
+enum class trainable_part { all, head };
+struct model_section {
+  std::string name = "mlp";
+  std::filesystem::path weights{}, seed_weights{};
+  trainable_part trainable = trainable_part::all;
+  std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
+};
+
+enum class optimizer_kind { sgd, adam, adamw };
+enum class schedule_kind { constant, cosine, step };
+enum class augmentation_kind { none, crop_flip, crop_flip_jitter };
+struct training_section {
+  optimizer_kind optimizer = optimizer_kind::sgd;
+  std::int64_t epochs = 1;
+  std::int64_t batch = 64; ///< 0: full batch.
+  double learning_rate = 0.05;
+  schedule_kind schedule = schedule_kind::constant;
+  std::vector<std::int64_t> milestones{};
+  double factor = 0.1;
+  double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
+  augmentation_kind augment = augmentation_kind::none;
+};
+
+enum class upload_weighting { samples, uniform };
+struct strategy_section {
+  std::string name = "fedavg";
+  std::string preset{};
+  upload_weighting weighting = upload_weighting::samples;
+  bool oracle = false;
+  std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
+};
+
+struct worker_section {
+  std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
+  std::int64_t count = 0, models_max = 0, shards = 0;
+  byte_size ahead_max{std::int64_t{1} << 30};
+};
+
+enum class evaluation_mask { seen, all };
+struct evaluation_section {
+  std::int64_t every = 1;
+  evaluation_mask mask = evaluation_mask::seen;
+};
+
+struct scenario {
+  std::string title{};
+  std::int64_t seed = 1;
+  data_section data{};
+  tasks_section tasks{};
+  partition_section partition{};
+  clients_section clients{};
+  enrolment_section enrolment{};
+  rounds_section rounds{};
+  devices_section devices{};
+  model_section model{};
+  training_section training{};
+  strategy_section strategy{};
+  worker_section worker{};
+  evaluation_section evaluation{};
+
+  std::string name{};                         ///< The scenario file's name without its extension.
+  std::map<std::string, std::string> given{}; ///< "section.key" -> "file:line:column", for keys the user gave.
+  std::string file{};                         ///< The scenario file as the user named it.
+
+  /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a finding.
+  [[nodiscard]] std::string where(const std::string& key) const;
+};
+
+/// Overrides from the command line: "rounds.cohort" and a TOML value (or a bare string).
+using overrides = std::vector<std::pair<std::string, std::string>>;
+
+struct reading {
+  scenario value{};
+  findings warnings{}; ///< Keys given that the chosen kind does not read.
+};
+/// Reads `file`, what it extends, and `over`; on failure all findings at once.
+[[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
+
+/// Every key with its value, as TOML that read_scenario() reads back to an equal scenario.
+[[nodiscard]] std::string resolved_text(const scenario& what);
+
+/// 128-bit XXH3, 32 hex digits, of the resolved scenario without title, [worker] and data.root;
+/// a path counts by the content of its file.
+[[nodiscard]] std::string scenario_digest(const scenario& what);
+
+} // namespace mneme
