@@ -1,0 +1,46 @@
+/// progress: what a user sees of a run while it goes on. Wall-clock is read here, in the recorder, and nowhere else.
+#pragma once
+#include "runtime/run_directory.hpp"
+#include <chrono>
+#include <cstdio>
+namespace mneme {
+
+/// block: one live block on a terminal; lines: one line per evaluation; json: one JSON object per
+/// line; quiet: nothing but failures.
+enum class progress_style { block, lines, json, quiet };
+/// block if `out` is a terminal, else lines.
+[[nodiscard]] progress_style default_style(std::FILE* out);
+
+/// What the recorder knows between two evaluations.
+struct progress_snapshot {
+  task_id task{};
+  round_id round{};
+  std::int64_t tasks = 0, rounds = 0; ///< Of the whole run; rounds may grow when a method sets its own.
+  virtual_time at{};
+  std::int64_t in_flight = 0, client_rounds = 0;
+};
+
+/// Writes to one stream; never throws, whatever becomes of the stream.
+class progress {
+public:
+  progress(std::FILE* out, progress_style style);
+  /// Seed and scenario digest come first.
+  void started(const std::string& title, const std::string& directory, std::int64_t seed, const std::string& scenario_digest);
+  /// Redraws the block at most ten times a second; nothing in the other styles.
+  void tick(const progress_snapshot& now);
+  void evaluated(const evaluation_record& record);
+  void warned(const std::string& text);
+  /// The accuracy matrix, the main figures, and the run digest last.
+  void finished(const run_summary& summary, const accuracy_matrix& matrix);
+
+private:
+  void erase_block();
+  std::FILE* out_;
+  progress_style style_;
+  progress_snapshot last_{};
+  std::optional<double> accuracy_{};
+  int block_lines_ = 0;
+  std::chrono::steady_clock::time_point began_{}, drawn_{};
+};
+
+} // namespace mneme
