@@ -1,0 +1,22 @@
+/// client: one round of one client.
+#pragma once
+#include "actors/interfaces.hpp"
+#include "actors/world.hpp"
+namespace mneme {
+
+class client_state {
+public:
+  static constexpr const char* name = "mneme.client";
+  client_state(client_actor::pointer self, shard_actor host, world_ref world, assignment what);
+  client_actor::behavior_type make_behavior();
+
+private:
+  void tell(round_step step);
+
+  client_actor::pointer self_;
+  shard_actor host_;
+  world_ref world_;
+  client_run run_;
+};
+
+} // namespace mneme

@@ -1,0 +1,73 @@
+/// flights: the clients at work, what is known of their rounds, and which of their jobs run next.
+#pragma once
+#include "actors/messages.hpp"
+#include <functional>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+namespace mneme {
+
+/// One client at work on one broadcast, from its dispatch to its delivery.
+struct flight {
+  assignment_id id{};
+  client_id client{};
+  round_id round{};
+  bool late = false;       ///< Missed its round's deadline and is kept.
+  bool started = false;    ///< Sent to its shard.
+  virtual_time horizon{};  ///< When the last known answer's jobs are due; at first the end of the download.
+  /// Stages known and not yet reached by virtual time: how long each takes, front first.
+  std::vector<virtual_duration> stages{};
+  std::size_t stages_reached = 0;
+  std::optional<client_result> result{}; ///< Known once the last stage has run, perhaps long before its time.
+  std::int64_t upload_bytes = 0;
+  std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
+
+  /// Whether the answer that virtual time needs next has come.
+  [[nodiscard]] bool answered() const { return stages_reached < stages.size() || result.has_value(); }
+};
+
+/// A job that waits at its shard.
+struct parked_job {
+  issued_job job{};
+  virtual_time due{};
+  shard_id shard{};
+};
+
+/// How jobs are chosen and cut into batches.
+struct release_rules {
+  std::int64_t ahead_bytes_max = 0;
+  std::int64_t workers = 1;
+  /// On a device whose bits depend on the batch, composition must not depend on the number of workers.
+  bool balance_over_workers = true;
+};
+
+/// All flights and parked jobs. Answers depend on virtual bookkeeping only, never on the order in
+/// which reports arrive.
+class flight_book {
+public:
+  flight& add(flight one);
+  [[nodiscard]] flight& at(assignment_id id) { return flights_.at(id); }
+  [[nodiscard]] flight* find(assignment_id id);
+  void erase(assignment_id id);
+  [[nodiscard]] std::size_t size() const noexcept { return flights_.size(); }
+  /// Ascending.
+  [[nodiscard]] std::vector<assignment_id> ids() const;
+
+  void park(std::vector<parked_job> jobs);
+  /// Chooses what runs now: all jobs of `top`, then the others in due order while `rules` allow and
+  /// `may_run` agrees; grouped by shard and key, cut at the width. Each batch ascending in id.
+  [[nodiscard]] std::map<shard_id, std::vector<composition>>
+  release(assignment_id top, const release_rules& rules, const std::function<bool(const flight&, virtual_time due)>& may_run);
+
+private:
+  std::unordered_map<assignment_id, flight> flights_;
+  std::vector<parked_job> parked_;
+  std::int64_t held_bytes_ = 0;
+};
+
+/// Cuts `jobs` of one key into batches: at most `width` jobs and, unless `rows_max` is 0, no more
+/// than about `rows_max` rows each; jobs of like length together, so that groups stay wide.
+[[nodiscard]] std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, std::int64_t rows_max);
+
+} // namespace mneme

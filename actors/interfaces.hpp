@@ -1,0 +1,76 @@
+/// All typed actor interfaces, in the order of a round.
+#pragma once
+#include "actors/messages.hpp"
+#include <caf/result.hpp>
+#include <caf/typed_actor.hpp>
+namespace mneme {
+
+/// Owns virtual time: the event queue, the links, the rounds, the memories of all clients.
+using scheduler_actor = caf::typed_actor<
+    // Runs to the end; a failure is a report that names client, round and job in words.
+    caf::result<run_report>(run_request),
+    // Ends the run after the event at hand.
+    caf::result<void>(stop_run),
+    // A shard has answered a start or a release: every client it resumed waits again or is done.
+    caf::result<void>(wave_report)>;
+
+/// Hosts the server half, and evaluates what it has learnt.
+using server_actor = caf::typed_actor<
+    // A task begins; answers how it is run.
+    caf::result<task_plan>(open_task),
+    // Answers with what the round's clients receive, as it arrives, and its bytes.
+    caf::result<opened_round>(open_round),
+    // Uploads in virtual order.
+    caf::result<void>(deliveries),
+    // Ends the round: the server step; answers with the digest of the model.
+    caf::result<closed_round>(close_round),
+    // Accuracy and loss on the test rows of each task up to one.
+    caf::result<evaluated>(evaluate),
+    // Answers with the predictor's named parameters.
+    caf::result<tensors_ref>(save_model)>;
+
+/// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
+using shard_actor = caf::typed_actor<
+    // Starts rounds; answered by one wave_report.
+    caf::result<void>(start_rounds),
+    // A client's coroutine has come to its next stage or to its end.
+    caf::result<void>(round_answer),
+    // Runs exactly these batches; answered by one wave_report.
+    caf::result<void>(release),
+    // Forgets rounds that were started and not finished.
+    caf::result<void>(abandon)>;
+
+/// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at
+/// once; it answers every stage, and its end, with a round_answer to its shard.
+using client_actor = caf::typed_actor<
+    // Resumes the round.
+    caf::result<void>(job_outcomes)>;
+
+/// Hands batches to idle workers, first come, first served: who runs a batch never changes its bits.
+using pool_actor = caf::typed_actor<
+    // Answers with one outcome per job, in the same order.
+    caf::result<batch_outcomes>(batch)>;
+
+/// Runs batches on one device, one at a time, on a thread of its own.
+using worker_actor = caf::typed_actor<
+    // Answers with one outcome per job, in the same order.
+    caf::result<batch_outcomes>(batch)>;
+
+/// Writes everything a run leaves behind, and shows its progress. Failures to write are errors.
+using recorder_actor = caf::typed_actor<
+    // One evaluation: a line of metrics.jsonl, and at the end of a task a row of the matrix.
+    caf::result<void>(evaluation_record),
+    // Lines of events.csv.
+    caf::result<void>(recorded_events),
+    // Shown to the user.
+    caf::result<void>(run_warning),
+    // Where the run stands.
+    caf::result<void>(progress_snapshot),
+    // How long a worker has been busy.
+    caf::result<void>(worker_usage),
+    // The final predictor: model.safetensors.
+    caf::result<void>(tensors_ref),
+    // Writes summary.json and answers with it.
+    caf::result<run_summary>(finish_run)>;
+
+} // namespace mneme

@@ -1,0 +1,16 @@
+/// recorder_clock: wall and processor time, read for the record and for nothing else.
+#pragma once
+#include <chrono>
+namespace mneme {
+
+class recorder_stopwatch {
+public:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+} // namespace mneme

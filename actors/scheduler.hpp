@@ -1,0 +1,111 @@
+/// scheduler: owns virtual time. Opens and closes rounds, draws cohorts, delivers uploads, and
+/// lets real work run only when virtual time needs it.
+#pragma once
+#include "actors/flights.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/world.hpp"
+#include "runtime/digest.hpp"
+#include <caf/typed_response_promise.hpp>
+namespace mneme {
+
+struct scheduler_peers {
+  server_actor server{};
+  recorder_actor recorder{};
+  std::vector<shard_actor> shards{};
+};
+
+/// Peers are made when the run begins, because shards need the scheduler's handle.
+class scheduler_state {
+public:
+  static constexpr const char* name = "mneme.scheduler";
+  scheduler_state(scheduler_actor::pointer self, world_ref world,
+                  std::function<scheduler_peers(scheduler_actor)> make_peers);
+  scheduler_actor::behavior_type make_behavior();
+
+private:
+  /// What can happen in virtual time. `progress`: the present stage of a client's round is over;
+  /// `arrival`: its upload reaches the server.
+  struct event {
+    enum class kind : std::uint8_t { progress, arrival, deadline } what = kind::progress;
+    assignment_id flight{};
+    round_id round{};
+  };
+
+  // scheduler.cpp: the run, and virtual time
+  caf::result<run_report> run();
+  void advance();
+  [[nodiscard]] bool needs_answer(const event& next);
+  void handle(const event& now);
+  void finish(run_status status, std::string error = {});
+  template <class Answer, class Message, class Then>
+  void ask_server(Message message, Then then);
+  template <class Message>
+  void tell_server(Message message);
+  template <class Message>
+  void tell_recorder(Message message);
+  void record(const char* actor, const char* what, std::optional<client_id> who, std::int64_t bytes = 0);
+  void flush_events();
+
+  // waves.cpp: real work
+  void begin_wave(assignment_id top);
+  void start_waiting();
+  void release_for(assignment_id top);
+  void take(wave_report& report);
+  void end_wave();
+
+  // rounds.cpp: tasks, rounds, deliveries
+  void begin_task(task_id which);
+  void warn_of_own_rounds();
+  void begin_round();
+  void open(opened_round opened);
+  void try_dispatch();
+  [[nodiscard]] std::vector<client_id> cohort();
+  [[nodiscard]] bool available(client_id who) const;
+  void dispatch(client_id who);
+  void progress_of(flight& one);
+  void deliver(flight& one);
+  void hand_over_deliveries();
+  void deadline_passed();
+  void abandon_flights(const std::vector<assignment_id>& which, const char* why);
+  void close();
+  void round_closed();
+  void evaluate_round(bool end_of_task);
+  void take(const evaluated& result, bool end_of_task);
+  void next_round();
+
+  scheduler_actor::pointer self_;
+  world_ref world_;
+  std::function<scheduler_peers(scheduler_actor)> make_peers_;
+  scheduler_peers peers_;
+  caf::typed_response_promise<run_report> promise_;
+
+  event_queue<event> queue_;
+  flight_book flights_;
+  std::vector<std::uint32_t> visits_;  // per client: assignments so far
+  std::vector<std::uint8_t> busy_;     // per client: at work, or dropped out of the open round
+  std::unordered_map<client_id, memory_ref> memories_;
+  std::uint64_t next_assignment_ = 0;
+
+  round_place place_;
+  task_plan plan_;
+  opened_round broadcast_;
+  virtual_time deadline_at_ = virtual_time::max();
+  bool round_open_ = false;        // between the broadcast and close()
+  bool wants_clients_ = false;     // the round is open and nobody was available yet
+  std::int64_t cohort_missing_ = 0; // flights of the open round not delivered, dropped or left
+  std::int64_t folded_ = 0;        // deliveries of the open round
+  std::vector<client_id> dropped_out_;
+  std::vector<delivery> waiting_deliveries_;
+
+  std::vector<assignment> to_start_; // dispatched, not yet at their shard
+  std::size_t reports_missing_ = 0;
+  std::optional<round_failure> failure_;
+  bool stopping_ = false;
+  bool over_ = false;
+
+  run_report report_;
+  run_digest digest_, trace_;
+  std::vector<event_record> events_;
+};
+
+} // namespace mneme

@@ -1,0 +1,102 @@
+// The scheduler's waves: real work that virtual time waits for. While a wave is out, virtual time stands still, so
+// what runs together follows from virtual bookkeeping alone.
+#include "actors/scheduler.hpp"
+#include <algorithm>
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+namespace {
+
+shard_id shard_of(client_id who, std::size_t shards) { return {who.value % static_cast<std::uint32_t>(shards)}; }
+
+} // namespace
+
+void scheduler_state::begin_wave(assignment_id top) {
+  if (!to_start_.empty())
+    start_waiting();
+  else
+    release_for(top);
+}
+
+void scheduler_state::start_waiting() {
+  std::vector<start_rounds> waves(peers_.shards.size());
+  for (auto& one : to_start_) {
+    flights_.at(one.id).started = true;
+    waves[shard_of(one.client, waves.size()).value].all.push_back(std::move(one));
+  }
+  to_start_.clear();
+  for (std::size_t i = 0; i < waves.size(); ++i)
+    if (!waves[i].all.empty()) {
+      ++reports_missing_;
+      self_->send(peers_.shards[i], std::move(waves[i]));
+    }
+}
+
+void scheduler_state::release_for(assignment_id top) {
+  const auto& worker = world_->what.worker;
+  const bool drops_late = world_->what.rounds.late == late_policy::drop;
+  auto may_run = [&](const flight& one, virtual_time due) { // what is due after its deadline is never wanted
+    return !(drops_late && one.round == place_.round && due > deadline_at_);
+  };
+  auto batches = flights_.release(top,
+                                  {.ahead_bytes_max = worker.ahead_max.bytes,
+                                   .workers = world_->workers,
+                                   .balance_over_workers = world_->device == "cpu"},
+                                  may_run);
+  for (auto& [shard, all] : batches) {
+    for (const auto& one : all) {
+      ++report_.batches;
+      report_.jobs += std::ssize(one);
+      for (std::size_t i = 0; world_->trace && i < one.size(); ++i) {
+        trace_.add(static_cast<std::uint64_t>(i));
+        trace_.add(one[i].assignment.value);
+        trace_.add((std::uint64_t{one[i].stage} << 32) | one[i].step);
+      }
+    }
+    ++reports_missing_;
+    self_->send(peers_.shards[shard.value], release{std::move(all)});
+  }
+  MNEME_CHECK(reports_missing_ > 0, top.value);
+}
+
+/// Reports come in any order, and what is done with one does not depend on the others.
+void scheduler_state::take(wave_report& report) {
+  if (over_)
+    return;
+  std::vector<parked_job> parked;
+  for (std::size_t first = 0, next = 0; first < report.issued.size(); first = next) {
+    auto& one = flights_.at(report.issued[first].id.assignment);
+    std::int64_t rows_max = 0; // jobs of one stage run in parallel: the longest decides
+    for (next = first; next < report.issued.size() && report.issued[next].id.assignment == one.id; ++next)
+      rows_max = std::max(rows_max, report.issued[next].rows);
+    const auto duration = world_->people->compute_time(one.client, rows_max);
+    one.horizon += duration;
+    one.stages.push_back(duration);
+    for (auto i = first; i < next; ++i)
+      parked.push_back({.job = report.issued[i], .due = one.horizon, .shard = report.from});
+  }
+  flights_.park(std::move(parked));
+  for (auto& done : report.finished) {
+    auto& one = flights_.at(done.id);
+    one.upload_bytes = done.bytes;
+    one.result = std::move(done.result);
+  }
+  for (auto& why : report.failed)
+    if (!failure_ || why.last_job < failure_->last_job)
+      failure_ = std::move(why);
+  if (--reports_missing_ == 0)
+    end_wave();
+}
+
+void scheduler_state::end_wave() {
+  if (failure_) {
+    const auto& why = *failure_;
+    return finish(run_status::failed, "client " + std::to_string(why.client.value) + ", round " +
+                                          std::to_string(why.round.value + 1) + ", job " +
+                                          std::to_string(why.last_job.assignment.value) + "." +
+                                          std::to_string(why.last_job.stage) + "." +
+                                          std::to_string(why.last_job.step) + ": " + why.what);
+  }
+  advance();
+}
+
+} // namespace mneme

@@ -1,0 +1,71 @@
+#include "actors/worker.hpp"
+#include <caf/typed_event_based_actor.hpp>
+#include <new>
+namespace mneme {
+namespace {
+
+outcomes all_failed(std::size_t jobs, const std::string& why) { return outcomes(jobs, job_outcome{why}); }
+
+} // namespace
+
+worker_state::worker_state(worker_actor::pointer self, const std::string& device, recorder_actor recorder)
+    : self_(self), recorder_(std::move(recorder)), executor_(make_executor(device)) {}
+
+worker_actor::behavior_type worker_state::make_behavior() {
+  return {[this](const batch& what) { return run(what); }};
+}
+
+/// The boundary for LibTorch's exceptions: beyond it a failure is a text.
+batch_outcomes worker_state::run(const batch& what) {
+  const recorder_stopwatch busy;
+  batch_outcomes answer;
+  try {
+    answer.all = executor_->run(what.jobs);
+  } catch (const std::bad_alloc&) {
+    answer.all = all_failed(what.jobs.size(), "out of memory; a smaller worker.models_max needs less");
+  } catch (const std::exception& e) {
+    answer.all = all_failed(what.jobs.size(), e.what());
+  } catch (...) {
+    answer.all = all_failed(what.jobs.size(), "threw something that is not a std::exception");
+  }
+  self_->send(recorder_, worker_usage{busy.seconds()});
+  return answer;
+}
+
+pool_state::pool_state(pool_actor::pointer self, std::vector<worker_actor> workers)
+    : self_(self), idle_(std::move(workers)) {
+  for (const auto& worker : idle_)
+    self_->monitor(worker);
+  self_->set_down_handler([this](const caf::down_msg& down) {
+    self_->quit(caf::make_error(run_errc::actor_lost, "a worker ended: " + caf::to_string(down.reason)));
+  });
+}
+
+pool_actor::behavior_type pool_state::make_behavior() {
+  return {[this](batch& what) -> caf::result<batch_outcomes> {
+    auto answer = self_->make_response_promise<batch_outcomes>();
+    waiting_.push_back({std::move(what), answer});
+    feed();
+    return answer;
+  }};
+}
+
+void pool_state::feed() {
+  while (!idle_.empty() && !waiting_.empty()) {
+    auto worker = std::move(idle_.back());
+    idle_.pop_back();
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    auto answer = next.answer;
+    self_->request(worker, caf::infinite, std::move(next.what))
+        .then(
+            [this, worker, answer](batch_outcomes& done) mutable {
+              idle_.push_back(worker);
+              answer.deliver(std::move(done));
+              feed();
+            },
+            [answer](caf::error& why) mutable { answer.deliver(std::move(why)); });
+  }
+}
+
+} // namespace mneme

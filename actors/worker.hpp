@@ -1,0 +1,44 @@
+/// worker and pool: batches of jobs on devices.
+#pragma once
+#include "actors/interfaces.hpp"
+#include "actors/recorder_clock.hpp"
+#include "runtime/executor.hpp"
+#include <caf/typed_response_promise.hpp>
+#include <deque>
+namespace mneme {
+
+/// Spawned detached: numeric work never holds up the actors' threads.
+class worker_state {
+public:
+  static constexpr const char* name = "mneme.worker";
+  worker_state(worker_actor::pointer self, const std::string& device, recorder_actor recorder);
+  worker_actor::behavior_type make_behavior();
+
+private:
+  batch_outcomes run(const batch& what);
+
+  worker_actor::pointer self_;
+  recorder_actor recorder_;
+  std::unique_ptr<executor> executor_;
+};
+
+class pool_state {
+public:
+  static constexpr const char* name = "mneme.pool";
+  pool_state(pool_actor::pointer self, std::vector<worker_actor> workers);
+  pool_actor::behavior_type make_behavior();
+
+private:
+  using promise = caf::typed_response_promise<batch_outcomes>;
+  struct waiting_batch {
+    batch what{};
+    promise answer{};
+  };
+  void feed();
+
+  pool_actor::pointer self_;
+  std::vector<worker_actor> idle_;
+  std::deque<waiting_batch> waiting_;
+};
+
+} // namespace mneme

@@ -1,0 +1,19 @@
+/// world: what all actors of a run read and none changes.
+#pragma once
+#include "runtime/client_rows.hpp"
+namespace mneme {
+
+struct world {
+  scenario what{};
+  std::shared_ptr<const curriculum> tasks{};
+  std::shared_ptr<const population> people{};
+  std::shared_ptr<const client_rows> rows{};
+  std::shared_ptr<const strategy> method{};
+  model_ref net{};
+  std::string device{}; ///< "cpu" or "cuda:N"
+  std::int64_t shards = 1, workers = 1;
+  bool trace = false;
+};
+using world_ref = std::shared_ptr<const world>;
+
+} // namespace mneme

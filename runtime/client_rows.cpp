@@ -1,0 +1,67 @@
+#include "runtime/client_rows.hpp"
+#include <algorithm>
+namespace mneme {
+
+client_rows::client_rows(std::shared_ptr<const curriculum> tasks, std::shared_ptr<const partition> split,
+                         std::shared_ptr<const population> people, rows_shown shown)
+    : tasks_(std::move(tasks)), split_(std::move(split)), people_(std::move(people)), shown_(shown) {
+  if (shown_ == rows_shown::centralised)
+    for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
+      central_sizes_.push_back(everybodys({t}));
+}
+
+bool client_rows::holds(client_id who, task_id of) const { return people_->member(who, of) == membership::active; }
+
+std::int64_t client_rows::everybodys(task_id of) const {
+  std::int64_t sum = 0;
+  for (std::uint32_t c = 0; c < people_->size(); ++c)
+    sum += holds({c}, of) ? split_->size({c}, of) : 0;
+  return sum;
+}
+
+std::int64_t client_rows::size(client_id who, task_id during) const {
+  std::int64_t sum = 0;
+  switch (shown_) {
+  case rows_shown::current:
+    return holds(who, during) ? split_->size(who, during) : 0;
+  case rows_shown::cumulative:
+    for (std::uint32_t t = 0; t <= during.value; ++t)
+      sum += holds(who, {t}) ? split_->size(who, {t}) : 0;
+    return sum;
+  case rows_shown::centralised:
+    for (std::uint32_t t = 0; who.value == 0 && t <= during.value; ++t)
+      sum += central_sizes_[t];
+    return sum;
+  }
+  return 0;
+}
+
+sample_view client_rows::view(client_id who, task_id during) const {
+  auto rows = std::make_shared<std::vector<std::int64_t>>();
+  auto append = [&](client_id whose, task_id of) {
+    if (!holds(whose, of))
+      return;
+    const auto more = split_->rows(whose, of);
+    rows->insert(rows->end(), more.begin(), more.end());
+  };
+  switch (shown_) {
+  case rows_shown::current:
+    append(who, during);
+    break;
+  case rows_shown::cumulative:
+    for (std::uint32_t t = 0; t <= during.value; ++t)
+      append(who, {t});
+    break;
+  case rows_shown::centralised:
+    for (std::uint32_t t = 0; who.value == 0 && t <= during.value; ++t) {
+      const auto first = std::ssize(*rows);
+      for (std::uint32_t c = 0; c < people_->size(); ++c)
+        append({c}, {t});
+      std::sort(rows->begin() + first, rows->end());
+    }
+    break;
+  }
+  return {.source = tasks_->train, .rows = std::move(rows)};
+}
+
+} // namespace mneme

@@ -1,0 +1,16 @@
+// FedAvg: B. McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
+#include "strategies/shared/averaging.hpp"
+namespace mneme {
+namespace {
+
+/// Algorithm 1 as it stands: local SGD from the global model, mean weighted by rows. In a continual
+/// run the loss covers the classes of all tasks opened so far, and nothing guards the old ones.
+class fedavg final : public averaging_method {};
+
+const strategy_registration line{
+    {.name = "fedavg",
+     .summary = "Federated averaging (McMahan et al. 2017)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedavg>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,19 @@
+// Finetune: the lower bound of continual learning. FedAvg that looks at nothing but the current task.
+#include "strategies/shared/averaging.hpp"
+namespace mneme {
+namespace {
+
+/// The training loss covers the classes of the current task only, so it is told where tasks begin;
+/// rows of the head that belong to older classes stay as they are.
+class finetune final : public averaging_method {
+protected:
+  class_range covered(const round_place& where) const override { return where.current; }
+};
+
+const strategy_registration line{
+    {.name = "finetune",
+     .summary = "FedAvg whose loss covers the current task's classes only: the lower bound",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<finetune>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,29 @@
+// Joint: the upper bound of continual learning. FedAvg on the rows of all tasks so far.
+#include "strategies/shared/averaging.hpp"
+namespace mneme {
+namespace {
+
+struct options {
+  bool centralised = false;
+};
+
+/// In task t each client trains on its rows of tasks 1..t. `centralised` gives all of them to one
+/// client, which makes a round one pass of ordinary training.
+class joint final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.flag("centralised", options_.centralised, "Whether one client holds all rows: ordinary training, no federation.");
+  }
+  rows_shown rows() const override { return options_.centralised ? rows_shown::centralised : rows_shown::cumulative; }
+
+private:
+  options options_;
+};
+
+const strategy_registration line{
+    {.name = "joint",
+     .summary = "FedAvg on the rows of all tasks so far: the upper bound",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<joint>(); }}};
+
+} // namespace
+} // namespace mneme

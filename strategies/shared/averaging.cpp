@@ -1,0 +1,91 @@
+#include "strategies/shared/averaging.hpp"
+#include <ATen/ATen.h>
+namespace mneme {
+
+travelling_weights::travelling_weights(model_ref net, trainable_part part) {
+  if (part == trainable_part::head)
+    for (const auto& one : net->layout())
+      if (one.head)
+        head_.push_back(one);
+}
+
+tensors_ref travelling_weights::pick(const at::Tensor& flat) const {
+  if (whole())
+    return weights_only(flat);
+  auto picked = std::make_shared<tensor_map>();
+  for (const auto& one : head_)
+    picked->put(one.name, flat.narrow(0, one.offset, one.size));
+  return picked;
+}
+
+at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map& travelled) const {
+  if (whole())
+    return travelled.at(flat_weights);
+  auto flat = base.clone();
+  for (const auto& one : head_)
+    flat.narrow(0, one.offset, one.size).copy_(travelled.at(one.name));
+  return flat;
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+averaging_server::averaging_server(const method_setup& setup)
+    : net_(setup.net), weighting_(setup.weighting), travelling_(setup.net, setup.trainable),
+      weights_(setup.initial->at(flat_weights)) {
+  if (!travelling_.whole())
+    frozen_ = weights_only(weights_);
+}
+
+task<task_plan> averaging_server::open_task(server_context&, const round_place&) { co_return task_plan{}; }
+
+broadcast averaging_server::open_round(const round_place&) {
+  return {.place = {}, .weights = travelling_.pick(weights_), .extra = nullptr, .once = frozen_};
+}
+
+void averaging_server::fold(const delivery& in) {
+  const double weight = weighting_ == upload_weighting::samples ? static_cast<double>(in.rows) : 1.0;
+  if (weight == 0.0) // a client without rows has learnt nothing
+    return;
+  for (const auto& [name, value] : *in.upload)
+    sums_[name].add(value, weight);
+}
+
+/// w = sum_k n_k w_k / sum_k n_k (Algorithm 1), in float64 and delivery order.
+task<bool> averaging_server::close_round(server_context&, const round_place&) {
+  tensor_map means;
+  for (auto& [name, sum] : sums_)
+    if (!sum.empty())
+      means.put(name, sum.take());
+  if (!means.empty())
+    weights_ = travelling_.complete(weights_, means);
+  co_return true;
+}
+
+predictor averaging_server::predict() const { return {.net = net_, .weights = weights_only(weights_)}; }
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+void averaging_method::prepare(const method_setup& setup) {
+  setup_ = setup;
+  travelling_ = travelling_weights(setup.net, setup.trainable);
+  objective_ = objective();
+}
+
+task<client_result> averaging_method::client_round(client_context& ctx, const broadcast& in) const {
+  const auto options = options_for_round(setup_.training, setup_.trainable, covered(in.place), in.place.round_of_task,
+                                         in.place.rounds_of_task);
+  auto start = in.weights;
+  if (!travelling_.whole())
+    start = weights_only(travelling_.complete(in.once->at(flat_weights), *in.weights));
+
+  auto training = ctx.train({.net = setup_.net, .start = start, .samples = ctx.samples(), .objective = objective_,
+                             .side = nullptr, .options = options, .stream = ctx.training_stream()});
+  auto trained = co_await training;
+
+  const auto upload = travelling_.whole() ? trained.weights : travelling_.pick(trained.weights->at(flat_weights));
+  co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
+}
+
+std::unique_ptr<server_half> averaging_method::make_server() const { return std::make_unique<averaging_server>(setup_); }
+
+} // namespace mneme

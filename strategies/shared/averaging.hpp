@@ -1,0 +1,61 @@
+/// averaging: the two halves that all weight-averaging methods share (McMahan et al. 2017, Algorithm 1).
+#pragma once
+#include "runtime/strategy.hpp"
+#include "strategies/shared/weighted_average.hpp"
+namespace mneme {
+
+/// Which named tensors of a net travel: all weights as one, or, where only the head is trained, the
+/// head's parameters, while the frozen rest is sent once.
+class travelling_weights {
+public:
+  travelling_weights() = default;
+  travelling_weights(model_ref net, trainable_part part);
+  [[nodiscard]] bool whole() const noexcept { return head_.empty(); }
+  /// The tensors of `flat` [P] that travel.
+  [[nodiscard]] tensors_ref pick(const at::Tensor& flat) const;
+  /// `base` [P] with the tensors that travelled put in their places.
+  [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& travelled) const;
+
+private:
+  std::vector<parameter> head_; // empty: everything travels
+};
+
+/// Averages uploads weighted by rows (or uniformly) and broadcasts the mean.
+class averaging_server final : public server_half {
+public:
+  explicit averaging_server(const method_setup& setup);
+  task<task_plan> open_task(server_context& ctx, const round_place& where) override;
+  broadcast open_round(const round_place& where) override;
+  void fold(const delivery& in) override;
+  task<bool> close_round(server_context& ctx, const round_place& where) override;
+  [[nodiscard]] predictor predict() const override;
+
+private:
+  model_ref net_;
+  upload_weighting weighting_;
+  travelling_weights travelling_;
+  at::Tensor weights_;                   // [P]
+  tensors_ref frozen_;                   // sent once, where only the head travels
+  std::map<std::string, weighted_average> sums_; // one per travelling tensor
+};
+
+/// The client half: local training from the broadcast weights, with hooks for what differs.
+class averaging_method : public strategy {
+public:
+  void prepare(const method_setup& setup) override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
+
+protected:
+  /// The local objective; made once, in prepare().
+  [[nodiscard]] virtual loss_ref objective() const { return cross_entropy(); }
+  /// The classes that the loss of a round covers.
+  [[nodiscard]] virtual class_range covered(const round_place& where) const { return where.opened; }
+
+private:
+  method_setup setup_;
+  travelling_weights travelling_;
+  loss_ref objective_;
+};
+
+} // namespace mneme
