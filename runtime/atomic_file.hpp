@@ -1,4 +1,4 @@
-/// Files that survive a crash or a full disk: whole or absent, and lines that are never torn.
+/// Files that survive a crash or a full disk: whole or absent, or grown by whole lines.
 #pragma once
 #include <filesystem>
 #include <string_view>

@@ -15,7 +15,8 @@ class partition;
 struct run_summary {
   std::string scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, status{};
   std::string error{}; ///< Why a run failed; empty otherwise.
-  std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
+  std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
+               enrolled_max = 0;
   continual_metrics metrics{};
   std::int64_t upload_bytes = 0, download_bytes = 0;
   double virtual_seconds = 0.0, wall_seconds = 0.0, cpu_seconds = 0.0, client_rounds_per_second = 0.0;
@@ -47,7 +48,8 @@ class run_directory {
 public:
   /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
   /// -2, -3, ... if taken. Two runs never share a folder (created atomically).
-  [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out, const std::string& default_name);
+  [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
+                                                      const std::string& default_name);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
   void write(const std::string& name, std::string_view content); ///< Whole file, atomically.
