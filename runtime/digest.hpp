@@ -1,7 +1,10 @@
 /// run_digest: 128-bit XXH3, chained over what a run decides, so that equal digests mean equal runs.
 #pragma once
 #include "runtime/tensor_map.hpp"
+#include <compare>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 namespace mneme {
@@ -18,11 +21,14 @@ struct digest128 {
 /// The content of a file; throws std::system_error if it cannot be read.
 [[nodiscard]] digest128 digest_of_file(const std::string& path);
 
-/// d' = H(d, item). Numbers enter as 8 little-endian bytes, doubles by their bits.
+/// d' = H(d, item). Whole numbers enter as 8 little-endian bytes whatever their type, doubles by their bits.
 class run_digest {
 public:
   void add(std::uint64_t item);
-  void add(std::int64_t item) { add(static_cast<std::uint64_t>(item)); }
+  template <std::integral Number>
+  void add(Number item) {
+    add(static_cast<std::uint64_t>(item));
+  }
   void add(double item);
   void add(const digest128& item);
   [[nodiscard]] const digest128& value() const noexcept { return value_; }

@@ -1,0 +1,61 @@
+/// Files that survive a crash or a full disk: whole or absent, or grown by whole lines.
+#pragma once
+#include <filesystem>
+#include <string_view>
+namespace mneme {
+
+/// Owns a file descriptor. Every failure throws std::system_error naming the file.
+class open_file {
+public:
+  open_file(std::filesystem::path path, int flags);
+  open_file(open_file&& other) noexcept;
+  open_file& operator=(open_file&& other) noexcept;
+  ~open_file();
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  /// All of `bytes`, or an exception.
+  void write(std::string_view bytes);
+  /// Returns when the disk has it.
+  void sync();
+  void close();
+
+private:
+  std::filesystem::path path_;
+  int descriptor_ = -1; ///< -1: closed
+};
+
+/// A file that appears under its name whole or not at all: written as `<name>.part` beside it and
+/// renamed by commit(). Without a commit the part is removed.
+class atomic_file {
+public:
+  explicit atomic_file(std::filesystem::path path);
+  atomic_file(const atomic_file&) = delete;
+  atomic_file& operator=(const atomic_file&) = delete;
+  ~atomic_file();
+
+  void write(std::string_view bytes) { part_.write(bytes); }
+  /// The file is on the disk under its name. Called once, last.
+  void commit();
+
+private:
+  std::filesystem::path path_;
+  open_file part_;
+  bool committed_ = false;
+};
+
+void write_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// A file that grows by whole lines. What is appended has left the process when append() returns;
+/// of an append that fails nothing stays.
+class line_file {
+public:
+  /// Opens, or creates; what is there is kept.
+  explicit line_file(std::filesystem::path path);
+  void append(std::string_view lines);
+
+private:
+  open_file file_;
+};
+
+} // namespace mneme

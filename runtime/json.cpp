@@ -1,0 +1,84 @@
+#include "runtime/run_directory.hpp"
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+
+/// Text from outside may hold bytes that are no UTF-8; a run does not fail for that.
+std::string dumped(const json& what, int indent) {
+  return what.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+void add_metrics(json& to, const continual_metrics& metrics) {
+  to["average_incremental_accuracy"] = or_null(metrics.average_incremental_accuracy);
+  to["average_accuracy_task_mean"] = or_null(metrics.average_accuracy_task_mean);
+  to["final_accuracy"] = or_null(metrics.final_accuracy);
+  to["final_accuracy_task_mean"] = or_null(metrics.final_accuracy_task_mean);
+  to["forgetting"] = or_null(metrics.forgetting);
+  to["forgetting_including_last"] = or_null(metrics.forgetting_including_last);
+  to["forgetting_from_first"] = or_null(metrics.forgetting_from_first);
+  to["backward_transfer"] = or_null(metrics.backward_transfer);
+}
+
+void add_costs(json& to, const run_summary& what) {
+  to["upload_bytes"] = what.upload_bytes;
+  to["download_bytes"] = what.download_bytes;
+  to["virtual_seconds"] = what.virtual_seconds;
+  to["wall_seconds"] = what.wall_seconds;
+  to["cpu_seconds"] = what.cpu_seconds;
+  to["client_rounds_per_second"] = what.client_rounds_per_second;
+  to["fused_width_mean"] = what.fused_width_mean;
+  to["worker_busy_share"] = what.worker_busy_share;
+  to["peak_rss_bytes"] = what.peak_rss_bytes;
+  to["device"] = what.device;
+}
+
+} // namespace
+
+std::string json_text(const run_summary& what) {
+  json all;
+  all["mneme_version"] = MNEME_VERSION;
+  all["scenario"] = what.scenario;
+  all["scenario_digest"] = what.scenario_digest;
+  all["run_digest"] = what.run_digest;
+  if (what.trace_digest)
+    all["trace_digest"] = *what.trace_digest;
+  all["strategy"] = what.strategy;
+  all["dataset"] = what.dataset;
+  all["seed"] = what.seed;
+  all["status"] = what.status;
+  if (!what.error.empty())
+    all["error"] = what.error;
+  all["tasks"] = what.tasks;
+  all["rounds"] = what.rounds;
+  all["clients"] = what.clients;
+  all["client_rounds"] = what.client_rounds;
+  all["late_uploads"] = what.late_uploads;
+  all["dropped"] = what.dropped;
+  all["enrolled_max"] = what.enrolled_max;
+  add_metrics(all, what.metrics);
+  add_costs(all, what);
+  return dumped(all, 2) + "\n";
+}
+
+std::string json_text(const evaluation_record& what) {
+  json all;
+  all["task"] = what.task.value + 1;
+  all["round"] = what.round.value + 1;
+  all["virtual_s"] = in_seconds(what.at);
+  all["accuracy"] = what.accuracy;
+  all["accuracy_per_task"] = what.accuracy_per_task;
+  all["loss"] = what.loss;
+  all["upload_bytes"] = what.upload_bytes;
+  all["download_bytes"] = what.download_bytes;
+  all["clients_enrolled"] = what.clients_enrolled;
+  all["client_rounds"] = what.client_rounds;
+  all["late_uploads"] = what.late_uploads;
+  all["dropped"] = what.dropped;
+  return dumped(all, -1);
+}
+
+} // namespace mneme

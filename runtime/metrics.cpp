@@ -1,0 +1,61 @@
+#include "runtime/metrics.hpp"
+#include "runtime/check.hpp"
+#include <algorithm>
+#include <numeric>
+namespace mneme {
+namespace {
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Mean over the tasks before the last of reference(t) - a[T][t].
+template <class Reference>
+double mean_loss(const accuracy_matrix& matrix, Reference reference) {
+  const auto& last = matrix.rows.back();
+  double sum = 0.0;
+  for (std::size_t t = 0; t + 1 < last.size(); ++t)
+    sum += reference(t) - last[t];
+  return sum / static_cast<double>(last.size() - 1);
+}
+
+/// The best accuracy on task t after any of the tasks t .. end - 1.
+double best(const accuracy_matrix& matrix, std::size_t t, std::size_t end) {
+  double most = matrix.rows[t][t];
+  for (std::size_t s = t; s < end; ++s)
+    most = std::max(most, matrix.rows[s][t]);
+  return most;
+}
+
+} // namespace
+
+void accuracy_matrix::add(const evaluation_record& end_of_task) {
+  MNEME_CHECK(end_of_task.task.value == rows.size(), end_of_task.task.value, rows.size());
+  MNEME_CHECK(end_of_task.accuracy_per_task.size() == rows.size() + 1, end_of_task.accuracy_per_task.size(),
+              rows.size());
+  rows.push_back(end_of_task.accuracy_per_task);
+  pooled.push_back(end_of_task.accuracy);
+}
+
+continual_metrics metrics_of(const accuracy_matrix& matrix) {
+  continual_metrics result;
+  const auto tasks = matrix.rows.size(); // T
+  if (tasks == 0)
+    return result;
+  std::vector<double> row_means;
+  for (const auto& row : matrix.rows)
+    row_means.push_back(mean(row));
+  result.average_incremental_accuracy = mean(matrix.pooled);
+  result.average_accuracy_task_mean = mean(row_means);
+  result.final_accuracy = matrix.pooled.back();
+  result.final_accuracy_task_mean = row_means.back();
+  if (tasks == 1)
+    return result; // nothing was there to be forgotten
+  result.forgetting = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks - 1); });
+  result.forgetting_including_last = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks); });
+  result.forgetting_from_first = mean_loss(matrix, [&](std::size_t t) { return matrix.rows[t][t]; });
+  result.backward_transfer = 0.0 - *result.forgetting_from_first; // never -0
+  return result;
+}
+
+} // namespace mneme
