@@ -1,5 +1,5 @@
 /// Randomness is a key: counter-based streams (Philox4x32-10; Salmon et al. 2011) and our own
-/// distributions, so that equal keys give equal numbers on every platform and thread count.
+/// distributions, so that equal keys give equal numbers in any order and on any number of threads.
 #pragma once
 #include "runtime/ids.hpp"
 #include <array>
@@ -34,6 +34,8 @@ struct rng_key {
 }
 
 /// One stream. Cheap to make (no state but a key and a counter), so make one where it is needed.
+/// Integers are the same on every platform; reals are too, but for the last digit where the
+/// mathematical library differs.
 class rng_stream {
 public:
   explicit rng_stream(const rng_key& key);
@@ -51,7 +53,7 @@ public:
   [[nodiscard]] double normal();
   /// Exponential with the given mean. @pre mean > 0
   [[nodiscard]] double exponential(double mean);
-  /// Gamma of scale 1 (Marsaglia and Tsang 2000; shapes below 1 by Johnk's boost). @pre shape > 0
+  /// Gamma of scale 1 (Marsaglia and Tsang 2000; shapes below 1 by their boost). @pre shape > 0
   [[nodiscard]] double gamma(double shape);
   /// Log of a gamma variate: finite where the variate itself underflows (shapes down to 1e-4).
   [[nodiscard]] double log_gamma_variate(double shape);
@@ -66,7 +68,7 @@ public:
   }
 
 private:
-  void refill();
+  void refill(); // the next block
 
   std::array<std::uint32_t, 2> key_{};
   std::array<std::uint32_t, 4> counter_{};
