@@ -1,0 +1,101 @@
+#include "actors/load_world.hpp"
+#include "runtime/data/catalog.hpp"
+#include "runtime/executor.hpp"
+#include "runtime/safetensors.hpp"
+namespace mneme {
+namespace {
+
+/// Shards follow from the number of clients alone: batches never cross them.
+std::int64_t shards_for(std::int64_t clients) {
+  if (clients < 1'000)
+    return 1;
+  return clients < 100'000 ? 2 : 4;
+}
+
+/// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
+expected<at::Tensor> starting_weights(const scenario& what, const model& net) {
+  auto flat = initial_weights(net, static_cast<std::uint64_t>(what.seed));
+  auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
+    auto named = read_safetensors(file);
+    if (!named)
+      return tl::unexpected{named.error()};
+    auto weights = flat_parameters(net, *named, file.string(), head);
+    if (!weights)
+      for (auto& one : weights.error())
+        one.where = what.where(key) + ": " + one.where;
+    return weights;
+  };
+  if (!what.model.weights.empty()) {
+    auto pretrained = read(what.model.weights, "model.weights", &flat);
+    if (!pretrained)
+      return pretrained;
+    flat = *pretrained;
+  }
+  if (!what.model.seed_weights.empty())
+    return read(what.model.seed_weights, "model.seed_weights", nullptr);
+  return flat;
+}
+
+/// Findings of several independent steps, together.
+template <class T>
+void gather(findings& all, const expected<T>& step) {
+  if (!step)
+    all.insert(all.end(), step.error().begin(), step.error().end());
+}
+
+expected<model_ref> build_model(const scenario& what, const curriculum& tasks) {
+  auto net = what.model.kind->build(tasks.train->shape(), tasks.classes);
+  if (!net)
+    return failed(what.where("model.name"), net.error());
+  return *net;
+}
+
+} // namespace
+
+expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_ptr<const partition>* split) {
+  findings all;
+  const auto device = resolve_device(what.worker.device);
+  if (!device)
+    all.push_back({what.where("worker.device"), device.error()});
+  auto raw = load_data(what.data, static_cast<std::uint64_t>(what.seed));
+  gather(all, raw);
+  if (!all.empty())
+    return tl::unexpected{all};
+  auto tasks = make_curriculum(what, std::move(*raw));
+  if (!tasks)
+    return tl::unexpected{tasks.error()};
+  auto shared_tasks = std::make_shared<const curriculum>(std::move(*tasks));
+
+  const auto parts = make_partition(what, shared_tasks);
+  gather(all, parts);
+  const auto net = build_model(what, *shared_tasks);
+  gather(all, net);
+  if (!all.empty())
+    return tl::unexpected{all};
+  const auto initial = starting_weights(what, **net);
+  if (!initial)
+    return tl::unexpected{initial.error()};
+
+  auto made = std::make_shared<world>();
+  made->what = what;
+  made->tasks = shared_tasks;
+  made->people = std::make_shared<const population>(what);
+  made->net = *net;
+  made->device = *device;
+  made->shards = what.worker.shards > 0 ? what.worker.shards : shards_for(what.clients.count);
+  what.strategy.method->prepare({.net = *net,
+                                 .initial = weights_only(*initial),
+                                 .training = what.training,
+                                 .trainable = what.model.trainable,
+                                 .weighting = what.strategy.weighting,
+                                 .oracle = what.strategy.oracle,
+                                 .tasks = std::ssize(shared_tasks->tasks),
+                                 .seed = static_cast<std::uint64_t>(what.seed)});
+  made->method = what.strategy.method;
+  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->people, made->method->rows());
+  if (split)
+    *split = *parts;
+  return made;
+}
+
+} // namespace mneme

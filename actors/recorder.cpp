@@ -1,0 +1,121 @@
+#include "actors/recorder.hpp"
+#include "runtime/safetensors.hpp"
+#include <caf/typed_event_based_actor.hpp>
+#include <sys/resource.h>
+namespace mneme {
+namespace {
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+std::int64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024; // Linux counts in KiB
+}
+
+const char* words(run_status status) {
+  switch (status) {
+  case run_status::done:
+    return "done";
+  case run_status::failed:
+    return "failed";
+  case run_status::interrupted:
+    return "interrupted";
+  }
+  return "";
+}
+
+} // namespace
+
+recorder_state::recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup)
+    : self_(self), world_(std::move(world)), setup_(std::move(setup)) {}
+
+template <class Act>
+auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
+  try {
+    if constexpr (std::is_void_v<decltype(act())>) {
+      act();
+      return {};
+    } else {
+      return act();
+    }
+  } catch (const std::exception& e) {
+    return caf::make_error(run_errc::recorder_failed, std::string(e.what()));
+  }
+}
+
+recorder_actor::behavior_type recorder_state::make_behavior() {
+  return {
+      [this](const evaluation_record& line) { return guarded([&] { add(line); }); },
+      [this](const recorded_events& events) {
+        return guarded([&] { setup_.files->add(std::span<const event_record>(events.all)); });
+      },
+      [this](const run_warning& warning) { setup_.view->warned(warning.text); },
+      [this](const progress_snapshot& now) { setup_.view->tick(now); },
+      [this](const worker_usage& usage) { busy_seconds_ += usage.busy_seconds; },
+      [this](const tensors_ref& model) { return guarded([&] { save(*model); }); },
+      [this](const finish_run& in) { return guarded([&] { return finish(in.report); }); },
+  };
+}
+
+void recorder_state::save(const tensor_map& model) {
+  const auto bytes = safetensors_bytes(model);
+  setup_.files->write("model.safetensors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void recorder_state::add(const evaluation_record& line) {
+  setup_.files->add(line);
+  if (line.end_of_task) {
+    matrix_.add(line);
+    setup_.files->write_matrix(matrix_, std::ssize(world_->tasks->tasks));
+  }
+  setup_.view->evaluated(line);
+}
+
+run_summary recorder_state::finish(const run_report& report) {
+  auto summary = summary_of(report);
+  setup_.files->write("summary.json", json_text(summary));
+  setup_.view->finished(summary, matrix_);
+  return summary;
+}
+
+run_summary recorder_state::summary_of(const run_report& report) const {
+  const auto& what = world_->what;
+  run_summary all;
+  all.scenario = what.name;
+  all.scenario_digest = setup_.digest;
+  all.run_digest = shown(report.digest);
+  all.strategy = what.strategy.name;
+  all.dataset = what.data.name;
+  all.status = words(report.status);
+  all.error = report.error;
+  all.seed = what.seed;
+  all.tasks = std::ssize(world_->tasks->tasks);
+  all.rounds = report.rounds;
+  all.clients = what.clients.count;
+  all.client_rounds = report.client_rounds;
+  all.late_uploads = report.late_uploads;
+  all.dropped = report.dropped;
+  all.enrolled_max = report.enrolled_max;
+  all.metrics = metrics_of(matrix_);
+  all.upload_bytes = report.upload_bytes;
+  all.download_bytes = report.download_bytes;
+  all.virtual_seconds = in_seconds(report.ended);
+  all.wall_seconds = wall_.seconds();
+  all.cpu_seconds = cpu_seconds();
+  all.client_rounds_per_second = all.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / all.wall_seconds : 0.0;
+  all.fused_width_mean = report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
+  all.worker_busy_share = busy_seconds_ / (all.wall_seconds * static_cast<double>(world_->workers));
+  all.peak_rss_bytes = peak_rss_bytes();
+  all.device = world_->device;
+  if (world_->trace)
+    all.trace_digest = shown(report.trace_digest);
+  return all;
+}
+
+} // namespace mneme

@@ -1,0 +1,38 @@
+/// recorder: writes everything a run leaves behind, and shows its progress.
+#pragma once
+#include "actors/interfaces.hpp"
+#include "actors/recorder_clock.hpp"
+#include "actors/world.hpp"
+namespace mneme {
+
+/// What the recorder is given besides its world.
+struct recorder_setup {
+  std::shared_ptr<run_directory> files{};
+  std::shared_ptr<progress> view{};
+  std::string digest{}; ///< Of the scenario.
+};
+
+class recorder_state {
+public:
+  static constexpr const char* name = "mneme.recorder";
+  recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup);
+  recorder_actor::behavior_type make_behavior();
+
+private:
+  void add(const evaluation_record& line);
+  void save(const tensor_map& model);
+  run_summary finish(const run_report& report);
+  [[nodiscard]] run_summary summary_of(const run_report& report) const;
+  /// Runs `act`; what it throws becomes an error that names the file.
+  template <class Act>
+  auto guarded(Act act) -> caf::result<decltype(act())>;
+
+  recorder_actor::pointer self_;
+  world_ref world_;
+  recorder_setup setup_;
+  accuracy_matrix matrix_;
+  recorder_stopwatch wall_;
+  double busy_seconds_ = 0.0;
+};
+
+} // namespace mneme
