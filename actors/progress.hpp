@@ -3,6 +3,8 @@
 #include "runtime/run_directory.hpp"
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <string>
 namespace mneme {
 
 /// block: one live block on a terminal; lines: one line per evaluation; json: one JSON object per
@@ -20,12 +22,14 @@ struct progress_snapshot {
   std::int64_t in_flight = 0, client_rounds = 0;
 };
 
-/// Writes to one stream; never throws, whatever becomes of the stream.
+/// Writes to one stream; never throws, whatever becomes of the stream. A run that failed says why
+/// in every style.
 class progress {
 public:
   progress(std::FILE* out, progress_style style);
-  /// Seed and scenario digest come first.
-  void started(const std::string& title, const std::string& directory, std::int64_t seed, const std::string& scenario_digest);
+  /// Title, seed and scenario digest come first. The clock for rates and time left starts here.
+  void started(const std::string& title, const std::string& directory, std::int64_t seed,
+               const std::string& scenario_digest);
   /// Redraws the block at most ten times a second; nothing in the other styles.
   void tick(const progress_snapshot& now);
   void evaluated(const evaluation_record& record);
@@ -34,12 +38,20 @@ public:
   void finished(const run_summary& summary, const accuracy_matrix& matrix);
 
 private:
+  [[nodiscard]] double elapsed_s() const;
+  [[nodiscard]] std::string block_text() const;
+  void draw_block();
   void erase_block();
+  /// The text and a line break, at once; the block, if there is one, makes room.
+  void say(const std::string& text);
+
   std::FILE* out_;
   progress_style style_;
+  std::string directory_{};
   progress_snapshot last_{};
-  std::optional<double> accuracy_{};
-  int block_lines_ = 0;
+  std::int64_t rounds_done_ = 0;
+  std::optional<double> accuracy_{}; ///< Of the latest evaluation.
+  int block_lines_ = 0;              ///< On the screen now.
   std::chrono::steady_clock::time_point began_{}, drawn_{};
 };
 
