@@ -10,7 +10,7 @@ namespace mneme {
 template <class... Values>
 std::string shown(const Values&... values) {
   std::ostringstream text;
-  const char* comma = "";
+  [[maybe_unused]] const char* comma = ""; // unused for an empty pack
   ((text << comma << values, comma = ", "), ...);
   return text.str();
 }

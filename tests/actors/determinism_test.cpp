@@ -1,0 +1,120 @@
+// Same scenario, same bits: for any number of threads, workers, shards, widths and budgets, and under load.
+#include "tests/support/run.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <thread>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// Everything that can disturb an order happens: drop-outs, a deadline, late uploads that are kept,
+/// growing enrolment, ragged clients, several epochs.
+const std::string eventful = R"(
+seed = 3
+[data]
+name = "synthetic"
+shape = [12]
+classes = 6
+rows = 1500
+[tasks]
+count = 3
+[partition]
+kind = "dirichlet"
+beta = 0.4
+[clients]
+count = 30
+[enrolment]
+kind = "growing"
+initial = 16
+added_per_task = 7
+[rounds]
+per_task = 4
+cohort = 9
+deadline = "2 s"
+late = "keep"
+[devices]
+rows_per_second = { median = 60.0, sigma = 1.0 }
+dropout = 0.15
+[model]
+name = "mlp"
+hidden = [16]
+[training]
+epochs = 3
+batch = 8
+momentum = 0.9
+weight_decay = 1e-4
+)";
+
+const finished_run& reference() {
+  static const auto run = run_toml(eventful, {.threads = 1, .trace = true});
+  return run;
+}
+
+/// Spins on every core while it lives.
+class load {
+public:
+  load() {
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+      threads_.emplace_back([](const std::stop_token& stop) {
+        volatile unsigned spins = 0;
+        while (!stop.stop_requested())
+          spins = spins + 1;
+      });
+  }
+
+private:
+  std::vector<std::jthread> threads_;
+};
+
+} // namespace
+
+TEST_CASE("the eventful scenario is eventful") {
+  const auto& run = reference();
+  CHECK(run.summary.status == "done");
+  CHECK(run.summary.late_uploads > 3);
+  CHECK(run.summary.dropped > 3);
+  CHECK(run.summary.enrolled_max == 30);
+  CHECK(run.summary.fused_width_mean > 1.5);
+  CHECK(run.summary.rounds == 12);
+}
+
+TEST_CASE("threads, workers, widths, shards and budgets leave the digest alone") {
+  const auto expected = reference().summary.run_digest;
+  for (const std::int64_t threads : {2, 8})
+    CHECK(run_toml(eventful, {.threads = threads}).summary.run_digest == expected);
+  const std::vector<std::pair<std::string, std::vector<std::string>>> table{
+      {"worker.count", {"1", "2", "4"}},
+      {"worker.models_max", {"1", "4", "0"}},
+      {"worker.shards", {"1", "2", "5"}},
+      {"worker.ahead_max", {"1 B", "3 KiB", "1 GiB"}},
+  };
+  for (const auto& [key, values] : table)
+    for (const auto& value : values) {
+      INFO(key << " = " << value);
+      const auto run = run_toml(eventful, {.over = {{key, value}}});
+      CHECK(run.summary.run_digest == expected);
+      CHECK(run.model == reference().model);
+    }
+}
+
+TEST_CASE("ten runs under load agree") {
+  const load busy;
+  for (int i = 0; i < 10; ++i)
+    CHECK(run_toml(eventful, {.over = {{"worker.shards", "3"}}, .threads = 4}).summary.run_digest ==
+          reference().summary.run_digest);
+}
+
+TEST_CASE("tracing changes nothing, and a traced run repeats its trace digest") {
+  CHECK(run_toml(eventful).summary.run_digest == reference().summary.run_digest);
+  CHECK(run_toml(eventful, {.threads = 1, .trace = true}).summary.trace_digest == reference().summary.trace_digest);
+}
+
+TEST_CASE("the resolved scenario of a run, run again, gives the same digest") {
+  const auto again = run_toml(reference().scenario);
+  CHECK(again.summary.run_digest == reference().summary.run_digest);
+  CHECK(again.scenario == reference().scenario);
+}
+
+TEST_CASE("another seed is another run") {
+  CHECK(run_toml(eventful, {.over = {{"seed", "4"}}}).summary.run_digest != reference().summary.run_digest);
+}

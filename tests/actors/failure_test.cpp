@@ -1,0 +1,171 @@
+// A failure ends the run in words that name client, round and job; nothing hangs and nothing finished is lost.
+#include "strategies/shared/averaging.hpp"
+#include "tests/support/run.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <thread>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// FedAvg whose client 2 throws, in the round and at the place that its keys say.
+class throwing final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.integer("round", round_, {.low = 0}, "The round in which something throws, from 1; 0: none.");
+    table.text("place", place_, "Who throws: client, fold, close.");
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
+    if (place_ == "client" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_)
+      throw std::runtime_error("the client's code is wrong");
+    auto inner = averaging_method::client_round(ctx, in);
+    auto result = co_await inner;
+    co_return result;
+  }
+  std::unique_ptr<server_half> make_server() const override;
+
+private:
+  friend class throwing_server;
+  std::int64_t round_ = 0;
+  std::string place_ = "client";
+};
+
+class throwing_server final : public server_half {
+public:
+  throwing_server(const throwing& method, std::unique_ptr<server_half> inner) : method_(method), inner_(std::move(inner)) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& where) override { return inner_->open_task(ctx, where); }
+  broadcast open_round(const round_place& where) override { return inner_->open_round(where); }
+  void fold(const delivery& in) override {
+    if (method_.place_ == "fold" && in.started_from.value + 1 == method_.round_)
+      throw std::runtime_error("the fold is wrong");
+    inner_->fold(in);
+  }
+  task<bool> close_round(server_context& ctx, const round_place& where) override {
+    if (method_.place_ == "close" && where.round.value + 1 == method_.round_)
+      throw std::runtime_error("the step is wrong");
+    return inner_->close_round(ctx, where);
+  }
+  predictor predict() const override { return inner_->predict(); }
+
+private:
+  const throwing& method_;
+  std::unique_ptr<server_half> inner_;
+};
+
+std::unique_ptr<server_half> throwing::make_server() const {
+  return std::make_unique<throwing_server>(*this, averaging_method::make_server());
+}
+
+const strategy_registration throwing_line{
+    {.name = "throwing", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> { return std::make_unique<throwing>(); }}};
+
+/// A linear net whose forward pass throws as LibTorch does when it meets a batch of `rows` rows.
+class fragile final : public model {
+public:
+  fragile(model_ref inner, std::int64_t rows) : inner_(std::move(inner)), rows_(rows) {}
+  const std::vector<parameter>& layout() const noexcept override { return inner_->layout(); }
+  std::int64_t feature_width() const noexcept override { return inner_->feature_width(); }
+  std::int64_t classes() const noexcept override { return inner_->classes(); }
+  std::string identity() const override { return "fragile " + inner_->identity(); }
+  std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
+  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep) const override {
+    if (inputs.size(1) == rows_)
+      (void)at::mm(at::zeros({2, 3}), at::zeros({2, 3})); // throws c10::Error
+    return inner_->forward(weights, inputs, classes, keep);
+  }
+  void backward(const at::Tensor& weights, const tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, bool head_only, at::Tensor& gradients) const override {
+    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, gradients);
+  }
+
+private:
+  model_ref inner_;
+  std::int64_t rows_;
+};
+
+class fragile_kind final : public model_kind {
+public:
+  void keys(key_table& table) override { table.integer("rows", rows_, {.low = 1}, "Throws on steps of so many rows."); }
+  tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape, std::int64_t classes) const override {
+    for (const auto& entry : models())
+      if (entry.name == "linear")
+        return std::make_shared<const fragile>(entry.make()->build(shape, classes).value(), rows_);
+    return tl::unexpected{std::string("no linear model")};
+  }
+
+private:
+  std::int64_t rows_ = 1;
+};
+
+const model_registration fragile_line{
+    {.name = "fragile", .summary = "for tests", .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<fragile_kind>(); }}};
+
+const std::string five_clients = R"(
+[data]
+name = "synthetic"
+shape = [3]
+classes = 2
+rows = 42
+[tasks]
+kind = "single"
+[partition]
+kind = "iid"
+[clients]
+count = 5
+[rounds]
+per_task = 3
+cohort = 5
+[model]
+name = "linear"
+[training]
+batch = 0
+[evaluation]
+every = 1
+)";
+
+} // namespace
+
+TEST_CASE("a throw in a client's code names client and round, and keeps what was recorded") {
+  const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\n");
+  CHECK(run.summary.status == "failed");
+  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("the client's code is wrong"));
+  CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') == 1);
+  CHECK(run.summary.rounds == 1);
+}
+
+TEST_CASE("a throw in the server half is the server's") {
+  const auto fold = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\nplace = \"fold\"\n");
+  CHECK(fold.summary.status == "failed");
+  CHECK_THAT(fold.summary.error, ContainsSubstring("server") && ContainsSubstring("the fold is wrong"));
+  const auto close = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 3\nplace = \"close\"\n");
+  CHECK(close.summary.status == "failed");
+  CHECK_THAT(close.summary.error, ContainsSubstring("server") && ContainsSubstring("the step is wrong"));
+}
+
+TEST_CASE("an error of LibTorch inside a fused batch names its culprits only") {
+  // 42 rows over five clients: two hold 9 rows (padded to 16) and three hold 8.
+  const auto run = run_toml(five_clients + "[strategy]\nname = \"fedavg\"\n", {.over = {{"model.name", "fragile"}, {"model.rows", "16"}}});
+  CHECK(run.summary.status == "failed");
+  CHECK_THAT(run.summary.error, ContainsSubstring("round 1") && ContainsSubstring("client ") && ContainsSubstring("mat1 and mat2"));
+}
+
+TEST_CASE("numbers that are not finite end the run by name") {
+  const auto run = run_toml(five_clients, {.over = {{"training.learning_rate", "1e38"}, {"training.epochs", "9"}}});
+  CHECK(run.summary.status == "failed");
+  CHECK_THAT(run.summary.error, ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
+}
+
+TEST_CASE("an interrupt ends the run after the event at hand and keeps what was recorded") {
+  std::atomic<int> interrupts = 0;
+  std::jthread finger([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    interrupts = 1;
+  });
+  const auto run = run_toml(five_clients, {.over = {{"rounds.per_task", "1000000"}}, .interrupts = &interrupts});
+  CHECK(run.summary.status == "interrupted");
+  CHECK(run.summary.rounds > 0);
+  CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') >= run.summary.rounds - 1);
+}

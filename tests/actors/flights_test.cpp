@@ -1,0 +1,104 @@
+#include "actors/flights.hpp"
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+constexpr fuse_key one_kind{.kind = 0, .options = 7};
+
+issued_job job_of(std::uint64_t assignment, std::int64_t rows, std::int64_t bytes = 10, std::int64_t width = 64) {
+  return {.id = {{assignment}, 0, 0}, .key = one_kind, .rows = rows, .bytes = bytes, .width = width};
+}
+
+flight flight_of(std::uint64_t assignment) {
+  flight one;
+  one.id = {assignment};
+  return one;
+}
+
+std::vector<std::uint64_t> ids(const composition& batch) {
+  std::vector<std::uint64_t> all;
+  for (const auto& id : batch)
+    all.push_back(id.assignment.value);
+  return all;
+}
+
+virtual_time at(int seconds) { return virtual_time{std::chrono::seconds(seconds)}; }
+
+bool always(const flight&, virtual_time) { return true; }
+
+} // namespace
+
+TEST_CASE("batches are cut at the width, jobs of like length together, ids ascending") {
+  const auto batches = cut({job_of(1, 10), job_of(2, 50), job_of(3, 10), job_of(4, 40), job_of(5, 20)}, 2, 0);
+  REQUIRE(batches.size() == 3);
+  CHECK(ids(batches[0]) == std::vector<std::uint64_t>{2, 4});
+  CHECK(ids(batches[1]) == std::vector<std::uint64_t>{1, 5});
+  CHECK(ids(batches[2]) == std::vector<std::uint64_t>{3});
+}
+
+TEST_CASE("batches share the rows among the workers") {
+  const auto batches = cut({job_of(1, 30), job_of(2, 10), job_of(3, 10), job_of(4, 10)}, 64, 30);
+  REQUIRE(batches.size() == 2);
+  CHECK(ids(batches[0]) == std::vector<std::uint64_t>{1});
+  CHECK(ids(batches[1]) == std::vector<std::uint64_t>{2, 3, 4});
+}
+
+TEST_CASE("a release takes jobs in due order until the budget is full, whatever order they came in") {
+  for (const bool reversed : {false, true}) {
+    flight_book book;
+    std::vector<parked_job> jobs;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      book.add(flight_of(i));
+      jobs.push_back({.job = job_of(i, 1), .due = at(10 - static_cast<int>(i)), .shard = {}});
+    }
+    if (reversed)
+      std::reverse(jobs.begin(), jobs.end());
+    book.park(jobs);
+    const auto first = book.release({4}, {.ahead_bytes_max = 25, .workers = 1}, always);
+    REQUIRE(first.size() == 1);
+    CHECK(ids(first.at({}).front()) == std::vector<std::uint64_t>{3, 4}); // due at 7 and 6
+    book.erase({4});
+    book.erase({3});
+    const auto second = book.release({2}, {.ahead_bytes_max = 25, .workers = 1}, always);
+    CHECK(ids(second.at({}).front()) == std::vector<std::uint64_t>{1, 2});
+  }
+}
+
+TEST_CASE("the job on top of the queue is released although the budget is too small for it") {
+  flight_book book;
+  book.add(flight_of(0));
+  book.add(flight_of(1));
+  book.park({{.job = job_of(0, 1, 100), .due = at(1), .shard = {}}, {.job = job_of(1, 1, 100), .due = at(1), .shard = {}}});
+  const auto batches = book.release({1}, {.ahead_bytes_max = 1, .workers = 1}, always);
+  REQUIRE(batches.at({}).size() == 1);
+  CHECK(ids(batches.at({}).front()) == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("batches never cross shards or keys") {
+  flight_book book;
+  for (std::uint64_t i = 0; i < 4; ++i)
+    book.add(flight_of(i));
+  auto other = job_of(3, 1);
+  other.key.options = 8;
+  book.park({{.job = job_of(0, 1), .due = at(1), .shard = {0}},
+             {.job = job_of(1, 1), .due = at(1), .shard = {1}},
+             {.job = job_of(2, 1), .due = at(1), .shard = {0}},
+             {.job = other, .due = at(1), .shard = {0}}});
+  const auto batches = book.release({0}, {.ahead_bytes_max = 1000, .workers = 1}, always);
+  REQUIRE(batches.at({0}).size() == 2);
+  CHECK(ids(batches.at({0})[0]) == std::vector<std::uint64_t>{0, 2});
+  CHECK(ids(batches.at({0})[1]) == std::vector<std::uint64_t>{3});
+  CHECK(ids(batches.at({1})[0]) == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("what is not wanted any more stays parked") {
+  flight_book book;
+  book.add(flight_of(0));
+  book.add(flight_of(1));
+  book.park({{.job = job_of(0, 1), .due = at(1), .shard = {}}, {.job = job_of(1, 1), .due = at(9), .shard = {}}});
+  const auto batches = book.release({0}, {.ahead_bytes_max = 1000, .workers = 1},
+                                    [](const flight&, virtual_time due) { return due <= at(5); });
+  CHECK(ids(batches.at({}).front()) == std::vector<std::uint64_t>{0});
+}

@@ -1,0 +1,183 @@
+// Virtual time by hand. Three clients, four rows each, a linear net of 2 x 1 + 2 parameters = 16 bytes:
+//
+//              download            training      upload                 arrives, from the opening
+//   client 0   0.1 + 0.5 = 0.6 s   4 / 4 = 1 s   0.1 + 1.0 = 1.1 s      2.7 s
+//   client 1   0.1 + 0.5 = 0.6 s   4 / 2 = 2 s   0.1 + 0.0 = 0.1 s      2.7 s (after client 0: it was sent later)
+//   client 2   0.1 + 0.5 = 0.6 s   4 / 1 = 4 s   0.1 + 2.0 = 2.1 s      6.7 s
+//
+// 128 bits take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous.
+#include "tests/support/run.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+const std::string three_clients = R"(
+seed = 1
+[data]
+name = "synthetic"
+shape = [1]
+classes = 2
+rows = 12
+[tasks]
+kind = "single"
+[partition]
+kind = "iid"
+[clients]
+count = 3
+[rounds]
+per_task = 2
+cohort = 3
+[devices]
+rows_per_second = [4.0, 2.0, 1.0]
+uplink_mbit = [0.000128, 0.0, 0.000064]
+downlink_mbit = 0.000256
+latency = "100 ms"
+[model]
+name = "linear"
+[training]
+epochs = 1
+[evaluation]
+every = 0
+)";
+
+/// Lines of events.csv without its header, cut to "time actor event client round bytes".
+std::string events_of(const std::string& csv) {
+  std::istringstream in(csv);
+  std::string line, all;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    std::vector<std::string> fields;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');)
+      fields.push_back(cell);
+    auto time = fields.at(0).substr(0, fields.at(0).find('.') + 2); // all times here are whole tenths
+    all += time + " " + fields.at(1) + " " + fields.at(2) + (fields.at(3).empty() ? "" : " " + fields.at(3)) + "\n";
+  }
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("every event of a round falls where a hand puts it") {
+  const auto run = run_toml(three_clients, {.over = {{"rounds.per_task", "1"}}, .trace = true});
+  CHECK(run.summary.status == "done");
+  CHECK(events_of(run.events) == "0.0 scheduler task\n"
+                                 "0.0 scheduler open_round\n"
+                                 "0.0 scheduler dispatch 0\n"
+                                 "0.0 scheduler dispatch 1\n"
+                                 "0.0 scheduler dispatch 2\n"
+                                 "0.6 client start 0\n"
+                                 "0.6 client start 1\n"
+                                 "0.6 client start 2\n"
+                                 "1.6 client upload 0\n"
+                                 "2.6 client upload 1\n"
+                                 "2.7 server deliver 0\n"
+                                 "2.7 server deliver 1\n"
+                                 "4.6 client upload 2\n"
+                                 "6.7 server deliver 2\n"
+                                 "6.7 scheduler close_round\n"
+                                 "6.7 server evaluate\n"
+                                 "6.7 scheduler end\n");
+  CHECK(run.summary.virtual_seconds == 6.7);
+  CHECK(run.summary.upload_bytes == 48);
+  CHECK(run.summary.download_bytes == 48);
+  CHECK(run.summary.client_rounds == 3);
+}
+
+TEST_CASE("a deadline drops who is late, and the next round has them again") {
+  const auto run = run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}}, .trace = true});
+  CHECK(events_of(run.events) == "0.0 scheduler task\n"
+                                 "0.0 scheduler open_round\n"
+                                 "0.0 scheduler dispatch 0\n"
+                                 "0.0 scheduler dispatch 1\n"
+                                 "0.0 scheduler dispatch 2\n"
+                                 "0.6 client start 0\n"
+                                 "0.6 client start 1\n"
+                                 "0.6 client start 2\n"
+                                 "1.6 client upload 0\n"
+                                 "2.6 client upload 1\n"
+                                 "2.7 server deliver 0\n"
+                                 "2.7 server deliver 1\n"
+                                 "4.6 client upload 2\n"
+                                 "5.0 scheduler deadline\n"
+                                 "5.0 client late 2\n"
+                                 "5.0 scheduler close_round\n"
+                                 "5.0 scheduler open_round\n"
+                                 "5.0 scheduler dispatch 0\n"
+                                 "5.0 scheduler dispatch 1\n"
+                                 "5.0 scheduler dispatch 2\n"
+                                 "5.6 client start 0\n"
+                                 "5.6 client start 1\n"
+                                 "5.6 client start 2\n"
+                                 "6.6 client upload 0\n"
+                                 "7.6 client upload 1\n"
+                                 "7.7 server deliver 0\n"
+                                 "7.7 server deliver 1\n"
+                                 "9.6 client upload 2\n"
+                                 "10.0 scheduler deadline\n"
+                                 "10.0 client late 2\n"
+                                 "10.0 scheduler close_round\n"
+                                 "10.0 server evaluate\n"
+                                 "10.0 scheduler end\n");
+  CHECK(run.summary.late_uploads == 2);
+  CHECK(run.summary.upload_bytes == 4 * 16);
+  CHECK(run.summary.download_bytes == 6 * 16);
+}
+
+TEST_CASE("an upload kept although late is folded into the round that is open when it arrives") {
+  const auto run = run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"rounds.late", "keep"}}, .trace = true});
+  const auto second_round = events_of(run.events).substr(events_of(run.events).find("5.0 scheduler close_round"));
+  CHECK(second_round == "5.0 scheduler close_round\n"
+                        "5.0 scheduler open_round\n"
+                        "5.0 scheduler dispatch 0\n" // client 2 is still busy
+                        "5.0 scheduler dispatch 1\n"
+                        "5.6 client start 0\n"
+                        "5.6 client start 1\n"
+                        "6.6 client upload 0\n"
+                        "6.7 server deliver 2\n"
+                        "7.6 client upload 1\n"
+                        "7.7 server deliver 0\n"
+                        "7.7 server deliver 1\n"
+                        "7.7 scheduler close_round\n"
+                        "7.7 server evaluate\n"
+                        "7.7 scheduler end\n");
+  CHECK(run.summary.late_uploads == 1);
+  CHECK(run.summary.client_rounds == 5);
+}
+
+TEST_CASE("an arrival at exactly the deadline is in time") {
+  const auto run = run_toml(three_clients, {.over = {{"rounds.deadline", "6700 ms"}}});
+  CHECK(run.summary.late_uploads == 0);
+  CHECK(run.summary.virtual_seconds == 2 * 6.7);
+}
+
+TEST_CASE("a round of drop-outs closes at once, empty, and leaves the model as it is") {
+  const auto run = run_toml(three_clients, {.over = {{"devices.dropout", "1.0"}}, .trace = true});
+  CHECK(run.summary.dropped == 6);
+  CHECK(run.summary.rounds == 2);
+  CHECK(run.summary.client_rounds == 0);
+  CHECK(run.summary.upload_bytes == 0);
+  CHECK(run.summary.download_bytes == 6 * 16);
+  CHECK(run.summary.virtual_seconds == 0.0);
+  const auto untouched = run_toml(three_clients, {.over = {{"training.epochs", "0"}}});
+  CHECK(run.model == untouched.model);
+}
+
+TEST_CASE("a drop-out does not hold up its round and changes nobody else's draws") {
+  const auto all = run_toml(three_clients, {.over = {{"rounds.per_task", "30"}}, .trace = true});
+  const auto some = run_toml(three_clients, {.over = {{"rounds.per_task", "30"}, {"devices.dropout", "0.3"}}, .trace = true});
+  CHECK(some.summary.dropped > 10); // of 90; 27 expected
+  CHECK(some.summary.dropped < 45);
+  CHECK(some.summary.client_rounds == 90 - some.summary.dropped);
+  CHECK(all.summary.virtual_seconds == 30 * 6.7);
+  CHECK(some.summary.virtual_seconds < all.summary.virtual_seconds);
+}
+
+TEST_CASE("wire formats weigh what they say") {
+  const auto half = run_toml(three_clients, {.over = {{"devices.wire", "fp16"}}});
+  CHECK(half.summary.upload_bytes == 6 * 8);
+  const auto quarter = run_toml(three_clients, {.over = {{"devices.wire", "int8"}}});
+  CHECK(quarter.summary.download_bytes == 6 * 4);
+}

@@ -1,0 +1,106 @@
+#include "strategies/shared/averaging.hpp"
+#include "tests/support/bench_of_one.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t features = 2, classes = 4; // linear: 4 x 2 weights and 4 biases
+
+method_setup setup_of(trainable_part part = trainable_part::all, upload_weighting weighting = upload_weighting::samples) {
+  const auto net = model_named("linear", {1, 1, features}, classes);
+  return {.net = net, .initial = weights_only(at::zeros({net->size()})), .trainable = part, .weighting = weighting, .tasks = 2};
+}
+
+delivery upload_of(std::uint32_t client, double value, std::int64_t rows) {
+  return {.assignment = {client}, .from = {client}, .started_from = {}, .upload = weights_only(at::full({12}, value)), .rows = rows};
+}
+
+at::Tensor closed(averaging_server& server) {
+  job_desk desk;
+  server_context ctx(desk);
+  const auto device = make_executor("cpu");
+  (void)run_step(server.close_round(ctx, {}), desk, *device);
+  return server.predict().weights->at(flat_weights);
+}
+
+/// The upload of one round of `name` by a client with rows of all classes, from weights of zero.
+at::Tensor trained(const std::string& name, const round_place& place) {
+  const auto method = strategy_named(name);
+  auto setup = setup_of();
+  setup.training = {.batch = 0, .learning_rate = 1.0, .weight_decay = 0.1};
+  setup.initial = weights_only(at::ones({12}));
+  method->prepare(setup);
+  const auto server = method->make_server();
+  auto in = server->open_round(place);
+  in.place = place;
+  const auto device = make_executor("cpu");
+  std::vector<std::int64_t> rows;
+  for (std::int64_t r = 0; r < 16; ++r)
+    if (r % classes >= place.current.low && r % classes < place.current.high)
+      rows.push_back(r);
+  const auto result = run_round(*method, *device,
+                                {.in = std::make_shared<const broadcast>(in), .samples = view_of(striped_rows(16, features, classes), rows)});
+  return result.upload->at(flat_weights);
+}
+
+} // namespace
+
+TEST_CASE("uploads are averaged by rows, or uniformly") {
+  averaging_server by_rows(setup_of());
+  by_rows.fold(upload_of(0, 1.0, 1));
+  by_rows.fold(upload_of(1, 5.0, 3));
+  CHECK(at::equal(closed(by_rows), at::full({12}, 4.0))); // (1 * 1 + 3 * 5) / 4
+
+  averaging_server uniform(setup_of(trainable_part::all, upload_weighting::uniform));
+  uniform.fold(upload_of(0, 1.0, 1));
+  uniform.fold(upload_of(1, 5.0, 3));
+  CHECK(at::equal(closed(uniform), at::full({12}, 3.0)));
+}
+
+TEST_CASE("sums start anew each round, in float64") {
+  averaging_server server(setup_of());
+  server.fold(upload_of(0, 16777216.0, 1)); // 2^24: adding 1 in float32 changes nothing
+  server.fold(upload_of(1, 1.0, 1));
+  server.fold(upload_of(2, 1.0, 1));
+  server.fold(upload_of(3, 2.0, 1));
+  CHECK(closed(server)[0].item<double>() == 4194305.0);
+  server.fold(upload_of(0, 7.0, 2));
+  CHECK(closed(server)[0].item<double>() == 7.0);
+}
+
+TEST_CASE("where only the head is trained, only the head travels, and the rest is sent once") {
+  const auto setup = [] {
+    auto one = setup_of(trainable_part::head);
+    one.net = model_named("mlp", {1, 1, features}, classes); // 2-200-100-4
+    one.initial = weights_only(initial_weights(*one.net, 1));
+    return one;
+  }();
+  averaging_server server(setup);
+  const auto sent = server.open_round({});
+  CHECK(sent.weights->size() == 2);
+  CHECK(sent.weights->bytes() == 4 * (100 * 4 + 4));
+  CHECK(sent.once->bytes() == 4 * setup.net->size());
+  const travelling_weights travelling(setup.net, trainable_part::head);
+  CHECK(at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
+}
+
+TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones; other rows stay untouched") {
+  const round_place second_task{.task = {1}, .opened = {0, 4}, .current = {2, 4}};
+  const auto old_rows = [](const at::Tensor& flat) { return flat.slice(0, 0, 4); }; // weights of classes 0 and 1
+  CHECK_FALSE(at::equal(old_rows(trained("fedavg", second_task)), at::ones({4})));
+  CHECK(at::equal(old_rows(trained("finetune", second_task)), at::ones({4})));
+  const round_place first_task{.opened = {0, 2}, .current = {0, 2}};
+  CHECK(at::equal(trained("fedavg", first_task).slice(0, 4, 8), at::ones({4}))); // not even decay
+}
+
+TEST_CASE("joint shows the rows of all tasks so far, or everybody's to one client") {
+  auto method = strategy_named("joint");
+  CHECK(method->rows() == rows_shown::cumulative);
+  key_table table;
+  method->keys(table);
+  REQUIRE(table.find("centralised") != nullptr);
+  *std::get<bool*>(table.find("centralised")->target) = true;
+  CHECK(method->rows() == rows_shown::centralised);
+}

@@ -1,0 +1,125 @@
+// What every method must do, whatever it does besides.
+#include "tests/support/bench_of_one.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t features = 6, classes = 4;
+
+struct federation {
+  std::unique_ptr<strategy> method;
+  std::unique_ptr<executor> device = make_executor("cpu");
+  std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
+  model_ref net = model_named("mlp", {1, 1, features}, classes);
+  round_place place{.opened = {0, 2}, .current = {0, 2}};
+
+  explicit federation(const std::string& name) : method(strategy_named(name)) {
+    method->prepare({.net = net, .initial = weights_only(initial_weights(*net, 5)), .training = {.batch = 4},
+                     .tasks = 2, .seed = 5});
+  }
+  /// Client c holds rows of the two open classes.
+  assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {
+    std::vector<std::int64_t> mine;
+    for (std::int64_t r = 0; r < 40; ++r)
+      if (r % classes < 2 && r / 4 % 3 == c)
+        mine.push_back(r);
+    return {.id = {c}, .client = {c}, .in = std::make_shared<const broadcast>(in), .memory = std::move(memory),
+            .samples = view_of(rows, mine), .seed = 5, .visit = 0};
+  }
+};
+
+void check_equal(const tensors_ref& a, const tensors_ref& b) {
+  REQUIRE((a == nullptr) == (b == nullptr));
+  if (!a)
+    return;
+  REQUIRE(a->size() == b->size());
+  for (const auto& [name, value] : *a)
+    CHECK(at::equal(value, b->at(name)));
+}
+
+/// Opens the first task and round.
+broadcast opened(federation& in, server_half& server) {
+  job_desk desk;
+  server_context ctx(desk);
+  const auto plan = run_step(server.open_task(ctx, in.place), desk, *in.device);
+  in.place.rounds_of_task = plan.rounds.value_or(3);
+  auto made = server.open_round(in.place);
+  made.place = in.place;
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("a client's round is a pure function of its assignment") {
+  for (const auto& entry : strategies()) {
+    INFO(entry.name);
+    federation all(entry.name);
+    const auto server = all.method->make_server();
+    const auto in = opened(all, *server);
+    const auto first = run_round(*all.method, *all.device, all.work_for(1, in, nullptr));
+    (void)run_round(*all.method, *all.device, all.work_for(0, in, nullptr));
+    const auto second = run_round(*all.method, *all.device, all.work_for(1, in, nullptr));
+    check_equal(first.upload, second.upload);
+    check_equal(first.memory, second.memory);
+    CHECK(first.rows == second.rows);
+    CHECK(first.rows == 8);
+  }
+}
+
+TEST_CASE("a round may be dropped at any stage") {
+  for (const auto& entry : strategies()) {
+    INFO(entry.name);
+    federation all(entry.name);
+    const auto server = all.method->make_server();
+    const auto in = opened(all, *server);
+    for (std::uint32_t stages = 0;; ++stages) {
+      client_run run(*all.method, all.work_for(0, in, nullptr));
+      auto step = run.start();
+      while (run.stage() < stages && std::holds_alternative<plan>(step))
+        step = run.resume(run_plan(*all.device, std::get<plan>(std::move(step))));
+      if (!std::holds_alternative<plan>(step))
+        break; // it has ended: all stages have been tried
+    }
+  }
+}
+
+TEST_CASE("a failed job becomes the round's failure, in words") {
+  for (const auto& entry : strategies()) {
+    INFO(entry.name);
+    federation all(entry.name);
+    const auto server = all.method->make_server();
+    client_run run(*all.method, all.work_for(2, opened(all, *server), nullptr));
+    auto step = run.start();
+    REQUIRE(std::holds_alternative<plan>(step));
+    const auto jobs = std::get<plan>(step).size();
+    step = run.resume(outcomes(jobs, job_outcome{std::string("the device is on fire")}));
+    REQUIRE(std::holds_alternative<round_failure>(step));
+    CHECK(std::get<round_failure>(step).what.find("the device is on fire") != std::string::npos);
+    CHECK(std::get<round_failure>(step).client == client_id{2});
+  }
+}
+
+TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast") {
+  for (const auto& entry : strategies()) {
+    INFO(entry.name);
+    federation all(entry.name);
+    const auto server = all.method->make_server();
+    const auto in = opened(all, *server);
+    const auto before = server->predict().weights->at(flat_weights).clone();
+    for (std::uint32_t c = 0; c < 3; ++c) {
+      auto result = run_round(*all.method, *all.device, all.work_for(c, in, nullptr));
+      server->fold({.assignment = {c}, .from = {c}, .started_from = {}, .upload = result.upload, .rows = result.rows});
+    }
+    job_desk desk;
+    server_context ctx(desk);
+    CHECK(run_step(server->close_round(ctx, all.place), desk, *all.device));
+    const auto after = server->predict().weights->at(flat_weights);
+    CHECK(after.sizes() == before.sizes());
+    CHECK_FALSE(at::equal(after, before));
+    CHECK(at::isfinite(after).all().item<bool>());
+    const auto next = server->open_round(all.place);
+    CHECK(next.weights->bytes() == in.weights->bytes());
+  }
+}

@@ -1,0 +1,71 @@
+/// A federation without actors: a method, a few hand-made rows and an executor, driven in a loop.
+#pragma once
+#include "runtime/client_run.hpp"
+#include "runtime/executor.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+namespace mneme::test {
+
+inline model_ref model_named(const std::string& name, std::array<std::int64_t, 3> shape, std::int64_t classes) {
+  for (const auto& entry : models())
+    if (entry.name == name)
+      return entry.make()->build(shape, classes).value();
+  FAIL("no model is named " << name);
+  return nullptr;
+}
+
+inline std::unique_ptr<strategy> strategy_named(const std::string& name) {
+  for (const auto& entry : strategies())
+    if (entry.name == name)
+      return entry.make();
+  FAIL("no strategy is named " << name);
+  return nullptr;
+}
+
+/// `rows` rows of `features` pixels that follow from their index; row r has label r mod classes.
+inline std::shared_ptr<const dataset> striped_rows(std::int64_t rows, std::int64_t features, std::int32_t classes) {
+  auto made = std::make_shared<dataset>();
+  made->images = (at::arange(rows * features, at::kLong).mul(37) % 251).to(at::kByte).view({rows, 1, 1, features});
+  for (std::int64_t r = 0; r < rows; ++r)
+    made->labels.push_back(static_cast<std::int32_t>(r % classes));
+  made->transforms.resize(1);
+  made->scale = {1.0f / 255.0f};
+  made->shift = {-0.5f};
+  return made;
+}
+
+inline sample_view view_of(std::shared_ptr<const dataset> source, std::vector<std::int64_t> rows) {
+  return {.source = std::move(source), .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
+}
+
+/// Runs the jobs of a plan one by one.
+inline outcomes run_plan(executor& device, plan wanted) {
+  outcomes all;
+  for (auto& one : wanted) {
+    const std::vector<job> single{{.id = {}, .what = std::move(one)}};
+    all.push_back(device.run(single).front());
+  }
+  return all;
+}
+
+/// Drives a client's round to its end.
+inline client_result run_round(const strategy& method, executor& device, assignment what) {
+  client_run run(method, std::move(what));
+  auto step = run.start();
+  while (auto* wanted = std::get_if<plan>(&step))
+    step = run.resume(run_plan(device, std::move(*wanted)));
+  if (auto* failure = std::get_if<round_failure>(&step))
+    FAIL("the round failed: " << failure->what);
+  return std::get<client_result>(std::move(step));
+}
+
+/// Drives a step of the server half to its end.
+template <class T>
+T run_step(task<T> step, job_desk& desk, executor& device) {
+  step.start();
+  while (!step.done())
+    desk.answer(run_plan(device, desk.take_plan()));
+  return step.take();
+}
+
+} // namespace mneme::test

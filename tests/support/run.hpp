@@ -1,0 +1,73 @@
+/// Runs a scenario given as TOML text, whole, in a temporary folder.
+#pragma once
+#include "actors/simulation.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdlib.h>
+#include <string>
+namespace mneme::test {
+
+/// A folder that goes away with the test.
+class temporary_folder {
+public:
+  temporary_folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "mneme-test-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~temporary_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  temporary_folder(const temporary_folder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+  std::filesystem::path path_;
+};
+
+inline std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+struct finished_run {
+  run_summary summary{};
+  std::string events{}; ///< events.csv, if traced
+  std::string metrics{};
+  std::string model{};
+  std::string scenario{};
+};
+
+struct run_setup {
+  overrides over{};
+  std::int64_t threads = 2;
+  bool trace = false;
+  const std::atomic<int>* interrupts = nullptr;
+};
+
+/// Reads `toml`, runs it, and reads back what it left. Fails the test if the input is refused.
+inline finished_run run_toml(const std::string& toml, const run_setup& setup = {}) {
+  const temporary_folder folder;
+  const auto file = folder.path() / "test.toml";
+  std::ofstream(file) << toml;
+  const auto read = read_scenario(file, setup.over);
+  if (!read) {
+    std::string all;
+    for (const auto& one : read.error())
+      all += shown(one) + "\n";
+    FAIL("scenario refused:\n" << all);
+  }
+  const auto out = folder.path() / "out";
+  auto ended = run_simulation(read->value, {.out = out, .threads = setup.threads, .style = progress_style::quiet,
+                                            .trace = setup.trace, .interrupts = setup.interrupts});
+  if (!ended)
+    FAIL("run refused: " << shown(ended.error().front()));
+  return {.summary = std::move(*ended), .events = content_of(out / "events.csv"), .metrics = content_of(out / "metrics.jsonl"),
+          .model = content_of(out / "model.safetensors"), .scenario = content_of(out / "scenario.toml")};
+}
+
+} // namespace mneme::test
