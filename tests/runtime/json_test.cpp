@@ -13,13 +13,39 @@ std::vector<std::string> keys_of(const json& object) {
   return keys;
 }
 
-const std::vector<std::string> summary_keys{
-    "mneme_version", "scenario", "scenario_digest", "run_digest", "strategy", "dataset", "seed", "status", "tasks",
-    "rounds", "clients", "client_rounds", "late_uploads", "dropped", "enrolled_max", "average_incremental_accuracy",
-    "average_accuracy_task_mean", "final_accuracy", "final_accuracy_task_mean", "forgetting",
-    "forgetting_including_last", "forgetting_from_first", "backward_transfer", "upload_bytes", "download_bytes",
-    "virtual_seconds", "wall_seconds", "cpu_seconds", "client_rounds_per_second", "fused_width_mean",
-    "worker_busy_share", "peak_rss_bytes", "device"};
+const std::vector<std::string> summary_keys{"mneme_version",
+                                            "scenario",
+                                            "scenario_digest",
+                                            "run_digest",
+                                            "strategy",
+                                            "dataset",
+                                            "seed",
+                                            "status",
+                                            "tasks",
+                                            "rounds",
+                                            "clients",
+                                            "client_rounds",
+                                            "late_uploads",
+                                            "dropped",
+                                            "enrolled_max",
+                                            "average_incremental_accuracy",
+                                            "average_accuracy_task_mean",
+                                            "final_accuracy",
+                                            "final_accuracy_task_mean",
+                                            "forgetting",
+                                            "forgetting_including_last",
+                                            "forgetting_from_first",
+                                            "backward_transfer",
+                                            "upload_bytes",
+                                            "download_bytes",
+                                            "virtual_seconds",
+                                            "wall_seconds",
+                                            "cpu_seconds",
+                                            "client_rounds_per_second",
+                                            "fused_width_mean",
+                                            "worker_busy_share",
+                                            "peak_rss_bytes",
+                                            "device"};
 
 } // namespace
 

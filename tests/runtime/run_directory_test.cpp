@@ -1,5 +1,5 @@
-#include "runtime/run_directory.hpp"
 #include "runtime/data/partition.hpp"
+#include "runtime/run_directory.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -48,8 +48,8 @@ const std::vector<event_record> two_events{
 
 TEST_CASE("runs of one name get folders of their own") {
   const elsewhere here;
-  for (const char* expected : {"runs/quick-fedavg-s1-01234567", "runs/quick-fedavg-s1-01234567-2",
-                               "runs/quick-fedavg-s1-01234567-3"}) {
+  for (const char* expected :
+       {"runs/quick-fedavg-s1-01234567", "runs/quick-fedavg-s1-01234567-2", "runs/quick-fedavg-s1-01234567-3"}) {
     const auto made = run_directory::create("", "quick-fedavg-s1-01234567");
     REQUIRE(made);
     CHECK(made->path() == expected);
@@ -164,7 +164,12 @@ TEST_CASE("a disk that is really full leaves whole files") {
     CHECK_FALSE(fs::exists(run.path() / "model.safetensors.part"));
     const evaluation_record line{.accuracy_per_task = std::vector<double>(100, 100.0 / 3.0)};
     std::size_t lines = 0;
-    CHECK_THROWS_WITH([&] { for (;; ++lines) run.add(line); }(), ContainsSubstring("metrics.jsonl"));
+    CHECK_THROWS_WITH(
+        [&] {
+          for (;; ++lines)
+            run.add(line);
+        }(),
+        ContainsSubstring("metrics.jsonl"));
     CHECK(test::content_of(run.path() / "metrics.jsonl").size() == lines * (json_text(line).size() + 1));
     CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
   }
