@@ -1,5 +1,6 @@
 #include "runtime/run_directory.hpp"
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 using namespace mneme;
 using json = nlohmann::ordered_json;

@@ -1,6 +1,7 @@
 #include "runtime/metrics.hpp"
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 using namespace mneme;
 using Catch::Approx;
 

@@ -1,6 +1,7 @@
 #include "runtime/safetensors.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
