@@ -30,9 +30,8 @@ int columns_of(std::FILE* out) {
 
 /// "[#####...............]", 20 characters between the brackets.
 std::string bar(double share) {
-  constexpr int width = 20;
-  const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * width);
-  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
+  const std::string full(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 20.0), '#');
+  return fmt::format("[{:.<20}]", full);
 }
 
 /// "3/5", or "3" while the total is not known.

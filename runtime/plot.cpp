@@ -1,6 +1,7 @@
 #include "runtime/plot.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 namespace mneme {
 namespace {
 
@@ -47,8 +48,10 @@ public:
   void label(double x, double y, const std::string& what, const char* style) {
     text_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, style, escaped(what));
   }
-  /// A curve, or a dot where there is one point only. `points`: "x,y x,y ..."
-  void curve(const std::string& points, const std::string& colour, double stroke) {
+  /// `points`: "x,y x,y ..."
+  void curve(std::string points, const std::string& colour, double stroke) {
+    if (std::count(points.begin(), points.end(), ',') == 1)
+      points += points; // a line of no length is drawn as a dot, one point alone is not drawn
     text_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
                          "stroke-linecap=\"round\" stroke-linejoin=\"round\"/>\n",
                          points, colour, stroke);

@@ -39,7 +39,9 @@ endif()
 add_library(mneme_numbers INTERFACE)
 target_include_directories(mneme_numbers INTERFACE ${PROJECT_SOURCE_DIR})
 target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE} ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE} ${CLI11_INCLUDE})
-target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json
+# Header-only: LibTorch's wheel carries headers of a newer fmt, found before the system's, which no library on the
+# system matches.
+target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only spdlog::spdlog nlohmann_json::nlohmann_json
                       ZLIB::ZLIB LibLZMA::LibLZMA ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
 target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror>)

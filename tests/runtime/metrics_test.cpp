@@ -1,0 +1,60 @@
+#include "runtime/metrics.hpp"
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+using namespace mneme;
+using Catch::Approx;
+
+namespace {
+
+/// Tasks are harder and easier at turns, so that all eight figures differ.
+accuracy_matrix four_tasks() {
+  return {.rows = {{65}, {60, 80}, {70, 50, 90}, {40, 85, 65, 70}}, .pooled = {65, 72, 69, 58}};
+}
+
+} // namespace
+
+TEST_CASE("the figures of a matrix of four tasks, worked by hand") {
+  const auto figures = metrics_of(four_tasks());
+  CHECK(figures.average_incremental_accuracy == Approx((65 + 72 + 69 + 58) / 4.0));
+  CHECK(figures.average_accuracy_task_mean == Approx((65 + 70 + 70 + 65) / 4.0)); // means of the rows
+  CHECK(figures.final_accuracy == 58.0);
+  CHECK(figures.final_accuracy_task_mean == Approx(65.0));
+  CHECK(figures.forgetting == Approx(((70 - 40) + (80 - 85) + (90 - 65)) / 3.0));
+  CHECK(figures.forgetting_including_last == Approx(((70 - 40) + (85 - 85) + (90 - 65)) / 3.0));
+  CHECK(figures.forgetting_from_first == Approx(((65 - 40) + (80 - 85) + (90 - 65)) / 3.0));
+  CHECK(figures.backward_transfer == Approx(-15.0));
+}
+
+TEST_CASE("one task is learnt and nothing is forgotten") {
+  const auto figures = metrics_of({.rows = {{75}}, .pooled = {75}});
+  CHECK(figures.average_incremental_accuracy == 75.0);
+  CHECK(figures.average_accuracy_task_mean == 75.0);
+  CHECK(figures.final_accuracy == 75.0);
+  CHECK(figures.final_accuracy_task_mean == 75.0);
+  CHECK_FALSE(figures.forgetting);
+  CHECK_FALSE(figures.forgetting_including_last);
+  CHECK_FALSE(figures.forgetting_from_first);
+  CHECK_FALSE(figures.backward_transfer);
+}
+
+TEST_CASE("a run that ended before its first task did has no figures") {
+  const auto figures = metrics_of({});
+  CHECK_FALSE(figures.average_incremental_accuracy);
+  CHECK_FALSE(figures.final_accuracy);
+  CHECK_FALSE(figures.forgetting);
+}
+
+TEST_CASE("two tasks that stay as they were transfer plus zero, not minus zero") {
+  const auto figures = metrics_of({.rows = {{50}, {50, 70}}, .pooled = {50, 60}});
+  CHECK(figures.backward_transfer == 0.0);
+  CHECK_FALSE(std::signbit(*figures.backward_transfer));
+}
+
+TEST_CASE("the evaluation at the end of a task becomes a row") {
+  accuracy_matrix matrix;
+  matrix.add({.task = {0}, .accuracy = 90.0, .accuracy_per_task = {90.0}, .end_of_task = true});
+  matrix.add({.task = {1}, .accuracy = 70.0, .accuracy_per_task = {60.0, 85.0}, .end_of_task = true});
+  CHECK(matrix.rows == std::vector<std::vector<double>>{{90.0}, {60.0, 85.0}});
+  CHECK(matrix.pooled == std::vector<double>{90.0, 70.0});
+}
