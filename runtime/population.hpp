@@ -1,6 +1,7 @@
 /// population: who is enrolled in which task, and how fast each client's device and links are.
 #pragma once
 #include "runtime/ids.hpp"
+#include "runtime/rng.hpp"
 #include "runtime/scenario/scenario.hpp"
 namespace mneme {
 
@@ -26,7 +27,7 @@ public:
   [[nodiscard]] bool drops_out(client_id who, task_id during, std::uint32_t visit) const;
 
 private:
-  [[nodiscard]] double device(const device_value& value, std::uint32_t purpose, client_id who) const;
+  [[nodiscard]] double device(const device_value& value, purpose what, client_id who) const;
   [[nodiscard]] virtual_duration transfer_time(double mbit, std::int64_t bytes) const;
 
   std::int64_t count_ = 0;

@@ -14,9 +14,9 @@ struct class_range {
 };
 
 struct task_rows {
-  class_range classes{};               ///< Labels that occur in the task.
-  std::vector<std::int64_t> train{};   ///< Rows of `curriculum::train`, ascending.
-  std::vector<std::int64_t> test{};    ///< Rows of `curriculum::test`, ascending.
+  class_range classes{};             ///< Labels that occur in the task.
+  std::vector<std::int64_t> train{}; ///< Rows of `curriculum::train`, ascending.
+  std::vector<std::int64_t> test{};  ///< Rows of `curriculum::test`, ascending.
 };
 
 struct curriculum {

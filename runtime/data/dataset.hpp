@@ -12,9 +12,12 @@ namespace mneme {
 
 /// A file's rows as they are, in file order.
 struct image_table {
-  at::Tensor images{};               ///< [N, C, H, W] uint8; feature vectors have C = H = 1
+  at::Tensor images{};                 ///< [N, C, H, W] uint8; feature vectors have C = H = 1
   std::vector<std::int32_t> labels{};  ///< [N] classes of the file, from 0
   std::vector<std::int32_t> domains{}; ///< [N], or empty if the data set has one domain
+  /// [N] ascending: each row's number in the original file, where train_per_class has left some out;
+  /// empty: rows are numbered as in the file.
+  std::vector<std::int64_t> file_rows{};
   [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(labels); }
 };
 
@@ -34,7 +37,7 @@ struct pixel_map {
     std::array<std::int32_t, 4> from{}; ///< Input pixel of the same channel; -1: outside, reads 0.
     std::array<float, 4> weight{};
   };
-  std::vector<taps> pixels{}; ///< [H * W] for affine, [D] for permute; empty: identity.
+  std::vector<taps> pixels{};   ///< [H * W] for affine, [D] for permute; empty: identity.
   bool across_channels = false; ///< `pixels` has D entries and indexes all channels at once (permute).
   bool invert = false;          ///< 255 - value, after the move.
 };
@@ -42,12 +45,15 @@ struct pixel_map {
 /// One split as jobs see it. A *row* is a file row under a transform: row r is file row r % N under
 /// `transforms[r / N]`, so a row index alone says what a client sees, in every task. Immutable.
 struct dataset {
-  at::Tensor images{};                    ///< [N, C, H, W] uint8
-  std::vector<std::int32_t> labels{};     ///< [N] labels of the run: position in the class order, or class mod n
-  std::vector<pixel_map> transforms{};    ///< At least one entry; a run without transforms has one identity.
-  std::vector<float> scale{}, shift{};    ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
+  at::Tensor images{};                ///< [N, C, H, W] uint8
+  std::vector<std::int32_t> labels{}; ///< [N] labels of the run: position in the class order, or that mod n; -1: unused
+  std::vector<std::int64_t> file_rows{}; ///< As in image_table.
+  std::vector<pixel_map> transforms{};   ///< At least one entry; a run without transforms has one identity.
+  std::vector<float> scale{}, shift{};   ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
   [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
-  [[nodiscard]] std::int32_t label(std::int64_t row) const { return labels[static_cast<std::size_t>(row % files_rows())]; }
+  [[nodiscard]] std::int32_t label(std::int64_t row) const {
+    return labels[static_cast<std::size_t>(row % files_rows())];
+  }
   [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W
 };
 

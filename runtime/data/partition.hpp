@@ -18,6 +18,6 @@ public:
 /// seed, the task (unless per-run) and the class only. Impossible splits are findings: a
 /// dirichlet-capped that leaves somebody empty 10,000 times, a file whose rows or clients do not exist.
 [[nodiscard]] expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
-                                                                       std::shared_ptr<const curriculum> tasks);
+                                                                        std::shared_ptr<const curriculum> tasks);
 
 } // namespace mneme

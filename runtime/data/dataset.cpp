@@ -1,0 +1,10 @@
+#include "runtime/data/dataset.hpp"
+#include "runtime/check.hpp"
+namespace mneme {
+
+std::array<std::int64_t, 3> dataset::shape() const {
+  MNEME_CHECK(images.dim() == 4, images.dim());
+  return {images.size(1), images.size(2), images.size(3)};
+}
+
+} // namespace mneme

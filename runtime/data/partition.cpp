@@ -1,0 +1,137 @@
+#include "runtime/data/partition.hpp"
+#include "runtime/check.hpp"
+#include "runtime/data/partition_kinds.hpp"
+#include <utility>
+namespace mneme {
+namespace {
+
+/// The positions of one task, sorted by client: client c owns [first_[c], first_[c + 1]).
+class stored_task {
+public:
+  stored_task(const owners& of, std::uint32_t clients) : first_(std::size_t{clients} + 1) {
+    for (const std::uint32_t owner : of)
+      if (owner != nobody)
+        ++first_[owner + 1];
+    for (std::size_t c = 1; c < first_.size(); ++c)
+      first_[c] += first_[c - 1];
+    positions_.resize(first_.back());
+    auto next = first_; // a counting sort is stable: positions stay ascending
+    for (row_position position = 0; position < of.size(); ++position)
+      if (of[position] != nobody)
+        positions_[next[of[position]]++] = position;
+  }
+  [[nodiscard]] std::span<const row_position> of(client_id client) const {
+    MNEME_CHECK(std::size_t{client.value} + 1 < first_.size(), client.value, first_.size());
+    return std::span(positions_).subspan(first_[client.value], first_[client.value + 1] - first_[client.value]);
+  }
+
+private:
+  std::vector<row_position> first_;
+  std::vector<row_position> positions_;
+};
+
+/// Kinds in which a row of a task has one owner at most.
+class stored_partition final : public partition {
+public:
+  stored_partition(std::shared_ptr<const curriculum> tasks, std::vector<stored_task> split)
+      : tasks_(std::move(tasks)), split_(std::move(split)) {}
+
+  [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
+    return std::ssize(split_.at(task.value).of(client));
+  }
+  [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
+    const auto& train = tasks_->tasks.at(task.value).train;
+    std::vector<std::int64_t> rows;
+    const auto mine = split_.at(task.value).of(client);
+    rows.reserve(mine.size());
+    for (const row_position position : mine)
+      rows.push_back(train[position]);
+    return rows;
+  }
+
+private:
+  std::shared_ptr<const curriculum> tasks_;
+  std::vector<stored_task> split_;
+};
+
+expected<owners> split(const task_split& task, const scenario& from) {
+  switch (task.how.kind) {
+  case partition_kind::iid:
+    return split_iid(task);
+  case partition_kind::balanced:
+    return split_balanced(task);
+  case partition_kind::shards:
+    return split_shards(task, from.where("partition.shards_per_client"));
+  case partition_kind::dirichlet:
+    return split_dirichlet(task);
+  case partition_kind::dirichlet_capped:
+    return split_dirichlet_capped(task, from.where("partition.beta"));
+  case partition_kind::class_share:
+  case partition_kind::sampled:
+  case partition_kind::file:
+    break;
+  }
+  MNEME_CHECK(!"a kind that splits task by task", static_cast<int>(task.how.kind));
+  return owners{};
+}
+
+/// Task by task, so that only one task's owners are in memory at a time.
+expected<std::vector<stored_task>> drawn_split(const scenario& from, const curriculum& tasks) {
+  const auto clients = static_cast<std::uint32_t>(from.clients.count);
+  std::vector<stored_task> all;
+  for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t) {
+    const auto owned = split({.how = from.partition,
+                              .clients = clients,
+                              .by_class = positions_by_class(tasks, {t}),
+                              .rows = tasks.tasks[t].train.size(),
+                              .key = split_key(from, purpose::partition, {t}),
+                              .task_name = "task " + std::to_string(t + 1)},
+                             from);
+    if (!owned)
+      return tl::unexpected(owned.error());
+    all.emplace_back(*owned, clients);
+  }
+  return all;
+}
+
+expected<std::vector<stored_task>> filed_split(const scenario& from, const curriculum& tasks) {
+  const auto owned = read_partition_file(from, tasks);
+  if (!owned)
+    return tl::unexpected(owned.error());
+  std::vector<stored_task> all;
+  for (const owners& one : *owned)
+    all.emplace_back(one, static_cast<std::uint32_t>(from.clients.count));
+  return all;
+}
+
+} // namespace
+
+std::vector<std::vector<row_position>> positions_by_class(const curriculum& tasks, task_id task) {
+  const auto& [classes, train, test] = tasks.tasks.at(task.value);
+  std::vector<std::vector<row_position>> all(static_cast<std::size_t>(classes.size()));
+  for (row_position position = 0; position < train.size(); ++position)
+    all.at(static_cast<std::size_t>(tasks.train->label(train[position]) - classes.low)).push_back(position);
+  return all;
+}
+
+rng_key split_key(const scenario& from, purpose what, task_id task) {
+  return key_for(
+      {.seed = static_cast<std::uint64_t>(from.seed), .task = from.partition.per_run_seed ? task_id{} : task}, what);
+}
+
+expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
+                                                          std::shared_ptr<const curriculum> tasks) {
+  MNEME_CHECK(from.clients.count > 0 && from.clients.count < nobody, from.clients.count);
+  for (const auto& task : tasks->tasks)
+    MNEME_CHECK(task.train.size() < nobody, task.train.size());
+  if (from.partition.kind == partition_kind::class_share)
+    return make_class_share(from, std::move(tasks));
+  if (from.partition.kind == partition_kind::sampled)
+    return make_sampled(from, std::move(tasks));
+  auto split = from.partition.kind == partition_kind::file ? filed_split(from, *tasks) : drawn_split(from, *tasks);
+  if (!split)
+    return tl::unexpected(std::move(split.error()));
+  return std::make_shared<const stored_partition>(std::move(tasks), std::move(*split));
+}
+
+} // namespace mneme

@@ -1,0 +1,117 @@
+#include "runtime/data/partition_kinds.hpp"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <sstream>
+namespace mneme {
+namespace {
+
+constexpr std::uint64_t redraws_max = 10'000;
+/// Beyond so many draws in all (some ten seconds) a split that keeps failing is given up earlier.
+constexpr std::uint64_t draws_max = 200'000'000;
+
+/// Attempts are told apart in the upper half of the index, classes in the lower.
+rng_stream class_stream(const task_split& task, std::uint64_t attempt, std::size_t c) {
+  rng_key key = task.key;
+  key.index = attempt << 32 | c;
+  return rng_stream(key);
+}
+
+/// Rows in order; client k gets those from floor(n * (p_0 + ... + p_{k-1})) to the next cut, and the
+/// last one with a share what rounding has left over. `held` counts rows per client.
+void deal(const std::vector<row_position>& rows, const std::vector<double>& shares, owners& all,
+          std::vector<std::uint64_t>& held) {
+  const auto behind_last = std::find_if(shares.rbegin(), shares.rend(), [](double share) { return share > 0.0; });
+  const auto sharers = static_cast<std::uint32_t>(shares.rend() - behind_last);
+  double cumulative = 0.0;
+  std::size_t next = 0;
+  for (std::uint32_t client = 0; client < sharers; ++client) {
+    cumulative += shares[client];
+    const auto cut = static_cast<std::size_t>(cumulative * static_cast<double>(rows.size()));
+    const auto end = client + 1 == sharers ? rows.size() : std::min(cut, rows.size());
+    for (; next < end; ++next) {
+      all[rows[next]] = client;
+      ++held[client];
+    }
+  }
+}
+
+/// Takes the shares of clients that hold their fair number of rows already. False if nothing is left
+/// to share by: those who may still get rows have shares too small for a double.
+bool cap(std::vector<double>& shares, const std::vector<std::uint64_t>& held, std::size_t rows) {
+  double sum = 0.0;
+  for (std::size_t client = 0; client < shares.size(); ++client) {
+    if (held[client] * shares.size() >= rows)
+      shares[client] = 0.0;
+    sum += shares[client];
+  }
+  for (double& share : shares)
+    share /= sum;
+  return sum > 0.0;
+}
+
+/// One attempt at dirichlet-capped; empty if somebody ends with nothing.
+owners capped_attempt(const task_split& task, std::uint64_t attempt) {
+  owners all(task.rows);
+  std::vector<std::uint64_t> held(task.clients);
+  std::size_t left = task.rows;
+  for (std::size_t c = 0; c < task.by_class.size(); ++c) {
+    auto rows = task.by_class[c];
+    if (rows.empty())
+      continue;
+    auto stream = class_stream(task, attempt, c);
+    stream.shuffle(std::span(rows));
+    auto shares = stream.dirichlet(task.clients, task.how.beta);
+    if (!cap(shares, held, task.rows))
+      return {};
+    deal(rows, shares, all, held);
+    left -= rows.size();
+    if (static_cast<std::size_t>(std::count(held.begin(), held.end(), 0U)) > left)
+      return {}; // more empty hands than rows to come
+  }
+  return all;
+}
+
+std::string described(const task_split& task) {
+  std::ostringstream text;
+  text << "beta = " << task.how.beta << ", clients = " << task.clients << ", rows = " << task.rows << " in "
+       << task.task_name;
+  return text.str();
+}
+
+} // namespace
+
+owners split_dirichlet(const task_split& task) {
+  owners all(task.rows);
+  std::vector<std::uint64_t> held(task.clients);
+  for (std::size_t c = 0; c < task.by_class.size(); ++c) {
+    auto rows = task.by_class[c];
+    if (rows.empty())
+      continue;
+    auto stream = class_stream(task, 0, c);
+    stream.shuffle(std::span(rows));
+    deal(rows, stream.dirichlet(task.clients, task.how.beta), all, held);
+  }
+  return all;
+}
+
+// The partition of TARGET, LANDER and STSA: a client that holds N / K rows or more when a class is
+// cut gets none of it, and a split that leaves somebody without rows is drawn again. Deviation: there
+// the last client gets what rounding leaves over even if its share was taken; here it gets nothing.
+expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where) {
+  if (task.rows < task.clients)
+    return failed(where, "dirichlet-capped gives every client a row, and there are fewer rows than clients (" +
+                             described(task) +
+                             "); expected a smaller clients.count, more rows, or kind = \"dirichlet\"");
+  const auto draws = std::uint64_t{task.clients} * std::max<std::size_t>(1, task.by_class.size());
+  const auto attempts = 1 + std::clamp<std::uint64_t>(draws_max / draws, 100, redraws_max);
+  for (std::uint64_t attempt = 0; attempt < attempts; ++attempt)
+    if (auto all = capped_attempt(task, attempt); !all.empty())
+      return all;
+  return failed(where, "dirichlet-capped left a client without rows in each of " + std::to_string(attempts - 1) +
+                           " redraws (" + described(task) +
+                           "); expected a larger partition.beta, a smaller clients.count, more rows, or kind = "
+                           "\"dirichlet\", which allows empty clients");
+}
+
+} // namespace mneme

@@ -1,0 +1,224 @@
+#include "runtime/check.hpp"
+#include "runtime/data/partition_kinds.hpp"
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+namespace mneme {
+namespace {
+
+constexpr std::size_t findings_max = 20; // of a file that is wrong on every line, these are enough
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// Cuts the next field off `rest`. Quotes keep a comma inside a field; fields we read hold none.
+std::string_view next_field(std::string_view& rest) {
+  std::size_t end = 0;
+  for (bool quoted = false; end < rest.size() && (quoted || rest[end] != ','); ++end)
+    quoted ^= rest[end] == '"';
+  auto field = trimmed(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+    field = trimmed(field.substr(1, field.size() - 2));
+  return field;
+}
+
+/// Cuts the next line off `rest`.
+std::string_view next_line(std::string_view& rest) {
+  const auto end = std::min(rest.find('\n'), rest.size());
+  const auto line = trimmed(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return line;
+}
+
+/// What a line says; numbers as in the file.
+struct entry {
+  std::int64_t client = -1, row = -1;
+  std::int64_t task = 0; ///< From 1; 0: every task that holds the row.
+};
+
+/// Columns of interest, in the order of the header.
+struct header {
+  std::vector<std::int64_t entry::*> columns{}; ///< Null: a column of no interest.
+  [[nodiscard]] bool has(std::int64_t entry::*one) const {
+    return std::find(columns.begin(), columns.end(), one) != columns.end();
+  }
+};
+
+class reader {
+public:
+  reader(const scenario& from, const curriculum& tasks)
+      : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks) {
+    MNEME_CHECK(clients_ > 0, clients_);
+    for (const auto& task : tasks.tasks)
+      owned_.emplace_back(task.train.size(), nobody);
+    number_rows();
+  }
+
+  expected<std::vector<owners>> read(std::string_view text) {
+    if (text.starts_with("\xEF\xBB\xBF")) // a byte order mark
+      text.remove_prefix(3);
+    const auto named = read_header(next_line(text));
+    if (!named)
+      return tl::unexpected(named.error());
+    for (line_ = 2; !text.empty() && wrong_.size() < findings_max; ++line_)
+      if (const auto line = next_line(text); !line.empty())
+        if (const auto found = parsed(line, *named))
+          assign(*found);
+    if (!wrong_.empty())
+      return tl::unexpected(std::move(wrong_));
+    return std::move(owned_);
+  }
+
+private:
+  void wrong(std::string text) { wrong_.push_back({path_ + ":" + std::to_string(line_), std::move(text)}); }
+
+  expected<header> read_header(std::string_view line) {
+    header found;
+    std::string names;
+    while (!line.empty()) {
+      const auto name = next_field(line);
+      std::int64_t entry::*column = nullptr;
+      if (name == "client")
+        column = &entry::client;
+      else if (name == "row")
+        column = &entry::row;
+      else if (name == "task")
+        column = &entry::task;
+      if (column && found.has(column))
+        return failed(path_ + ":1", "the header names the column '" + std::string(name) + "' twice; expected it once");
+      found.columns.push_back(column);
+      names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+    }
+    for (const auto& [name, column] : {std::pair{"client", &entry::client}, {"row", &entry::row}})
+      if (!found.has(column))
+        return failed(path_ + ":1", std::string("the header names no column '") + name + "' but " +
+                                        (names.empty() ? "nothing" : names) +
+                                        "; expected a first line such as client,row or client,row,task");
+    return found;
+  }
+
+  std::optional<entry> parsed(std::string_view line, const header& named) {
+    entry found;
+    for (std::size_t column = 0; column < named.columns.size(); ++column) {
+      if (line.empty() && column > 0 && named.columns[column]) {
+        wrong("the line has " + std::to_string(column) + " of " + std::to_string(named.columns.size()) +
+              " fields; expected one for each column of the header");
+        return std::nullopt;
+      }
+      const auto field = next_field(line);
+      if (!named.columns[column])
+        continue;
+      auto& value = found.*named.columns[column];
+      const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+      if (error != std::errc{} || end != field.data() + field.size()) {
+        wrong("found '" + std::string(field) + "' where a " + name_of(named.columns[column]) +
+              " is due; expected a whole number");
+        return std::nullopt;
+      }
+    }
+    if (named.has(&entry::task) && (found.task < 1 || found.task > std::ssize(tasks_.tasks))) {
+      wrong("task " + std::to_string(found.task) + " does not exist; expected 1.." +
+            std::to_string(tasks_.tasks.size()) + " (tasks count from 1)");
+      return std::nullopt;
+    }
+    return found;
+  }
+
+  static std::string name_of(std::int64_t entry::*column) {
+    return column == &entry::client ? "client" : column == &entry::row ? "row" : "task";
+  }
+
+  /// Gives the row to the client, in the task named or in every task that holds it.
+  void assign(const entry& found) {
+    if (found.client < 0 || found.client >= clients_)
+      return wrong("client " + std::to_string(found.client) + " does not exist; expected 0.." +
+                   std::to_string(clients_ - 1) + " (clients.count = " + std::to_string(clients_) + ")");
+    const auto row = numbered(found.row);
+    if (row < 0)
+      return wrong("row " + std::to_string(found.row) + " does not exist among the " +
+                   std::to_string(tasks_.train->files_rows()) + " training rows of the run" +
+                   "; expected a row of the original training file that data.train_rows and data.train_per_class keep");
+    const auto& tasks = tasks_.tasks;
+    const auto wrong_before = wrong_.size();
+    bool held = false;
+    for (std::size_t t = 0; t < tasks.size() && wrong_.size() == wrong_before; ++t)
+      if (found.task == 0 || found.task == static_cast<std::int64_t>(t) + 1)
+        held |= own(t, row, found);
+    if (!held && found.task > 0)
+      wrong("row " + std::to_string(found.row) + " is not a row of task " + std::to_string(found.task) +
+            "; expected a row of its classes or domain, or no task column");
+  }
+
+  /// False if the task does not hold the row.
+  bool own(std::size_t task, std::int64_t row, const entry& found) {
+    const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
+    if (position == nobody)
+      return false;
+    auto& owner = owned_[task][position];
+    if (owner != nobody)
+      wrong("row " + std::to_string(found.row) + " is given to client " + std::to_string(found.client) +
+            " and, in an earlier line, to client " + std::to_string(owner) + " (task " + std::to_string(task + 1) +
+            "); expected each row once per task");
+    owner = static_cast<std::uint32_t>(found.client);
+    return true;
+  }
+
+  /// Row of the run for a row of the original file, or -1.
+  [[nodiscard]] std::int64_t numbered(std::int64_t file_row) const {
+    const auto& kept = tasks_.train->file_rows;
+    if (kept.empty())
+      return file_row >= 0 && file_row < tasks_.train->files_rows() ? file_row : -1;
+    const auto found = std::lower_bound(kept.begin(), kept.end(), file_row);
+    return found != kept.end() && *found == file_row ? found - kept.begin() : -1;
+  }
+
+  [[nodiscard]] std::size_t per_task() const { return static_cast<std::size_t>(tasks_.train->files_rows()); }
+
+  /// Fills position_.
+  void number_rows() {
+    position_.assign(tasks_.tasks.size() * per_task(), nobody);
+    for (std::size_t t = 0; t < tasks_.tasks.size(); ++t)
+      for (row_position at = 0; at < tasks_.tasks[t].train.size(); ++at)
+        position_[t * per_task() + static_cast<std::size_t>(tasks_.tasks[t].train[at]) % per_task()] = at;
+  }
+
+  std::string path_;
+  std::int64_t clients_;
+  const curriculum& tasks_;
+  std::vector<row_position> position_; // by task and file row
+  std::vector<owners> owned_;          // by task
+  std::size_t line_ = 1;
+  findings wrong_;
+};
+
+} // namespace
+
+expected<std::vector<owners>> read_partition_file(const scenario& from, const curriculum& tasks) {
+  const auto where = from.where("partition.file");
+  if (from.partition.file.empty())
+    return failed(where,
+                  "partition.kind = \"file\" needs a file and found \"\"; expected partition.file = \"rows.csv\", "
+                  "a CSV file with the columns client and row");
+  if (from.data.train_per_class > 0 && tasks.train->file_rows.empty())
+    return failed(
+        from.where("data.train_per_class"),
+        "the rows of " + from.data.name +
+            " that data.train_per_class keeps are not known by their numbers in "
+            "the file, which partition.file names; expected data.train_per_class = 0 (data.train_rows can be used)");
+  std::ifstream file(from.partition.file, std::ios::binary);
+  if (!file)
+    return failed(where, "cannot read '" + from.partition.file.string() +
+                             "'; expected a CSV file with the columns client and row");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return reader(from, tasks).read(text);
+}
+
+} // namespace mneme

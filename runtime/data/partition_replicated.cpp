@@ -1,0 +1,137 @@
+#include "runtime/check.hpp"
+#include "runtime/data/partition_kinds.hpp"
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <utility>
+namespace mneme {
+namespace {
+
+rng_stream client_stream(rng_key key, client_id client) {
+  key.client = client;
+  return rng_stream(key);
+}
+
+/// Every client holds all rows of a share of the task's classes (Dong et al. 2022, 2023).
+class class_share final : public partition {
+public:
+  class_share(const scenario& from, std::shared_ptr<const curriculum> tasks) : tasks_(std::move(tasks)) {
+    for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
+      each_.push_back({positions_by_class(*tasks_, {t}), split_key(from, purpose::partition, {t}),
+                       classes_held(from.partition.class_share, tasks_->tasks[t].classes.size())});
+  }
+
+  [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
+    std::int64_t sum = 0;
+    for (const std::size_t c : drawn(client, task))
+      sum += std::ssize(each_[task.value].by_class[c]);
+    return sum;
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
+    const auto& train = tasks_->tasks.at(task.value).train;
+    std::vector<std::int64_t> rows;
+    rows.reserve(static_cast<std::size_t>(size(client, task)));
+    for (const std::size_t c : drawn(client, task))
+      for (const row_position position : each_[task.value].by_class[c])
+        rows.push_back(train[position]);
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+
+private:
+  struct task_classes {
+    std::vector<std::vector<row_position>> by_class{};
+    rng_key key{};
+    std::size_t held = 0; ///< Classes of a client.
+  };
+
+  /// floor(share * classes), at least one; a share like 0.7 times 10 counts as 7 in spite of rounding.
+  static std::size_t classes_held(double share, std::int64_t classes) {
+    const double held = std::floor(share * static_cast<double>(classes) + 1e-9);
+    return static_cast<std::size_t>(std::clamp(held, 1.0, static_cast<double>(classes)));
+  }
+
+  /// The client's classes of a task: the front of a shuffled list.
+  [[nodiscard]] std::vector<std::size_t> drawn(client_id client, task_id task) const {
+    const auto& [by_class, key, held] = each_.at(task.value);
+    auto stream = client_stream(key, client);
+    std::vector<std::size_t> classes(by_class.size());
+    std::iota(classes.begin(), classes.end(), 0);
+    for (std::size_t i = 0; i < held; ++i)
+      std::swap(classes[i], classes[i + stream.below(classes.size() - i)]);
+    classes.resize(held);
+    return classes;
+  }
+
+  std::shared_ptr<const curriculum> tasks_;
+  std::vector<task_classes> each_;
+};
+
+/// `wanted` of the numbers 0 .. n - 1, all different, ascending. Floyd's algorithm (Bentley and Floyd
+/// 1987) over a hash set of our own: time and memory follow `wanted`, whatever n is.
+std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& stream) {
+  const std::size_t slots = std::bit_ceil(2 * wanted + 1);
+  std::vector<row_position> set(slots, nobody);
+  const auto insert = [&](row_position value) {
+    std::size_t slot = (value * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots - 1);
+    for (; set[slot] != nobody; slot = (slot + 1) & (slots - 1))
+      if (set[slot] == value)
+        return false;
+    set[slot] = value;
+    return true;
+  };
+  for (std::size_t last = n - wanted; last < n; ++last)
+    if (!insert(static_cast<row_position>(stream.below(last + 1))))
+      insert(static_cast<row_position>(last));
+  std::erase(set, nobody);
+  std::sort(set.begin(), set.end());
+  return set;
+}
+
+/// Every client sees rows_per_client rows of the task, drawn whenever they are asked for.
+class sampled final : public partition {
+public:
+  sampled(const scenario& from, std::shared_ptr<const curriculum> tasks)
+      : tasks_(std::move(tasks)), wanted_(from.partition.rows_per_client) {
+    MNEME_CHECK(wanted_ > 0, wanted_);
+    for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
+      keys_.push_back(split_key(from, purpose::sampled_rows, {t}));
+  }
+
+  [[nodiscard]] std::int64_t size(client_id, task_id task) const override {
+    return tasks_->tasks.at(task.value).train.empty() ? 0 : wanted_;
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
+    const auto& train = tasks_->tasks.at(task.value).train;
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(size(client, task)));
+    auto stream = client_stream(keys_[task.value], client);
+    if (rows.size() <= train.size()) {
+      const auto positions = subset(rows.size(), train.size(), stream);
+      std::transform(positions.begin(), positions.end(), rows.begin(), [&](row_position at) { return train[at]; });
+      return rows;
+    }
+    std::generate(rows.begin(), rows.end(), [&] { return train[stream.below(train.size())]; });
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+
+private:
+  std::shared_ptr<const curriculum> tasks_;
+  std::int64_t wanted_;
+  std::vector<rng_key> keys_; // by task
+};
+
+} // namespace
+
+std::shared_ptr<const partition> make_class_share(const scenario& from, std::shared_ptr<const curriculum> tasks) {
+  return std::make_shared<const class_share>(from, std::move(tasks));
+}
+
+std::shared_ptr<const partition> make_sampled(const scenario& from, std::shared_ptr<const curriculum> tasks) {
+  return std::make_shared<const sampled>(from, std::move(tasks));
+}
+
+} // namespace mneme
