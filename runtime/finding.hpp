@@ -5,7 +5,7 @@
 #include <vector>
 namespace mneme {
 
-/// `where` is "file:line:column", "file: byte n", or "" (the command line). `text` says what was
+/// `where` is "file:line:column", "file: byte n", "--set", or "" (the command line). `text` says what was
 /// found, what was expected, and the likely fix.
 struct finding {
   std::string where{};

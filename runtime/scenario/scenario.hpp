@@ -24,6 +24,7 @@ struct data_section {
 
 enum class task_kind { class_incremental, domain_incremental, single };
 enum class task_transform { none, permute, affine, domains, class_blocks };
+enum class task_transition { round };
 using class_order_choice = std::variant<std::string, std::vector<std::int64_t>>;
 struct tasks_section {
   task_kind kind = task_kind::class_incremental;
@@ -33,6 +34,7 @@ struct tasks_section {
   class_order_choice class_order = std::string("natural");
   task_transform transform = task_transform::none;
   std::int64_t classes_per_task = 0;
+  task_transition transition = task_transition::round;
 };
 
 enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
@@ -58,14 +60,17 @@ struct enrolment_section {
   std::int64_t added_per_task = 10;
 };
 
+enum class round_mode { sync };
 enum class late_policy { drop, keep };
 struct rounds_section {
+  round_mode mode = round_mode::sync;
   std::int64_t per_task = 10;
   std::int64_t cohort = 10; ///< Resolved: min(10, clients.count) unless the user says.
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
 };
 
+enum class device_availability { always };
 enum class wire_format { fp32, fp16, bf16, int8 };
 struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
@@ -73,6 +78,7 @@ struct devices_section {
   device_value downlink_mbit = log_normal{50.0, 0.5};
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
+  device_availability availability = device_availability::always;
   wire_format wire = wire_format::fp32;
 };
 

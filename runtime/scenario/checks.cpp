@@ -1,0 +1,225 @@
+#include "runtime/scenario/checks.hpp"
+#include "runtime/scenario/units.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+using remarks = std::vector<remark>;
+
+bool is_synthetic(const scenario& s) { return s.data.name == "synthetic"; }
+
+/// Classes of the run as far as the scenario alone tells; 0: the data decide.
+std::int64_t known_classes(const scenario& s) {
+  if (s.tasks.classes > 0)
+    return s.tasks.classes;
+  return is_synthetic(s) ? s.data.classes : 0;
+}
+
+void check_data(const scenario& s, remarks& out) {
+  if (const auto axes = s.data.shape.size(); is_synthetic(s) && axes != 1 && axes != 3)
+    out.push_back({{"data.shape"},
+                   fmt::format("data.shape: expected [features] or [channels, height, width], found {} "
+                               "numbers",
+                               axes)});
+}
+
+void check_class_order(const scenario& s, remarks& out) {
+  const auto* word = std::get_if<std::string>(&s.tasks.class_order);
+  const bool hundred = s.data.name == "cifar100" || (is_synthetic(s) && s.data.classes == 100);
+  if (word && *word == "icarl87" && !hundred)
+    out.push_back(
+        {{"tasks.class_order", "data.name", "data.classes"},
+         fmt::format("tasks.class_order = \"icarl87\": an order of 100 classes, which data.name = \"{}\" does "
+                     "not have; expected \"natural\", \"seeded\", \"np1993\" or a list",
+                     s.data.name)});
+  if (word)
+    return;
+  const auto& order = std::get<1>(s.tasks.class_order);
+  auto sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  const auto lead = fmt::format("tasks.class_order: expected each of the classes 0 to {} once", std::ssize(order) - 1);
+  if (order.empty())
+    out.push_back({{"tasks.class_order"}, "tasks.class_order = []: expected every class once, found none"});
+  else if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    out.push_back({{"tasks.class_order"}, fmt::format("{}, found {} twice", lead, *twice)});
+  else if (sorted.back() != std::ssize(order) - 1)
+    out.push_back({{"tasks.class_order"}, fmt::format("{}, found {}", lead, sorted.back())});
+  else if (is_synthetic(s) && std::ssize(order) != s.data.classes)
+    out.push_back({{"tasks.class_order", "data.classes"},
+                   fmt::format("tasks.class_order: expected all {} classes (data.classes), found {}", s.data.classes,
+                               order.size())});
+}
+
+void check_class_incremental(const scenario& s, remarks& out) {
+  const auto& tasks = s.tasks;
+  const auto total = known_classes(s);
+  if (tasks.transform != task_transform::none)
+    out.push_back({{"tasks.transform", "tasks.kind"},
+                   "tasks.transform: class-incremental tasks have none; expected \"none\", or tasks.kind = "
+                   "\"domain-incremental\""});
+  if (is_synthetic(s) && tasks.classes > s.data.classes)
+    out.push_back({{"tasks.classes", "data.classes"},
+                   fmt::format("tasks.classes = {}: expected at most the {} classes of the data (data.classes)",
+                               tasks.classes, s.data.classes)});
+  if (total == 0)
+    return;
+  const std::vector<std::string> keys{"tasks.count", "tasks.first_classes", "tasks.classes", "data.classes",
+                                      "data.name"};
+  const auto rest = total - tasks.first_classes;
+  const auto parts = tasks.first_classes > 0 ? tasks.count - 1 : tasks.count;
+  if (tasks.first_classes == 0 && total % parts != 0)
+    out.push_back({keys, fmt::format("tasks.count = {}: {} classes do not divide into {} equal tasks; choose a divisor "
+                                     "of {}, or set tasks.first_classes",
+                                     tasks.count, total, parts, total)});
+  else if (tasks.first_classes > 0 && (rest < parts || (parts == 0 && rest != 0) || (parts > 0 && rest % parts != 0)))
+    out.push_back(
+        {keys, fmt::format("tasks.first_classes = {}: of {} classes {} are left, which do not divide over the "
+                           "{} tasks after the first (tasks.count)",
+                           tasks.first_classes, total, std::max<std::int64_t>(rest, 0), parts)});
+}
+
+void check_tasks(const scenario& s, remarks& out) {
+  const auto& tasks = s.tasks;
+  check_class_order(s, out);
+  if (tasks.kind == task_kind::class_incremental)
+    check_class_incremental(s, out);
+  if (tasks.kind != task_kind::domain_incremental)
+    return;
+  if (tasks.transform == task_transform::none)
+    out.push_back({{"tasks.kind", "tasks.transform"},
+                   "tasks.kind = \"domain-incremental\": needs to know what changes; set tasks.transform to "
+                   "\"permute\", \"affine\", \"domains\" or \"class-blocks\""});
+  if (tasks.transform != task_transform::class_blocks)
+    return;
+  if (tasks.classes_per_task == 0)
+    out.push_back({{"tasks.transform", "tasks.classes_per_task"},
+                   "tasks.transform = \"class-blocks\": needs tasks.classes_per_task >= 1"});
+  else if (is_synthetic(s) && tasks.count > s.data.classes / tasks.classes_per_task)
+    out.push_back({{"tasks.classes_per_task", "tasks.count", "data.classes"},
+                   fmt::format("tasks.classes_per_task = {}: {} tasks of {} classes are more than the {} of the data "
+                               "(data.classes)",
+                               tasks.classes_per_task, tasks.count, tasks.classes_per_task, s.data.classes)});
+}
+
+/// What is wrong with a row of the table, or "".
+std::string row_complaint(const std::string& row, std::int64_t tasks) {
+  if (std::ssize(row) != tasks)
+    return fmt::format("expected a letter for each of {} tasks, found {}", tasks, row.size());
+  if (const auto bad = row.find_first_not_of("AOX"); bad != std::string::npos)
+    return fmt::format("expected the letters A (active), O (left) and X (not yet) only; see letter {}", bad + 1);
+  if (row.front() == 'O')
+    return "a client cannot have left before the first task; expected A or X first";
+  for (std::size_t t = 1; t < row.size(); ++t)
+    if (const auto step = row.substr(t - 1, 2); step[0] != step[1] && step != "XA" && step != "AO")
+      return fmt::format("task {} turns {} into {}; possible are X to A and A to O", t + 1, step[0], step[1]);
+  return {};
+}
+
+void check_table(const scenario& s, remarks& out) {
+  const auto& table = s.enrolment.table;
+  const std::string name = "enrolment.table";
+  if (table.empty())
+    return out.push_back(
+        {{"enrolment.kind", name}, "enrolment.kind = \"table\": needs enrolment.table, as in [\"AAA\", \"XAA\"]"});
+  if (s.clients.count % std::ssize(table) != 0)
+    out.push_back({{name, "clients.count"},
+                   fmt::format("{}: {} rows do not divide clients.count = {} into equal blocks", name, table.size(),
+                               s.clients.count)});
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (const auto complaint = row_complaint(table[i], s.tasks.count); !complaint.empty())
+      out.push_back({{name, "tasks.count"}, fmt::format("{}[{}] = {}: {}", name, i, in_quotes(table[i]), complaint)});
+}
+
+void check_enrolment(const scenario& s, remarks& out) {
+  const auto& [kind, table, initial, added] = s.enrolment;
+  if (kind == enrolment_kind::table)
+    check_table(s, out);
+  const auto further = s.tasks.count - 1;
+  // Written so that no product overflows.
+  if (kind == enrolment_kind::growing &&
+      (initial > s.clients.count || (further > 0 && added > (s.clients.count - initial) / further)))
+    out.push_back(
+        {{"enrolment.added_per_task", "enrolment.initial", "clients.count", "tasks.count"},
+         fmt::format("enrolment.added_per_task = {}: {} clients at first and {} with each of {} further tasks "
+                     "are more than clients.count = {}",
+                     added, initial, added, further, s.clients.count)});
+}
+
+void check_rounds(const scenario& s, remarks& out) {
+  if (s.rounds.cohort > s.clients.count)
+    out.push_back({{"rounds.cohort", "clients.count"},
+                   fmt::format("rounds.cohort = {}: expected at most clients.count = {}, or 0 for all", s.rounds.cohort,
+                               s.clients.count)});
+}
+
+void check_devices(const scenario& s, remarks& out) {
+  const std::pair<std::string, const device_value&> lists[] = {{"devices.rows_per_second", s.devices.rows_per_second},
+                                                               {"devices.uplink_mbit", s.devices.uplink_mbit},
+                                                               {"devices.downlink_mbit", s.devices.downlink_mbit}};
+  for (const auto& [name, value] : lists)
+    if (const auto* list = std::get_if<std::vector<double>>(&value); list && std::ssize(*list) != s.clients.count)
+      out.push_back({{name, "clients.count"},
+                     fmt::format("{}: expected {} numbers, one per client (clients.count), found {}", name,
+                                 s.clients.count, list->size())});
+}
+
+void check_training(const scenario& s, remarks& out) {
+  const auto& [schedule, milestones] = std::tie(s.training.schedule, s.training.milestones);
+  if (schedule != schedule_kind::step)
+    return;
+  if (milestones.empty())
+    out.push_back({{"training.schedule", "training.milestones"},
+                   "training.schedule = \"step\": needs training.milestones, as in [5, 8]"});
+  for (std::size_t i = 1; i < milestones.size(); ++i)
+    if (milestones[i] <= milestones[i - 1])
+      return out.push_back({{"training.milestones"},
+                            fmt::format("training.milestones: expected ascending rounds, found {} after {}",
+                                        milestones[i], milestones[i - 1])});
+}
+
+void check_worker(const scenario& s, remarks& out) {
+  const auto& device = s.worker.device;
+  const bool cuda = device.starts_with("cuda:") && device.size() > 5 && device.size() < 9 &&
+                    device.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (device != "auto" && device != "cpu" && !cuda)
+    out.push_back({{"worker.device"},
+                   fmt::format("worker.device = {}: expected \"auto\", \"cpu\" or \"cuda:0\"", in_quotes(device))});
+}
+
+void check_path(const std::string& name, const std::filesystem::path& path, bool folder, remarks& out) {
+  std::error_code failed;
+  if (path.empty() || (folder ? std::filesystem::is_directory(path, failed) : std::filesystem::exists(path, failed)))
+    if (path.empty() || folder || !std::filesystem::is_directory(path, failed))
+      return;
+  const auto* expected = folder ? "a folder" : "a file";
+  const auto* found = std::filesystem::exists(path, failed) ? (folder ? "a file" : "a folder") : "nothing";
+  out.push_back({{name},
+                 fmt::format("{} = {}: expected {}, found {} there; relative paths start at the file that says "
+                             "them",
+                             name, in_quotes(path.string()), expected, found)});
+}
+
+void check_paths(const scenario& s, remarks& out) {
+  check_path("data.root", s.data.root, true, out);
+  check_path("model.weights", s.model.weights, false, out);
+  check_path("model.seed_weights", s.model.seed_weights, false, out);
+  if (s.partition.kind != partition_kind::file)
+    return;
+  check_path("partition.file", s.partition.file, false, out);
+  if (s.partition.file.empty())
+    out.push_back({{"partition.kind", "partition.file"},
+                   "partition.kind = \"file\": needs partition.file, a CSV that names `client` and `row`"});
+}
+
+} // namespace
+
+std::vector<remark> impossible_combinations(const scenario& what) {
+  remarks out;
+  for (const auto check : {check_data, check_tasks, check_enrolment, check_rounds, check_devices, check_training,
+                           check_worker, check_paths})
+    check(what, out);
+  return out;
+}
+
+} // namespace mneme

@@ -1,0 +1,19 @@
+/// Checks of a whole scenario: combinations of keys that cannot be, and keys that have no effect.
+#pragma once
+#include "runtime/scenario/scenario.hpp"
+namespace mneme {
+
+/// Something about one or more keys. It is shown at the first of them that the user gave, and not
+/// at all if one of them could not be read.
+struct remark {
+  std::vector<std::string> keys{}; ///< "rounds.cohort"
+  std::string text{};
+};
+
+/// What no run could do, as far as that can be known without the data.
+[[nodiscard]] std::vector<remark> impossible_combinations(const scenario& what);
+
+/// Keys that the chosen kinds do not read: one key each, whether or not the user gave it.
+[[nodiscard]] std::vector<remark> unread_keys(const scenario& what);
+
+} // namespace mneme

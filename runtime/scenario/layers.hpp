@@ -1,0 +1,43 @@
+/// layers: the TOML tables a scenario is put together from, lowest first, and what is wrong with them.
+#pragma once
+#include "runtime/scenario/scenario.hpp"
+#include <toml++/toml.h>
+namespace mneme {
+
+/// Where something stands. `line` 0: the source as a whole ("--set" has no lines).
+struct place {
+  std::string source{}; ///< The file as the user would name it, "--set", "preset 'paper' of 'fedavg'".
+  std::int64_t line = 0, column = 0;
+};
+/// "file:line:column", or the source alone.
+[[nodiscard]] std::string shown(const place& at);
+
+struct problem {
+  place at{};
+  std::string text{};
+};
+
+/// One source of keys; a later one overrides those before it.
+struct layer {
+  std::string source{};
+  std::filesystem::path folder{}; ///< What its paths are relative to.
+  toml::table values{};
+  bool has_lines = true;
+  bool from_user = true; ///< Not a preset.
+};
+[[nodiscard]] place place_in(const layer& from, const toml::source_region& region);
+
+struct layer_stack {
+  std::vector<layer> layers{}; ///< Bases before what extends them, each file once; `--set` last.
+  std::vector<problem> problems{};
+};
+/// Reads `file`, all it extends and the overrides. What could not be parsed is a problem and an empty layer.
+[[nodiscard]] layer_stack read_layers(const std::filesystem::path& file, const overrides& over);
+
+/// Parses a text that is no file of the user's, such as a preset; syntax errors go to `problems`.
+[[nodiscard]] layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);
+
+/// `title` of a scenario file, without its bases; "" if it has none or does not parse.
+[[nodiscard]] std::string title_of(const std::filesystem::path& file);
+
+} // namespace mneme

@@ -1,0 +1,258 @@
+#include "runtime/models/model.hpp"
+#include "runtime/scenario/checks.hpp"
+#include "runtime/scenario/sections.hpp"
+#include "runtime/scenario/suggestions.hpp"
+#include "runtime/scenario/units.hpp"
+#include "runtime/scenario/values.hpp"
+#include "runtime/strategy.hpp"
+#include <algorithm>
+#include <set>
+namespace mneme {
+namespace {
+
+std::string full_name(const std::string& section, std::string_view key) {
+  return section.empty() ? std::string(key) : section + "." + std::string(key);
+}
+
+/// Makes the entry of that name, or null.
+template <class Entries>
+auto made(const Entries& entries, const std::string& name) -> decltype(entries.front().make()) {
+  for (const auto& entry : entries)
+    if (entry.name == name)
+      return entry.make();
+  return nullptr;
+}
+
+class scenario_reader {
+public:
+  expected<reading> read(const std::filesystem::path& file, const overrides& over) {
+    stack_ = read_layers(file, over);
+    whole_ = stack_.problems.empty();
+    problems_ = std::move(stack_.problems);
+    value_.file = file.string();
+    value_.name = file.stem().string();
+    add_preset();
+    choose_model();
+    sections_ = sections_of(value_);
+    apply_layers();
+    if (whole_)
+      check_whole();
+    if (!problems_.empty())
+      return tl::unexpected(sorted(problems_));
+    return reading{.value = std::move(value_), .warnings = sorted(warnings_)};
+  }
+
+private:
+  /// The string that `section`.`key` is set to by the layers before `end`, or `otherwise`.
+  [[nodiscard]] std::string said(const std::string& section, const char* key, std::string otherwise,
+                                 std::size_t end) const {
+    for (std::size_t i = 0; i < end; ++i)
+      otherwise = stack_.layers[i].values[section][key].value_or(otherwise);
+    return otherwise;
+  }
+  [[nodiscard]] std::string said(const std::string& section, const char* key, std::string otherwise) const {
+    return said(section, key, std::move(otherwise), stack_.layers.size());
+  }
+
+  /// Makes the method; its preset becomes the lowest layer.
+  void add_preset() {
+    const auto name = said("strategy", "name", value_.strategy.name);
+    value_.strategy.method = made(strategies(), name);
+    const auto wanted = said("strategy", "preset", "");
+    if (!value_.strategy.method || wanted.empty())
+      return;
+    std::vector<std::string> names;
+    for (const auto& one : value_.strategy.method->presets()) {
+      names.push_back(one.name);
+      if (one.name != wanted)
+        continue;
+      auto lowest = parsed_layer("preset " + in_quotes(wanted) + " of " + in_quotes(name), one.toml, problems_);
+      lowest.from_user = false;
+      MNEME_CHECK(!lowest.values["strategy"]["name"], name, wanted); // would choose another method
+      stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
+      return;
+    }
+    unknown_preset_ = "strategy.preset = " + in_quotes(wanted) + ": " + in_quotes(name) +
+                      (names.empty() ? " has no presets; remove the key" : " has the presets " + word_list(names));
+    if (const auto meant = nearest(wanted, names); !meant.empty())
+      unknown_preset_ += "; did you mean " + in_quotes(meant) + "?";
+  }
+
+  void choose_model() { value_.model.kind = made(models(), said("model", "name", value_.model.name)); }
+
+  void apply_layers() {
+    const bool has_preset = !stack_.layers.empty() && !stack_.layers.front().from_user;
+    for (std::size_t i = 0; i < stack_.layers.size(); ++i) {
+      if (i == (has_preset ? 1U : 0U))
+        keep_defaults();
+      apply(i);
+    }
+  }
+
+  /// What a key has if the user does not give it: no warning where giving it changes nothing.
+  void keep_defaults() {
+    for (const auto& one : sections_)
+      for (const auto& key : one.keys.all())
+        defaults_[full_name(one.name, key.name)] = current_text(key);
+  }
+
+  void apply(std::size_t layer_index) {
+    const auto& from = stack_.layers[layer_index];
+    for (const auto& [name, node] : from.values) {
+      const std::string word(name.str());
+      const auto at = place_in(from, name.source());
+      if (word == "extends")
+        continue;
+      if (sections_.front().keys.find(word))
+        apply_key(sections_.front(), name, node, layer_index);
+      else if (auto* one = section_named(word); one && node.is_table())
+        for (const auto& [key, value] : *node.as_table())
+          apply_key(*one, key, value, layer_index);
+      else if (one)
+        problems_.push_back({at, word + ": expected one section, as in [" + word + "], found " + type_text(node)});
+      else if (node.is_table())
+        problems_.push_back({at, unknown_section_text(word, sections_)});
+      else
+        problems_.push_back({at, unknown_key_text(word, sections_.front(), sections_)});
+    }
+  }
+
+  void apply_key(const section& of, const toml::key& key, const toml::node& node, std::size_t layer_index) {
+    const auto& from = stack_.layers[layer_index];
+    const auto name = full_name(of.name, key.str());
+    const auto* bound = of.keys.find(key.str());
+    if (!bound)
+      return unknown_key(of, std::string(key.str()), place_in(from, key.source()), layer_index);
+    const auto at = place_in(from, node.source());
+    places_[name] = at;
+    if (from.from_user)
+      value_.given[name] = shown(at);
+    for (auto& found : read_value(*bound, name, node, from)) {
+      problems_.push_back(std::move(found));
+      broken_.insert(name);
+    }
+  }
+
+  /// In [model] and [strategy] a key may belong to the kind that a lower layer had chosen: then it
+  /// has no effect. Beside an unknown kind nothing is known of its keys.
+  void unknown_key(const section& of, const std::string& key, const place& at, std::size_t layer_index) {
+    const bool of_model = of.name == "model", of_strategy = of.name == "strategy";
+    if ((of_model && !value_.model.kind) || (of_strategy && !value_.strategy.method))
+      return;
+    if (!of_model && !of_strategy)
+      return problems_.push_back({at, unknown_key_text(key, of, sections_)});
+    const auto otherwise = of_model ? model_section{}.name : strategy_section{}.name;
+    const auto now = said(of.name, "name", otherwise), then = said(of.name, "name", otherwise, layer_index + 1);
+    const auto owners = owners_of(key, of.name);
+    const auto name = full_name(of.name, key);
+    if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
+      warnings_.push_back({at, name + " has no effect here: only " + in_quotes(then) + " reads it, and " + of.name +
+                                   ".name is now " + in_quotes(now)});
+    else
+      problems_.push_back({at, owners.empty() ? unknown_key_text(key, of, sections_)
+                                              : "unknown key '" + key + "' in [" + of.name + "] of " + in_quotes(now) +
+                                                    "; it is a key of " + word_list(owners)});
+  }
+
+  void check_whole() {
+    if (!has_strategy())
+      problems_.push_back({{value_.file}, "no [strategy] section; add one, as in [strategy] and name = \"fedavg\""});
+    check_names();
+    if (!places_.contains("rounds.cohort"))
+      value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
+    if (value_.tasks.kind == task_kind::single)
+      reduce_to_one_task();
+    for (const auto& one : impossible_combinations(value_))
+      if (std::none_of(one.keys.begin(), one.keys.end(), [&](const auto& key) { return broken_.contains(key); }))
+        problems_.push_back({place_of(one.keys), one.text});
+    for (const auto& one : unread_keys(value_))
+      if (changed_by_user(one.keys.front()))
+        warnings_.push_back({place_of(one.keys), one.text});
+  }
+
+  [[nodiscard]] bool has_strategy() const {
+    return std::any_of(stack_.layers.begin(), stack_.layers.end(),
+                       [](const layer& one) { return one.from_user && one.values.contains("strategy"); });
+  }
+
+  /// Names that passed as words of an open set and yet lead to nothing.
+  void check_names() {
+    const auto complain = [&](const std::string& key, std::string text) {
+      if (!broken_.contains(key))
+        problems_.push_back({place_of({key}), std::move(text)});
+    };
+    if (has_strategy() && !value_.strategy.method)
+      complain("strategy.name",
+               "strategy.name = " + in_quotes(value_.strategy.name) + ": this program has no such method");
+    if (!value_.model.kind)
+      complain("model.name", "model.name = " + in_quotes(value_.model.name) + ": this program has no such model");
+    if (!unknown_preset_.empty())
+      complain("strategy.preset", unknown_preset_);
+  }
+
+  void reduce_to_one_task() {
+    if (value_.tasks.count != 1 && changed_by_user("tasks.count"))
+      warnings_.push_back(
+          {place_of({"tasks.count"}), "tasks.count has no effect here: tasks.kind = \"single\" has one task"});
+    value_.tasks.count = 1;
+  }
+
+  /// Whether the user gave the key, and not just its default.
+  [[nodiscard]] bool changed_by_user(const std::string& name) const {
+    if (!value_.given.contains(name))
+      return false;
+    for (const auto& one : sections_)
+      for (const auto& key : one.keys.all())
+        if (full_name(one.name, key.name) == name)
+          return current_text(key) != defaults_.at(name);
+    return false;
+  }
+
+  /// Where the first of `keys` was said, else the file.
+  [[nodiscard]] place place_of(const std::vector<std::string>& keys) const {
+    for (const auto& key : keys)
+      if (const auto at = places_.find(key); at != places_.end())
+        return at->second;
+    return {value_.file};
+  }
+
+  [[nodiscard]] section* section_named(const std::string& name) {
+    for (auto& one : sections_)
+      if (one.name == name)
+        return &one;
+    return nullptr;
+  }
+
+  /// By layer, then line, then column.
+  [[nodiscard]] findings sorted(std::vector<problem> all) const {
+    const auto rank = [&](const place& at) {
+      const auto same = [&](const layer& one) { return one.source == at.source; };
+      return std::find_if(stack_.layers.begin(), stack_.layers.end(), same) - stack_.layers.begin();
+    };
+    std::stable_sort(all.begin(), all.end(), [&](const problem& a, const problem& b) {
+      return std::tuple(rank(a.at), a.at.line, a.at.column) < std::tuple(rank(b.at), b.at.line, b.at.column);
+    });
+    findings out;
+    for (auto& one : all)
+      out.push_back({shown(one.at), std::move(one.text)});
+    return out;
+  }
+
+  scenario value_;
+  layer_stack stack_;
+  bool whole_ = true; // all files could be parsed
+  std::vector<section> sections_;
+  std::vector<problem> problems_, warnings_;
+  std::map<std::string, place> places_;         // of keys that a layer gives, presets included
+  std::map<std::string, std::string> defaults_; // as TOML, after the preset
+  std::set<std::string> broken_;                // keys with a problem of their own
+  std::string unknown_preset_;
+};
+
+} // namespace
+
+expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over) {
+  return scenario_reader{}.read(file, over);
+}
+
+} // namespace mneme

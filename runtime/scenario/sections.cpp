@@ -1,0 +1,113 @@
+#include "runtime/scenario/sections.hpp"
+#include "runtime/models/model.hpp"
+#include "runtime/strategy.hpp"
+namespace mneme {
+namespace {
+
+template <class Entries>
+std::vector<std::string> names_of(const Entries& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries)
+    names.push_back(entry.name);
+  return names;
+}
+
+key_table top_keys(scenario& to) {
+  key_table keys;
+  keys.text("title", to.title, "One line that says what the scenario shows.");
+  keys.integer("seed", to.seed, {.low = 0}, "Every draw of the run follows from it.");
+  return keys;
+}
+
+key_table model_keys(model_section& to) {
+  key_table keys;
+  keys.word("name", to.name, names_of(models()),
+            "The net; `mneme list models` describes them, their own keys follow here.");
+  keys.path("weights", to.weights,
+            "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
+  keys.path("seed_weights", to.seed_weights,
+            "safetensors with the initial weights of the whole net; empty: drawn from the seed.");
+  keys.choice("trainable", to.trainable, {{"all", trainable_part::all}, {"head", trainable_part::head}},
+              "What training may change.");
+  if (to.kind)
+    to.kind->keys(keys);
+  return keys;
+}
+
+key_table training_keys(training_section& to) {
+  key_table keys;
+  keys.choice("optimizer", to.optimizer,
+              {{"sgd", optimizer_kind::sgd}, {"adam", optimizer_kind::adam}, {"adamw", optimizer_kind::adamw}},
+              "A fresh one each round, as PyTorch defines it.");
+  keys.integer("epochs", to.epochs, {.low = 0, .high = 1'000'000},
+               "Passes over a client's rows per round; 0: no training.");
+  keys.integer("batch", to.batch, {.low = 0}, "Rows per step; 0: all of a client's rows.");
+  keys.number("learning_rate", to.learning_rate, {.low = 0.0}, "Before the schedule.");
+  keys.choice("schedule", to.schedule,
+              {{"constant", schedule_kind::constant}, {"cosine", schedule_kind::cosine}, {"step", schedule_kind::step}},
+              "Of the learning rate, per round within a task.");
+  keys.integers("milestones", to.milestones, {.low = 1},
+                "step: rounds of the task at which the rate is multiplied by factor.");
+  keys.number("factor", to.factor, {.low = 0.0, .open_low = true}, "step: what the rate is multiplied by.");
+  keys.number("momentum", to.momentum, {.low = 0.0, .high = 1.0}, "sgd: momentum.");
+  keys.number("weight_decay", to.weight_decay, {.low = 0.0}, "Weight decay: added to the gradient, adamw: decoupled.");
+  keys.number("clip_norm", to.clip_norm, {.low = 0.0}, "Largest norm of the gradient of a step; 0: no limit.");
+  keys.choice("augment", to.augment,
+              {{"none", augmentation_kind::none},
+               {"crop-flip", augmentation_kind::crop_flip},
+               {"crop-flip-jitter", augmentation_kind::crop_flip_jitter}},
+              "Padded random crops and mirror images, with random brightness if wanted.");
+  return keys;
+}
+
+key_table strategy_keys(strategy_section& to) {
+  key_table keys;
+  keys.word("name", to.name, names_of(strategies()),
+            "The method; `mneme list strategies` describes them, their own keys follow here.");
+  keys.text("preset", to.preset, "A named set of defaults of the method; keys given win.");
+  keys.choice("weighting", to.weighting,
+              {{"samples", upload_weighting::samples}, {"uniform", upload_weighting::uniform}},
+              "Averaging methods: whether an upload counts by its client's rows.");
+  keys.flag("oracle", to.oracle, "The method is told of task transitions.");
+  if (to.method)
+    to.method->keys(keys);
+  return keys;
+}
+
+key_table worker_keys(worker_section& to) {
+  key_table keys;
+  keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\".");
+  keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
+  keys.integer("models_max", to.models_max, {.low = 0},
+               "Clients trained together at most; 0: chosen from the size of cache or memory.");
+  keys.integer("shards", to.shards, {.low = 0, .high = 65'536},
+               "Parts of the population that are trained together among themselves; 0: chosen from clients.count.");
+  keys.size("ahead_max", to.ahead_max, "Memory for outcomes computed ahead of virtual time.");
+  return keys;
+}
+
+key_table evaluation_keys(evaluation_section& to) {
+  key_table keys;
+  keys.integer("every", to.every, {.low = 0},
+               "Rounds between evaluations; 0: only at the end of tasks, which always are.");
+  keys.choice("mask", to.mask, {{"seen", evaluation_mask::seen}, {"all", evaluation_mask::all}},
+              "Whether predictions are among the classes of the tasks opened so far, or all classes.");
+  return keys;
+}
+
+} // namespace
+
+std::vector<section> sections_of(scenario& into) {
+  std::vector<section> all;
+  all.push_back({"", "Keys above all sections.", top_keys(into)});
+  for (auto& one : world_sections(into))
+    all.push_back(std::move(one));
+  all.push_back({"model", "The net that is trained.", model_keys(into.model)});
+  all.push_back({"training", "How a client trains in a round.", training_keys(into.training)});
+  all.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into.strategy)});
+  all.push_back({"worker", "Where the arithmetic is done; never changes a result.", worker_keys(into.worker)});
+  all.push_back({"evaluation", "When and how accuracy is measured.", evaluation_keys(into.evaluation)});
+  return all;
+}
+
+} // namespace mneme

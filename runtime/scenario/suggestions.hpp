@@ -1,0 +1,14 @@
+/// What an unknown key or section may have been meant to be.
+#pragma once
+#include "runtime/scenario/sections.hpp"
+namespace mneme {
+
+/// "unknown key 'cohort' in [clients]; did you mean [rounds] cohort?"
+[[nodiscard]] std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& all);
+/// "unknown section [rouns]; did you mean [rounds]?"
+[[nodiscard]] std::string unknown_section_text(const std::string& name, const std::vector<section>& all);
+
+/// Names of all models ("model") or methods ("strategy") that have an own key of this name.
+[[nodiscard]] std::vector<std::string> owners_of(const std::string& key, const std::string& section);
+
+} // namespace mneme

@@ -1,0 +1,57 @@
+#include "runtime/scenario/checks.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+/// `key` is not read unless `wanted` holds; `fix` says which choice reads it.
+struct condition {
+  const char* key;
+  bool wanted;
+  const char* fix;
+};
+
+std::vector<condition> conditions(const scenario& s) {
+  using enum partition_kind;
+  const auto made = s.data.name == "synthetic";
+  const auto idx = !made && s.data.name != "cifar10" && s.data.name != "cifar100" && s.data.name != "pacs";
+  const auto split = s.partition.kind;
+  const auto step = s.training.schedule == schedule_kind::step;
+  const auto domains = s.tasks.kind == task_kind::domain_incremental;
+  return {
+      {"data.root", !made, "only data sets in files"},
+      {"data.shape", made, "only data.name = \"synthetic\""},
+      {"data.classes", made, "only data.name = \"synthetic\""},
+      {"data.rows", made, "only data.name = \"synthetic\""},
+      {"data.transposed", idx, "only data sets in idx files"},
+      {"tasks.first_classes", s.tasks.kind == task_kind::class_incremental, "only tasks.kind = \"class-incremental\""},
+      {"tasks.transform", domains, "only tasks.kind = \"domain-incremental\""},
+      {"tasks.classes_per_task", domains && s.tasks.transform == task_transform::class_blocks,
+       "only tasks.transform = \"class-blocks\""},
+      {"partition.beta", split == dirichlet || split == dirichlet_capped,
+       "only partition.kind = \"dirichlet\" and \"dirichlet-capped\""},
+      {"partition.class_share", split == class_share, "only partition.kind = \"class-share\""},
+      {"partition.shards_per_client", split == shards, "only partition.kind = \"shards\""},
+      {"partition.rows_per_client", split == sampled, "only partition.kind = \"sampled\""},
+      {"partition.file", split == file, "only partition.kind = \"file\""},
+      {"partition.seed", split != file, "only partitions that are drawn"},
+      {"enrolment.table", s.enrolment.kind == enrolment_kind::table, "only enrolment.kind = \"table\""},
+      {"enrolment.initial", s.enrolment.kind == enrolment_kind::growing, "only enrolment.kind = \"growing\""},
+      {"enrolment.added_per_task", s.enrolment.kind == enrolment_kind::growing, "only enrolment.kind = \"growing\""},
+      {"rounds.late", s.rounds.deadline.count() > 0, "only rounds with a deadline"},
+      {"training.milestones", step, "only training.schedule = \"step\""},
+      {"training.factor", step, "only training.schedule = \"step\""},
+      {"training.momentum", s.training.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\""},
+  };
+}
+
+} // namespace
+
+std::vector<remark> unread_keys(const scenario& what) {
+  std::vector<remark> out;
+  for (const auto& one : conditions(what))
+    if (!one.wanted)
+      out.push_back({{one.key}, fmt::format("{} has no effect here: {} read it", one.key, one.fix)});
+  return out;
+}
+
+} // namespace mneme

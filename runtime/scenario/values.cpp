@@ -1,0 +1,276 @@
+#include "runtime/scenario/values.hpp"
+#include "runtime/scenario/units.hpp"
+#include <algorithm>
+#include <sstream>
+namespace mneme {
+namespace {
+
+bool in_range(double value, const range<double>& bounds) { // false for nan
+  return (bounds.open_low ? value > bounds.low : value >= bounds.low) && value <= bounds.high;
+}
+
+/// An integer is a number too.
+std::optional<double> as_number(const toml::node& from) {
+  if (const auto* number = from.as_floating_point())
+    return number->get();
+  if (const auto* integer = from.as_integer())
+    return static_cast<double>(integer->get());
+  return std::nullopt;
+}
+
+/// "an integer >= 1", "a size, as in ...", but words as they are.
+std::string with_article(const std::string& what) {
+  if (what.empty() || what.front() == '"')
+    return what;
+  return (std::string_view("aeiou").find(what.front()) == std::string_view::npos ? "a " : "an ") + what;
+}
+
+class value_reader {
+public:
+  value_reader(const key& into, const std::string& name, const toml::node& from, const layer& of)
+      : into_(into), name_(name), from_(from), of_(of) {}
+
+  std::vector<problem> take() { return std::move(problems_); }
+
+  void operator()(bool* to) {
+    if (const auto* value = from_.as_boolean())
+      *to = value->get();
+    else
+      refuse();
+  }
+  void operator()(std::int64_t* to) {
+    const auto* value = from_.as_integer();
+    if (value && in_range(static_cast<double>(value->get()), into_.bounds))
+      *to = value->get();
+    else
+      refuse(!value);
+  }
+  void operator()(double* to) {
+    const auto value = as_number(from_);
+    if (value && in_range(*value, into_.bounds))
+      *to = *value;
+    else
+      refuse(!value);
+  }
+  void operator()(std::string* to) {
+    const auto* value = from_.as_string();
+    if (!value)
+      return refuse();
+    const auto& choices = into_.choices;
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), value->get()) == choices.end())
+      return refuse_word(value->get());
+    if (into_.chosen)
+      into_.chosen(value->get());
+    else
+      *to = value->get();
+  }
+  void operator()(std::filesystem::path* to) {
+    const auto* value = from_.as_string();
+    if (!value)
+      return refuse();
+    if (value->get().find('\0') != std::string::npos)
+      return refuse(false);
+    *to = value->get().empty() ? std::filesystem::path{} : (of_.folder / value->get()).lexically_normal();
+  }
+  void operator()(virtual_duration* to) { read_with_unit(to, parse_duration, "s"); }
+  void operator()(byte_size* to) { read_with_unit(to, parse_size, "B"); }
+  void operator()(std::vector<std::int64_t>* to) {
+    if (auto list = elements<std::int64_t>("integer"))
+      *to = std::move(*list);
+  }
+  void operator()(std::vector<std::string>* to) {
+    if (auto list = elements<std::string>("string"))
+      *to = std::move(*list);
+  }
+  void operator()(device_value* to) {
+    if (from_.is_array()) {
+      if (auto list = elements<double>("number"))
+        *to = std::move(*list);
+    } else if (const auto* table = from_.as_table()) {
+      read_log_normal(*to, *table);
+    } else if (const auto value = as_number(from_); value && in_range(*value, into_.bounds)) {
+      *to = *value;
+    } else {
+      refuse(!value);
+    }
+  }
+  void operator()(std::variant<std::string, std::vector<std::int64_t>>* to) {
+    if (from_.is_array()) {
+      if (auto list = elements<std::int64_t>("integer"))
+        *to = std::move(*list);
+      return;
+    }
+    std::string word;
+    (*this)(&word);
+    if (problems_.empty())
+      *to = std::move(word);
+  }
+
+private:
+  void add(const toml::node& at, std::string text) {
+    problems_.push_back({place_in(of_, at.source()), std::move(text)});
+  }
+
+  /// `wrong_type` adds what type was found: the value alone does not always tell.
+  void refuse(bool wrong_type = true) {
+    auto text = name_ + " = " + found_text(from_) + ": expected " + with_article(expected_text(into_));
+    add(from_, wrong_type ? text + ", found " + type_text(from_) : text);
+  }
+
+  void refuse_word(const std::string& word) {
+    const auto& choices = into_.choices;
+    auto text = name_ + " = " + in_quotes(word) + ": expected ";
+    text += choices.size() == 1 ? in_quotes(choices[0]) + ", the only choice in this version" : expected_text(into_);
+    const auto meant = nearest(word, choices);
+    add(from_, meant.empty() || choices.size() == 1 ? text : text + "; did you mean " + in_quotes(meant) + "?");
+  }
+
+  /// A bare number gets the unit it may have been meant in.
+  template <class Value, class Parse>
+  void read_with_unit(Value* to, Parse parse, const std::string& unit) {
+    const auto* text = from_.as_string();
+    if (const auto value = text ? parse(text->get()) : std::nullopt) {
+      *to = *value;
+      return;
+    }
+    refuse(!text);
+    const auto* whole = from_.as_integer();
+    if (const auto meant = whole ? found_text(from_) + " " + unit : text ? text->get() + " " + unit : ""; parse(meant))
+      problems_.back().text += "; write " + in_quotes(meant);
+  }
+
+  /// All elements, or nothing if one has a problem (of its own place and index).
+  template <class Element>
+  std::optional<std::vector<Element>> elements(const std::string& what) {
+    const auto* array = from_.as_array();
+    if (!array) {
+      refuse();
+      return std::nullopt;
+    }
+    std::vector<Element> out;
+    for (std::size_t i = 0; i < array->size(); ++i)
+      if (auto one = element<Element>((*array)[i]))
+        out.push_back(std::move(*one));
+      else
+        add((*array)[i], name_ + "[" + std::to_string(i) + "] = " + found_text((*array)[i]) + ": expected " +
+                             with_article(what) + element_bounds(what));
+    return problems_.empty() ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+  template <class Element>
+  [[nodiscard]] std::optional<Element> element(const toml::node& from) const {
+    if constexpr (std::is_same_v<Element, std::string>) {
+      const auto* value = from.as_string();
+      return value ? std::optional(value->get()) : std::nullopt;
+    } else if constexpr (std::is_same_v<Element, std::int64_t>) {
+      const auto* value = from.as_integer();
+      const bool fits = value && in_range(static_cast<double>(value->get()), into_.bounds);
+      return fits ? std::optional(value->get()) : std::nullopt;
+    } else {
+      const auto value = as_number(from);
+      return value && in_range(*value, into_.bounds) ? value : std::nullopt;
+    }
+  }
+
+  /// The bounds of an element as of a single number.
+  [[nodiscard]] std::string element_bounds(const std::string& what) const {
+    double unused = 0.0;
+    key one{.target = &unused, .bounds = into_.bounds};
+    return what == "string" ? "" : expected_text(one).substr(std::string_view("number").size());
+  }
+
+  void read_log_normal(device_value& to, const toml::table& table) {
+    log_normal value;
+    if (!table.contains("median"))
+      add(table, name_ + " = " + found_text(table) + ": expected a median, as in { median = 1.0, sigma = 0.5 }");
+    key_table keys;
+    keys.number("median", value.median, into_.bounds, "");
+    keys.number("sigma", value.sigma, {.low = 0.0}, "");
+    for (const auto& [key, node] : table) {
+      const auto* one = keys.find(key.str());
+      const auto name = name_ + "." + std::string(key.str());
+      if (!one) {
+        const auto meant = nearest(key.str(), {"median", "sigma"});
+        problems_.push_back({place_in(of_, key.source()),
+                             "unknown key '" + name + "'; " +
+                                 (meant.empty() ? "expected median and sigma" : "did you mean '" + meant + "'?")});
+        continue;
+      }
+      for (auto& found : read_value(*one, name, node, of_))
+        problems_.push_back(std::move(found));
+    }
+    if (problems_.empty())
+      to = value;
+  }
+
+  const key& into_;
+  const std::string& name_;
+  const toml::node& from_;
+  const layer& of_;
+  std::vector<problem> problems_;
+};
+
+std::string whole_text(const toml::node& value) {
+  if (const auto* text = value.as_string())
+    return in_quotes(text->get());
+  if (const auto* number = value.as_floating_point())
+    return number_text(number->get());
+  if (const auto* integer = value.as_integer())
+    return std::to_string(integer->get());
+  if (const auto* truth = value.as_boolean())
+    return truth->get() ? "true" : "false";
+  if (const auto* list = value.as_array())
+    return "[" + joined(*list, whole_text) + "]";
+  if (const auto* table = value.as_table()) {
+    std::vector<std::string> entries;
+    for (const auto& [key, node] : *table)
+      entries.push_back(std::string(key.str()) + " = " + whole_text(node));
+    return "{ " + joined(entries, [](const std::string& entry) { return entry; }) + " }";
+  }
+  std::ostringstream out; // dates and times
+  value.visit([&](const auto& node) {
+    if constexpr (toml::is_value<decltype(node)>)
+      out << node.get();
+  });
+  return out.str();
+}
+
+} // namespace
+
+std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from, const layer& of) {
+  value_reader reader(into, name, from, of);
+  std::visit(reader, into.target);
+  return reader.take();
+}
+
+std::string found_text(const toml::node& value) {
+  constexpr std::size_t length_max = 60;
+  auto text = whole_text(value);
+  if (text.size() <= length_max)
+    return text;
+  auto end = length_max - 4;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end; // between two characters of UTF-8
+  return text.substr(0, end) + " ...";
+}
+
+std::string type_text(const toml::node& value) {
+  switch (value.type()) {
+  case toml::node_type::string:
+    return "a string";
+  case toml::node_type::integer:
+    return "an integer";
+  case toml::node_type::floating_point:
+    return "a number";
+  case toml::node_type::boolean:
+    return "a boolean";
+  case toml::node_type::array:
+    return "a list";
+  case toml::node_type::table:
+    return "a table";
+  default:
+    return "a date or time";
+  }
+}
+
+} // namespace mneme

@@ -1,0 +1,173 @@
+#include "runtime/data/catalog.hpp"
+#include "runtime/scenario/sections.hpp"
+namespace mneme {
+namespace {
+
+std::vector<std::string> data_names() {
+  std::vector<std::string> names;
+  for (const auto& source : data_sources())
+    names.push_back(source.name);
+  return names;
+}
+
+key_table data_keys(data_section& to) {
+  key_table keys;
+  keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
+  keys.path("root", to.root,
+            "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
+  keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
+  keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
+  keys.integer("train_per_class", to.train_per_class, {.low = 0},
+               "Only the first n training rows of each class, after train_rows; 0: all.");
+  keys.integer("test_per_class", to.test_per_class, {.low = 0},
+               "Only the first n test rows of each class, after test_rows; 0: all.");
+  keys.choice("normalize", to.normalize, {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}},
+              "Pixels minus the data set's mean, over its deviation, or just in [0, 1].");
+  keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
+  keys.integers("shape", to.shape, {.low = 1, .high = 65'536},
+                "synthetic: [features], or [channels, height, width] of images.");
+  keys.integer("classes", to.classes, {.low = 1, .high = 100'000}, "synthetic: the number of classes.");
+  keys.integer("rows", to.rows, {.low = 1, .high = 1'000'000'000}, "synthetic: the number of training rows.");
+  return keys;
+}
+
+key_table tasks_keys(tasks_section& to) {
+  key_table keys;
+  keys.choice("kind", to.kind,
+              {{"class-incremental", task_kind::class_incremental},
+               {"domain-incremental", task_kind::domain_incremental},
+               {"single", task_kind::single}},
+              "New classes with each task, the same classes in another domain, or one task with everything.");
+  keys.integer("count", to.count, {.low = 1, .high = 100'000}, "Tasks, the first included; `single` has one.");
+  keys.integer("first_classes", to.first_classes, {.low = 0},
+               "Classes of a larger first task; 0: all tasks are equal. The rest must divide evenly.");
+  keys.integer("classes", to.classes, {.low = 0}, "Only the first n classes of the order; 0: all.");
+  keys.word_or_integers("class_order", to.class_order, {"natural", "seeded", "icarl87", "np1993"},
+                        "Order in which classes appear: by number, drawn from the seed, a published one, or a list.");
+  keys.choice(
+      "transform", to.transform,
+      {{"none", task_transform::none},
+       {"permute", task_transform::permute},
+       {"affine", task_transform::affine},
+       {"domains", task_transform::domains},
+       {"class-blocks", task_transform::class_blocks}},
+      "domain-incremental: permuted pixels, rotated and sheared images, the data set's own domains, or blocks of "
+      "classes with label = class mod classes_per_task.");
+  keys.integer("classes_per_task", to.classes_per_task, {.low = 0}, "class-blocks: classes of a task.");
+  keys.choice("transition", to.transition, {{"round", task_transition::round}},
+              "How clients change task: all of them at a round.");
+  return keys;
+}
+
+key_table partition_keys(partition_section& to) {
+  std::vector<std::pair<std::string, partition_kind>> words;
+  for (const auto& one : partition_words())
+    words.emplace_back(one.word, one.kind);
+  key_table keys;
+  keys.choice("kind", to.kind, std::move(words),
+              "How the rows of a task are spread over clients; `mneme list partitions` describes them.");
+  keys.number("beta", to.beta, {.low = 0.0, .open_low = true},
+              "dirichlet, dirichlet-capped: concentration; small: clients hold few classes.");
+  keys.number("class_share", to.class_share, {.low = 0.0, .high = 1.0, .open_low = true},
+              "class-share: part of a task's classes that a client holds.");
+  keys.integer("shards_per_client", to.shards_per_client, {.low = 1},
+               "shards: pieces of a task's sorted rows per client.");
+  keys.integer("rows_per_client", to.rows_per_client, {.low = 1}, "sampled: rows per client and task.");
+  keys.choice("seed", to.per_run_seed, {{"per-task", false}, {"per-run", true}},
+              "Whether every task draws anew, or repeats one pattern.");
+  keys.path("file", to.file,
+            "file: CSV with a header naming `client`, `row` (of the original training file) and, if "
+            "wanted, `task`; rows not named belong to nobody.");
+  return keys;
+}
+
+key_table clients_keys(clients_section& to) {
+  key_table keys;
+  keys.integer("count", to.count, {.low = 1, .high = 100'000'000}, "Clients of the whole run.");
+  return keys;
+}
+
+key_table enrolment_keys(enrolment_section& to) {
+  key_table keys;
+  keys.choice("kind", to.kind,
+              {{"all", enrolment_kind::all}, {"table", enrolment_kind::table}, {"growing", enrolment_kind::growing}},
+              "Who takes part: everybody always, by a table, or more clients with every task.");
+  keys.texts("table", to.table,
+             "table: a string per equal block of client ids, a letter per task: A active, O left, X not yet.");
+  keys.integer("initial", to.initial, {.low = 1}, "growing: clients of the first task, the lowest ids.");
+  keys.integer("added_per_task", to.added_per_task, {.low = 0},
+               "growing: clients added with each further task, in id order.");
+  return keys;
+}
+
+key_table rounds_keys(rounds_section& to) {
+  key_table keys;
+  keys.choice("mode", to.mode, {{"sync", round_mode::sync}}, "Rounds that wait for their cohort.");
+  keys.integer("per_task", to.per_task, {.low = 1, .high = 1'000'000'000},
+               "Rounds of a task, unless the method sets its own.");
+  keys.integer("cohort", to.cohort, {.low = 0},
+               "Clients per round; 0: all available; if not given, the smaller of 10 and clients.count.");
+  keys.duration("deadline", to.deadline,
+                "From the opening of the round; \"0 s\": wait for everybody who has not dropped out.");
+  keys.choice(
+      "late", to.late, {{"drop", late_policy::drop}, {"keep", late_policy::keep}},
+      "What happens to work that misses the deadline: abandoned, or folded into the round open when it arrives.");
+  return keys;
+}
+
+key_table devices_keys(devices_section& to) {
+  key_table keys;
+  keys.device("rows_per_second", to.rows_per_second, {.low = 0.0, .open_low = true},
+              "Training rows a device works off.");
+  keys.device("uplink_mbit", to.uplink_mbit, {.low = 0.0},
+              "Megabits per second from device to server; 0: instantaneous.");
+  keys.device("downlink_mbit", to.downlink_mbit, {.low = 0.0},
+              "Megabits per second from server to device; 0: instantaneous.");
+  keys.duration("latency", to.latency, "Added to every transfer.");
+  keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0}, "Chance that an assignment is never answered.");
+  keys.choice("availability", to.availability, {{"always", device_availability::always}},
+              "When devices can be reached.");
+  keys.choice("wire", to.wire,
+              {{"fp32", wire_format::fp32},
+               {"fp16", wire_format::fp16},
+               {"bf16", wire_format::bf16},
+               {"int8", wire_format::int8}},
+              "What float32 tensors are converted to for a transfer, and back.");
+  return keys;
+}
+
+} // namespace
+
+const std::vector<partition_word>& partition_words() {
+  using enum partition_kind;
+  static const std::vector<partition_word> words{
+      {"dirichlet", dirichlet, "each class is shared out by a Dirichlet draw over clients (beta)"},
+      {"iid", iid, "rows at random, in equal numbers"},
+      {"dirichlet-capped", dirichlet_capped,
+       "dirichlet with a cap on a client's rows, drawn again until nobody is empty (beta)"},
+      {"balanced", balanced, "each class dealt in turn: sizes within one row"},
+      {"shards", shards, "rows sorted by class and cut into pieces, dealt at random (shards_per_client)"},
+      {"class-share", class_share,
+       "each client holds the rows of some of the task's classes (class_share); replicated"},
+      {"sampled", sampled, "each client draws its rows of the task when it needs them (rows_per_client); replicated"},
+      {"file", file, "a CSV says which client holds which row (file)"},
+  };
+  return words;
+}
+
+std::vector<section> world_sections(scenario& into) {
+  std::vector<section> all;
+  all.push_back({"data", "The data set and how much of it is used.", data_keys(into.data)});
+  all.push_back({"tasks", "What changes from task to task.", tasks_keys(into.tasks)});
+  all.push_back({"partition", "Which rows each client holds.", partition_keys(into.partition)});
+  all.push_back({"clients", "The population.", clients_keys(into.clients)});
+  all.push_back({"enrolment", "Who takes part in which task.", enrolment_keys(into.enrolment)});
+  all.push_back({"rounds", "How a task is worked through.", rounds_keys(into.rounds)});
+  all.push_back({"devices",
+                 "Speed and reliability of clients: a number for all, a list with one per client, or "
+                 "{ median, sigma } of a log-normal.",
+                 devices_keys(into.devices)});
+  return all;
+}
+
+} // namespace mneme
