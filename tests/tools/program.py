@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PROGRAM = os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release", "mneme"))
@@ -17,16 +18,25 @@ def data_found(name):
     return all(any(os.path.isdir(os.path.join(root, folder)) for root in roots) for folder in FOLDERS.get(name, [name]))
 
 
-def needs_data(name):
-    """Ends the test where a data set is missing: skipped, or failed where data are required."""
+def needs_data(test, name):
+    """Ends a test whose data set is missing: skipped, or failed where data are required."""
     if data_found(name):
         return
     if os.environ.get("MNEME_DATA_REQUIRED") == "1":
-        sys.exit(f"data set '{name}' not found below $MNEME_DATA")
-    print(f"skipped: data set '{name}' not found below $MNEME_DATA")
-    sys.exit(SKIPPED)
+        test.fail(f"data set '{name}' not found below $MNEME_DATA")
+    test.skipTest(f"data set '{name}' not found below $MNEME_DATA")
 
 
 def mneme(*arguments):
     """Runs the program from the root of the tree; its exit code and what it said."""
     return subprocess.run([PROGRAM, *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+def run_tests():
+    """unittest.main(), but a skip shows in the exit code, and why in a line of its own."""
+    result = unittest.main(module="__main__", exit=False).result
+    for reason in sorted({reason for _, reason in result.skipped}):
+        print(f"skipped: {reason}")
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(SKIPPED if result.skipped else 0)

@@ -1,4 +1,4 @@
-"""mneme's federated averaging agrees with plain PyTorch: same initial weights, same rows, same weights after five rounds.
+"""mneme's federated averaging agrees with plain PyTorch: same start, same rows, same weights after five rounds.
 
 Made by tools/export/fedavg_reference.py in float64. Largest difference allowed: 1e-5 a weight, which is a hundred times
 what float32 costs PyTorch itself; the variants differ from each other by a thousand times as much.
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import ROOT, mneme, needs_data  # noqa: E402
+from program import ROOT, mneme, needs_data, run_tests  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "tests", "golden", "fedavg_mnist")
 VARIANTS = sorted(name[len("expected_"):-len(".safetensors")] for name in os.listdir(FOLDER)
@@ -66,6 +66,7 @@ class Agreement(unittest.TestCase):
         self.assertEqual(worst_difference(broken, expected), (math.inf, "a[1] is nan, expected 2.0"))
 
     def agree(self, name):
+        needs_data(self, "mnist")
         with open(os.path.join(FOLDER, "expected_accuracy.json"), encoding="utf-8") as file:
             accuracy = json.load(file)[name]
         with tempfile.TemporaryDirectory() as folder:
@@ -90,5 +91,4 @@ for variant in VARIANTS:
     add_variant(variant)
 
 if __name__ == "__main__":
-    needs_data("mnist")
-    unittest.main()
+    run_tests()
