@@ -1,0 +1,94 @@
+"""mneme's federated averaging agrees with plain PyTorch: same start, same rows, same weights after five rounds.
+
+Made by tools/export/fedavg_reference.py in float64. Largest difference allowed: 1e-5 a weight, which is a hundred times
+what float32 costs PyTorch itself; the variants differ from each other by a thousand times as much.
+"""
+import json
+import math
+import os
+import struct
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import ROOT, mneme, needs_data, run_tests  # noqa: E402
+
+FOLDER = os.path.join(ROOT, "tests", "golden", "fedavg_mnist")
+VARIANTS = sorted(name[len("expected_"):-len(".safetensors")] for name in os.listdir(FOLDER)
+                  if name.endswith(".safetensors") and name.startswith("expected_"))
+DIFFERENCE_MAX = 1e-5
+ROW_PERCENT = 0.1  # one of a thousand test rows
+
+
+def read_safetensors(path):
+    """{name: (shape, values)} of a file of float32 tensors."""
+    with open(path, "rb") as file:
+        content = file.read()
+    header_bytes = struct.unpack_from("<Q", content)[0]
+    payload = content[8 + header_bytes:]
+    tensors = {}
+    for name, entry in json.loads(content[8:8 + header_bytes]).items():
+        if name == "__metadata__":
+            continue
+        assert entry["dtype"] == "F32", f"{path}: {name} is {entry['dtype']}"
+        low, high = entry["data_offsets"]
+        tensors[name] = entry["shape"], struct.unpack(f"<{(high - low) // 4}f", payload[low:high])
+    return tensors
+
+
+def worst_difference(found, expected):
+    """(difference, where) of the worst element; names and shapes have to be equal."""
+    shapes = [{name: shape for name, (shape, _) in tensors.items()} for tensors in (found, expected)]
+    assert shapes[0] == shapes[1], f"found {shapes[0]}, expected {shapes[1]}"
+    worst = 0.0, "all equal"
+    for name, (_, values) in sorted(expected.items()):
+        for i, (is_, should) in enumerate(zip(found[name][1], values)):
+            apart = abs(is_ - should) if is_ == is_ else math.inf
+            if apart > worst[0]:
+                worst = apart, f"{name}[{i}] is {is_!r}, expected {should!r}"
+    return worst
+
+
+class Agreement(unittest.TestCase):
+    def test_the_variants_differ_by_far_more_than_the_tolerance(self):
+        weights = [read_safetensors(os.path.join(FOLDER, f"expected_{name}.safetensors")) for name in VARIANTS]
+        self.assertGreaterEqual(len(VARIANTS), 4)
+        for i, one in enumerate(weights):
+            for other in weights[:i]:
+                self.assertGreater(worst_difference(one, other)[0], 100 * DIFFERENCE_MAX)
+
+    def test_a_difference_is_found_where_it_is(self):
+        expected = {"a": ([2], (1.0, 2.0)), "b": ([1], (3.0,))}
+        found = {"a": ([2], (1.0, 2.5)), "b": ([1], (3.25,))}
+        self.assertEqual(worst_difference(found, expected), (0.5, "a[1] is 2.5, expected 2.0"))
+        broken = {"a": ([2], (1.0, float("nan"))), "b": ([1], (3.0,))}
+        self.assertEqual(worst_difference(broken, expected), (math.inf, "a[1] is nan, expected 2.0"))
+
+    def agree(self, name):
+        needs_data(self, "mnist")
+        with open(os.path.join(FOLDER, "expected_accuracy.json"), encoding="utf-8") as file:
+            accuracy = json.load(file)[name]
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "run")
+            done = mneme("run", os.path.join(FOLDER, f"{name}.toml"), "--out", out, "--quiet")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            difference, where = worst_difference(read_safetensors(os.path.join(out, "model.safetensors")),
+                                                 read_safetensors(os.path.join(FOLDER, f"expected_{name}.safetensors")))
+            with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+                summary = json.load(file)
+        print(f"{name}: worst difference {difference:.3g}: {where}; accuracy {summary['final_accuracy']:.1f} %")
+        self.assertLessEqual(difference, DIFFERENCE_MAX, where)
+        self.assertLessEqual(abs(summary["final_accuracy"] - accuracy), ROW_PERCENT + 1e-6)
+        self.assertEqual(summary["client_rounds"], 20)
+
+
+def add_variant(name):
+    setattr(Agreement, f"test_{name}_agrees_with_pytorch", lambda self: self.agree(name))
+
+
+for variant in VARIANTS:
+    add_variant(variant)
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,186 @@
+"""Tests of tools/tidy.py: every rule fires on a small tree, and none on a clean one."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+import tidy  # noqa: E402
+
+HEADER = """/// thing: a thing that tests look at.
+#pragma once
+#include <vector>
+namespace mneme {
+
+class thing {
+public:
+  explicit thing(int n = 0, std::vector<int> of = {}) : n_(n), of_{of} {}
+  [[nodiscard]] int size() const noexcept { return n_; } // the word co_await in a comment
+  /// Twice as many.
+  [[nodiscard]] int doubled() const;
+
+private:
+  int n_ = 0;
+  std::vector<int> of_;
+};
+
+} // namespace mneme
+"""
+SOURCE = """#include "runtime/thing.hpp"
+namespace mneme {
+
+int thing::doubled() const { return 2 * size(); }
+
+} // namespace mneme
+"""
+METHOD = """// A method.
+#include "runtime/thing.hpp"
+namespace mneme {
+namespace {
+
+task<int> round(thing one) {
+  auto training = train(one.doubled());
+  const auto [a, b] = co_await training;
+  co_return a;
+}
+
+const strategy_registration line{
+    {.name = "simple", .make = []() -> std::unique_ptr<strategy> { return std::make_unique<simple>(); }}};
+
+} // namespace
+} // namespace mneme
+"""
+CLEAN = {"runtime/thing.hpp": HEADER, "runtime/thing.cpp": SOURCE, "strategies/baselines/simple.cpp": METHOD,
+         "README.md": "# mneme\n"}
+
+
+def found(changes):
+    """[(rule, path, line)] for the clean tree with some files added or replaced."""
+    tree = {**CLEAN, **changes}
+    return sorted((one.rule, one.path, one.line) for rule in tidy.RULES for one in rule(tree))
+
+
+class Tidy(unittest.TestCase):
+    def test_a_clean_tree_has_no_findings(self):
+        self.assertEqual(found({}), [])
+
+    def test_this_tree_is_read_as_git_sees_it(self):
+        tree = tidy.read_tree(ROOT)
+        self.assertIn("tools/tidy.py", tree)
+        self.assertFalse([path for path in tree if path.startswith("build/")])
+
+    def test_runtime_knows_neither_methods_nor_caf(self):
+        text = '#include "strategies/baselines/simple.cpp"\n#include <caf/all.hpp>\n#include "actors/none.hpp"\n'
+        self.assertEqual(found({"runtime/bad.cpp": text}),
+                         [("include", "runtime/bad.cpp", 1), ("include", "runtime/bad.cpp", 2),
+                          ("include", "runtime/bad.cpp", 3), ("include", "runtime/bad.cpp", 3)])
+
+    def test_a_method_has_no_threads_no_files_and_no_actors(self):
+        text = "#include <thread>\n#include <fstream>\n#include <vector>\n" + METHOD
+        self.assertEqual(found({"strategies/baselines/bad.cpp": text}),
+                         [("include", "strategies/baselines/bad.cpp", line) for line in (1, 2)])
+
+    def test_actors_may_know_caf_and_runtime_only(self):
+        text = '#include <caf/all.hpp>\n#include "runtime/thing.hpp"\n#include "strategies/baselines/simple.cpp"\n'
+        self.assertEqual(found({"actors/bad.cpp": text}), [("include", "actors/bad.cpp", 3)])
+
+    def test_whole_library_headers_are_refused(self):
+        self.assertEqual(found({"tests/bad.cpp": "#include <torch/" + "torch.h>\n"}), [("include", "tests/bad.cpp", 1)])
+        text = "/// A header.\n#pragma once\n#include <ATen/ATen.h>\n"
+        self.assertEqual(found({"runtime/bad.hpp": text}), [("include", "runtime/bad.hpp", 3)])
+
+    def test_a_file_ends_at_500_lines(self):
+        self.assertEqual(found({"runtime/long.cpp": "\n" * 500}), [])
+        self.assertEqual(found({"runtime/long.cpp": "\n" * 501}), [("file-length", "runtime/long.cpp", 501)])
+
+    def test_a_line_ends_at_120_characters(self):
+        self.assertEqual(found({"runtime/wide.cpp": "//" + "x" * 118 + "\n"}), [])
+        self.assertEqual(found({"runtime/wide.cpp": "//" + "x" * 119 + "\n"}), [("line-length", "runtime/wide.cpp", 1)])
+
+    def test_a_function_ends_at_70_lines(self):
+        def with_body(lines):
+            body = "    g([&] { x; });\n" * lines
+            return "namespace mneme {\nclass a {\npublic:\n  int f(int x) {\n" + body + "  }\n};\n}\n"
+
+        self.assertEqual(found({"runtime/f.cpp": with_body(68)}), [])
+        self.assertEqual(found({"runtime/f.cpp": with_body(69)}), [("function-length", "runtime/f.cpp", 4)])
+        python = "def f():\n" + "    g()\n" * 70
+        self.assertEqual(found({"tools/f.py": python}), [("function-length", "tools/f.py", 1)])
+
+    def test_a_long_initialiser_list_does_not_hide_a_long_body(self):
+        text = "thing::thing(int n)\n    : n_{n}, of_(n) {\n" + "  work();\n" * 69 + "}\n"
+        self.assertEqual([rule for rule, _, _ in found({"runtime/f.cpp": text})], ["function-length"])
+
+    def test_a_header_starts_with_a_sentence(self):
+        self.assertEqual(found({"runtime/bad.hpp": "#pragma once\n"}), [("header", "runtime/bad.hpp", 1)])
+        self.assertEqual(found({"runtime/bad.hpp": "/// A header.\n"}), [("header", "runtime/bad.hpp", 1)])
+
+    def test_an_await_stands_alone_on_a_named_thing(self):
+        good = ["auto x = co_await name;", "const auto& x = co_await name;", "auto [a, b] = co_await both;",
+                "co_await name;", "x = co_await name;", "task<int> operator co_await() &;", 'say("co_await f()");']
+        bad = ["auto x = co_await train(a);", "auto x{co_await name};", "f(co_await name);", "co_return co_await name;",
+               "auto x = a ? co_await b : c;", "if (co_await name)"]
+        for line in good:
+            self.assertEqual(found({"runtime/a.cpp": "  " + line + "\n"}), [], line)
+        for line in bad:
+            self.assertEqual(found({"runtime/a.cpp": "  " + line + "\n"}), [("await", "runtime/a.cpp", 1)], line)
+
+    def test_a_method_a_model_and_a_source_have_registration_lines(self):
+        self.assertEqual(found({"strategies/other.cpp": "int x;\n"}), [("registration", "strategies/other.cpp", 1)])
+        model = "class mlp final : public model_kind {\n};\n"
+        self.assertEqual(found({"runtime/models/mlp.cpp": model}), [("registration", "runtime/models/mlp.cpp", 2)])
+        self.assertEqual(found({"runtime/models/mlp.cpp": model + "const model_registration line{{}};\n"}), [])
+        self.assertEqual(found({"runtime/models/layers.cpp": "int x;\n"}), [])
+        source = "// const source_registration line{{}};\n"
+        path = "runtime/data/sources/a.cpp"
+        self.assertEqual(found({path: source}), [("registration", path, 1)])
+
+    def test_clocks_and_generators_have_their_places(self):
+        clock = "auto t = std::chrono::steady_clock::now();\n"
+        self.assertEqual(found({"actors/worker.cpp": clock}), [("clock", "actors/worker.cpp", 1)])
+        self.assertEqual(found({"actors/recorder.cpp": clock, "tools/bench/a.cpp": clock}), [])
+        for draw in ("std::random_device x;", "int x = rand();", "std::normal_distribution<> x;", "at::randn({3});"):
+            self.assertEqual(found({"runtime/a.cpp": draw + "\n"}), [("generator", "runtime/a.cpp", 1)], draw)
+        self.assertEqual(found({"runtime/a.cpp": "std::mt19937 x(1993); x.operand(1);\n"}), [])
+
+    def test_a_declaration_is_defined_and_used(self):
+        header = HEADER.replace("  /// Twice", "  void forgotten(int n = 1);\n  /// Twice")
+        self.assertEqual(found({"runtime/thing.hpp": header}), [("dead", "runtime/thing.hpp", 10)])
+        defined = SOURCE + "void thing::forgotten(int n) {}\n"
+        self.assertEqual(found({"runtime/thing.hpp": header, "runtime/thing.cpp": defined}),
+                         [("dead", "runtime/thing.hpp", 10)])
+        used = defined + "static const int x = (thing().forgotten(2), 0);\n"
+        self.assertEqual(found({"runtime/thing.hpp": header, "runtime/thing.cpp": used}), [])
+
+    def test_a_virtual_function_that_nobody_calls_is_dead_however_many_override_it(self):
+        base = "/// A base.\n#pragma once\nclass base {\npublic:\n  virtual int answer() const = 0;\n};\n"
+        derived = "class derived : public base {\n  int answer() const override { return 1; }\n};\n"
+        self.assertEqual(found({"runtime/base.hpp": base, "runtime/derived.cpp": derived}),
+                         [("dead", "runtime/base.hpp", 5)])
+
+    def test_text_names_no_registry_and_no_machine(self):
+        self.assertEqual(found({"a.sh": "curl https://py" + "pi.org/simple\n"}), [("host", "a.sh", 1)])
+        self.assertEqual(found({"a.md": "see /ro" + "ot/notes\n"}), [("machine-path", "a.md", 1)])
+        self.assertEqual(found({"a.md": "see $x/wo" + "rk/notes and tests/ro" + "ot/x\n"}), [])
+
+    def test_nothing_is_left_unfinished(self):
+        self.assertEqual(found({"runtime/a.cpp": "// TO" + "DO: all of it\n"}), [("unfinished", "runtime/a.cpp", 1)])
+        self.assertEqual(found({"tests/a.cpp": "SUCC" + "EED();\n"}), [("empty-test", "tests/a.cpp", 1)])
+
+    def test_the_program_prints_places_and_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in {**CLEAN, "runtime/bad.hpp": "int x;\n", "build/out.hpp": "int x;\n"}.items():
+                os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+                with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "tidy.py"), folder], capture_output=True,
+                                  text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([line.split(": ")[0] for line in done.stdout.splitlines()],
+                         ["runtime/bad.hpp:1", "runtime/bad.hpp:1", "tidy"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,397 @@
+#!/usr/bin/env python3
+"""Layout rules as a test: tidy.py [ROOT] prints `path:line: rule: what is wrong` and fails if there is anything.
+
+Heuristics over text, not a compiler: each rule says in its docstring what it looks at.
+"""
+import ast
+import bisect
+import collections
+import os
+import re
+import subprocess
+import sys
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+LINE_CHARACTERS_MAX = 120
+SKIPPED_FOLDERS = {"build", "runs", ".git", "__pycache__"}
+CODE = (".hpp", ".cpp", ".cu", ".cuh")
+
+Finding = collections.namedtuple("Finding", "path line rule text")
+
+
+# -- The tree ---------------------------------------------------------------------------------------------------------
+
+def listed_by_git(root):
+    """Tracked files and new ones that are not ignored; None outside a checkout."""
+    if not os.path.exists(os.path.join(root, ".git")):
+        return None
+    done = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                          capture_output=True, text=True)
+    return [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else None
+
+
+def listed_by_walking(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS]
+        for name in names:
+            yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def read_tree(root):
+    """{path: text} of all text files, paths with forward slashes."""
+    tree = {}
+    names = listed_by_git(root)
+    for name in sorted(listed_by_walking(root) if names is None else names):
+        try:
+            with open(os.path.join(root, name), encoding="utf-8") as file:
+                tree[name.replace(os.sep, "/")] = file.read()
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            pass  # not text, or deleted and not yet committed
+    return tree
+
+
+def top(path):
+    return path.split("/", 1)[0]
+
+
+def numbered(text):
+    return enumerate(text.split("\n"), start=1)
+
+
+# -- C++ without a compiler -------------------------------------------------------------------------------------------
+
+NOT_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(?P<fence>[^()\s\\]*)\(.*?\)(?P=fence)"|"(?:\\.|[^"\\\n])*"
+                          |(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""", re.S | re.X)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+
+
+def blanked(match):
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def code_of(text):
+    """The text with comments, literals and preprocessor lines blanked; every character keeps its place."""
+    return DIRECTIVE.sub(blanked, NOT_CODE.sub(blanked, text))
+
+
+class Piece(collections.namedtuple("Piece", "head start end opens scope_name")):
+    """A statement or a block outside of any function; `head` is what stands before its `;` or `{`.
+
+    `start` and `end` are offsets of the first and the last character. `opens` is "function", "scope" (namespace,
+    class), "value" (an initialiser), or "" for a statement; `scope_name` names the class or namespace around it.
+    """
+
+
+SCOPE = re.compile(r"\s*(?:template\s*<.*>\s*)?(?:inline\s+|typedef\s+)?(?:namespace|class|struct|union|enum|extern)\b",
+                   re.S)
+SCOPE_NAME = re.compile(r"(?:namespace|class|struct|union)\s+(?:\[\[.*?\]\]\s*)?(\w+)", re.S)
+
+
+def kind_of_block(head):
+    if SCOPE.match(head) and not re.search(r"\w\s*\([^()]*\)\s*(?:const|noexcept|override|\s)*$", head):
+        return "scope"
+    return "function" if ")" in head and not head.rstrip().endswith("=") else "value"
+
+
+def pieces(code):
+    """All declarations and definitions at namespace and class scope, in the order in which they end."""
+    found, blocks, brackets, head_start = [], [], 0, 0
+    for match in re.finditer(r"[{};()]", code):
+        place, character = match.start(), match.group()
+        if character in "()":
+            brackets = max(0, brackets + (1 if character == "(" else -1))
+            continue
+        nested = brackets > 0 or any(block.opens != "scope" for block in blocks)
+        head = code[head_start:place]
+        around = SCOPE_NAME.search(blocks[-1].head) if blocks and not nested else None
+        scope_name = around.group(1) if around else ""
+        if character == "{":
+            blocks.append(Piece(head, head_start, place, "inner" if nested else kind_of_block(head), scope_name))
+        elif character == "}" and blocks:
+            block = blocks.pop()
+            if block.opens in ("function", "value"):
+                found.append(block._replace(end=place))
+                brackets = 0
+        elif not nested:
+            found.append(Piece(head, head_start, place, "", scope_name))
+        if not brackets:
+            head_start = place + 1
+    return found
+
+
+class Lines:
+    """Line numbers of offsets."""
+
+    def __init__(self, text):
+        self.starts = [0] + [m.end() for m in re.finditer("\n", text)]
+
+    def __call__(self, offset):
+        return bisect.bisect_right(self.starts, offset)
+
+
+BEFORE_HEAD = re.compile(r"(?:\s|(?:public|private|protected)\s*:(?!:))*")
+
+
+def first_character(piece):
+    return piece.start + BEFORE_HEAD.match(piece.head).end()
+
+
+# -- Rules: files -----------------------------------------------------------------------------------------------------
+
+def file_length(tree):
+    """Files of code have at most 500 lines."""
+    for path, text in tree.items():
+        lines = text.count("\n")
+        if path.endswith(CODE + (".py", ".cmake")) and lines > FILE_LINES_MAX:
+            what = f"{lines} lines, at most {FILE_LINES_MAX}: look for the second idea"
+            yield Finding(path, lines, "file-length", what)
+
+
+def line_length(tree):
+    """Lines of code have at most 120 characters."""
+    for path, text in tree.items():
+        if path.endswith(CODE + (".py",)):
+            for line, content in numbered(text):
+                if len(content) > LINE_CHARACTERS_MAX:
+                    what = f"{len(content)} characters, at most {LINE_CHARACTERS_MAX}"
+                    yield Finding(path, line, "line-length", what)
+
+
+def function_length(tree):
+    """Functions have at most 70 lines, from the signature to the closing brace."""
+    for path, text in tree.items():
+        functions = ()
+        if path.endswith(".py"):
+            functions = python_functions(text)
+        elif path.endswith(CODE):
+            functions = cpp_functions(text)
+        for line, name, lines in functions:
+            if lines > FUNCTION_LINES_MAX:
+                what = f"'{name}' has {lines} lines, at most {FUNCTION_LINES_MAX}"
+                yield Finding(path, line, "function-length", what)
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.name, node.end_lineno - node.lineno + 1
+
+
+def cpp_functions(text):
+    code = code_of(text)
+    line_of = Lines(code)
+    for piece in pieces(code):
+        if piece.opens == "function":
+            first = line_of(first_character(piece))
+            yield first, declared_name(piece) or "function", line_of(piece.end) - first + 1
+
+
+def header_starts(tree):
+    """A header's first line is a /// sentence, and it is included once."""
+    for path, text in tree.items():
+        if path.endswith((".hpp", ".cuh")):
+            if not text.startswith("/// "):
+                yield Finding(path, 1, "header", "the first line is a `///` sentence that says what the thing is")
+            if not re.search(r"^#pragma once$", text, re.M):
+                yield Finding(path, 1, "header", "`#pragma once` is missing")
+
+
+# -- Rules: who may know whom -----------------------------------------------------------------------------------------
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+OWN_FOLDERS = ("runtime", "strategies", "actors", "tools", "tests")
+MAY_INCLUDE = {"runtime": {"runtime"}, "strategies": {"runtime", "strategies"}, "actors": {"runtime", "actors"},
+               "tools": {"runtime", "strategies", "actors", "tools"}, "tests": set(OWN_FOLDERS)}
+NOT_FOR_METHODS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "stop_token", "fstream"}
+
+
+def include_direction(tree):
+    """tools -> actors -> runtime <- strategies; CAF in actors and tools; no thread and no file in a method."""
+    for path, text in tree.items():
+        if not path.endswith(CODE) or top(path) not in MAY_INCLUDE:
+            continue
+        for line, content in numbered(text):
+            match = INCLUDE.match(content)
+            if match:
+                for what in forbidden_include(tree, path, match.group(1), match.group(2)):
+                    yield Finding(path, line, "include", what)
+
+
+def forbidden_include(tree, path, own, other):
+    folder = top(path)
+    name = own or other
+    if top(name) in OWN_FOLDERS and top(name) not in MAY_INCLUDE[folder]:
+        yield f"{folder}/ may not know {top(name)}/ ({name})"
+    if own and own not in tree:
+        yield f'"{own}" does not exist; paths are relative to the root'
+    if name.startswith("caf/") and folder in ("runtime", "strategies"):
+        yield f"{folder}/ may not know CAF ({name})"
+    if folder == "strategies" and other in NOT_FOR_METHODS:
+        yield f"a method has no threads, locks or files (<{other}>)"
+    if name == "torch/" + "torch.h":
+        yield "costs 12 s a file; include ATen/ATen.h or single operators"
+    if name == "ATen/ATen.h" and path.endswith(".hpp"):
+        yield "headers include ATen/core/Tensor.h"
+
+
+CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_clock|gettimeofday|clock_gettime)\b"
+                    r"|\bstd::time\s*\(|this_thread::get_id")
+GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
+                        r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
+                        r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
+MAY_READ_CLOCK = re.compile(r"recorder|progress|bench")
+
+
+def clocks_and_generators(tree):
+    """Wall-clock belongs to the recorder, progress and benches; randomness to keyed streams."""
+    for path, text in tree.items():
+        if not path.endswith(CODE) or top(path) not in ("runtime", "strategies", "actors", "tools"):
+            continue
+        for line, content in numbered(code_of(text)):
+            if not MAY_READ_CLOCK.search(path) and CLOCKS.search(content):
+                yield Finding(path, line, "clock", "no wall-clock, no thread ids: time is a value that arrives")
+            if GENERATORS.search(content):
+                yield Finding(path, line, "generator", "randomness comes from a key: runtime/rng.hpp")
+
+
+# -- Rules: coroutines and registration -------------------------------------------------------------------------------
+
+AWAIT = re.compile(r"^\s*((const )?auto&{0,2} (\w+|\[[^]]*\]) = |\w+ = )?co_await \w+;$")
+
+
+def awaits(tree):
+    """A co_await stands alone, on a named thing: g++ 12 miscompiles the rest."""
+    for path, text in tree.items():
+        if not path.endswith(CODE):
+            continue
+        code = NOT_CODE.sub(blanked, text)
+        for line, content in numbered(code):
+            content = content.rstrip()
+            if re.search(r"\bco_await\b", content) and "operator co_await" not in content and not AWAIT.match(content):
+                yield Finding(path, line, "await", "write `auto x = co_await name;`: g++ 12 miscompiles other shapes")
+
+
+def registrations(tree):
+    """A method, model or data source is one file with its registration line."""
+    for path, text in tree.items():
+        if not path.endswith(".cpp"):
+            continue
+        code = code_of(text)
+        wanted = None
+        if top(path) == "strategies" and not path.startswith("strategies/shared/"):
+            wanted = "strategy_registration"
+        elif path.startswith("runtime/models/") and re.search(r":\s*public\s+model_kind\b", code):
+            wanted = "model_registration"
+        elif path.startswith("runtime/data/sources/"):
+            wanted = "source_registration"
+        if wanted and not re.search(rf"^const {wanted} \w+\{{", code, re.M):
+            yield Finding(path, text.count("\n"), "registration", f"`const {wanted} line{{...}};` is missing")
+
+
+# -- Rules: declarations that nobody needs ----------------------------------------------------------------------------
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
+NO_NAMES = {"decltype", "noexcept", "alignas", "sizeof", "requires", "explicit", "if", "while", "for", "switch",
+            "return", "static_assert", "throw"}
+# Called by the language or by CAF through names that stand nowhere in the tree.
+CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
+                    "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
+                    "to_string", "from_string", "from_integer", "begin", "end"}
+
+
+def declared_name(piece):
+    """The function that a piece declares or defines; None for anything else and for constructors."""
+    head = re.sub(r"\[\[.*?\]\]", " ", piece.head, flags=re.S)
+    if re.match(r"\s*(?:using|typedef|friend|static_assert|return)\b", head) or "operator" in head or "~" in head:
+        return None
+    for match in CALLED.finditer(head):
+        name = match.group(1)
+        if name in NO_NAMES or name.isupper() or name.startswith(("CAF_", "MNEME_")):
+            continue
+        before = re.sub(r"<[^<>]*>", "", head[:match.start()])
+        constructor = name == piece.scope_name or re.search(rf"\b{name}\s*(?:<[^<>]*>)?\s*::\s*$", head[:match.start()])
+        typed = re.search(r"[\w>&*:\]]\s*$", before)
+        return name if typed and not constructor and "=" not in before and "{" not in before else None
+    return None
+
+
+def is_complete(piece):
+    """Whether no definition is owed elsewhere: a body, or `= 0`, `= default`, `= delete`."""
+    return piece.opens == "function" or re.search(r"=\s*(?:0|default|delete)\s*$", piece.head) is not None
+
+
+def dead_declarations(tree):
+    """Functions declared in a header that are never defined, or that nobody calls."""
+    words, declarations, defined = collections.Counter(), collections.Counter(), set()
+    in_headers = []
+    for path, text in tree.items():
+        if not path.endswith(CODE):
+            continue
+        words.update(WORD.findall(NOT_CODE.sub(blanked, text)))
+        code = code_of(text)
+        line_of = Lines(code)
+        for piece in pieces(code):
+            name = declared_name(piece) if piece.opens in ("", "function") else None
+            if not name:
+                continue
+            declarations[name] += 1
+            if is_complete(piece):
+                defined.add(name)
+            if path.endswith((".hpp", ".cuh")):
+                in_headers.append((path, line_of(first_character(piece)), name))
+    for path, line, name in in_headers:
+        if name in CALLED_BY_OTHERS:
+            continue
+        if name not in defined:
+            yield Finding(path, line, "dead", f"'{name}' is declared and never defined")
+        elif words[name] <= declarations[name]:
+            yield Finding(path, line, "dead", f"'{name}' is never used")
+
+
+# -- Rules: text ------------------------------------------------------------------------------------------------------
+
+# Put together from pieces, so that this file passes its own rules.
+HOSTS = re.compile("|".join(["deb[.]deb" + "ian[.]org", "py" + "pi[.]org", "python" + "hosted",
+                             "download[.]py" + "torch", "registry[.]np" + "mjs", "proxy[.]go" + "lang"]))
+PRIVATE_FOLDERS = "|".join(["wo" + "rk", "ro" + "ot", "ho" + "me", "fa" + "rm"])
+MACHINE_PATHS = re.compile(r"(?<![\w.$})/-])/(?:" + PRIVATE_FOLDERS + r")/\w")
+UNFINISHED = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
+NO_ASSERTION = re.compile(r"\b(?:CHECK|REQUIRE)\s*\(\s*true\s*\)|\bSUCC" + r"EED\s*\(\s*\)")
+
+
+def texts(tree):
+    """No registry hosts, no paths of one machine, nothing unfinished, no test that asserts nothing."""
+    for path, text in tree.items():
+        for line, content in numbered(text):
+            if HOSTS.search(content):
+                yield Finding(path, line, "host", "a package registry's host; the machine's configuration knows it")
+            if MACHINE_PATHS.search(content):
+                yield Finding(path, line, "machine-path", "an absolute path of one machine")
+            if UNFINISHED.search(content):
+                yield Finding(path, line, "unfinished", "finish it, or write an issue")
+            if top(path) == "tests" and path.endswith(CODE) and NO_ASSERTION.search(content):
+                yield Finding(path, line, "empty-test", "asserts nothing")
+
+
+RULES = [file_length, line_length, function_length, header_starts, include_direction, clocks_and_generators, awaits,
+         registrations, dead_declarations, texts]
+
+
+def check(root):
+    tree = read_tree(root)
+    return sorted(finding for rule in RULES for finding in rule(tree))
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    findings = check(root)
+    for finding in findings:
+        print(f"{finding.path}:{finding.line}: {finding.rule}: {finding.text}")
+    print(f"tidy: {len(findings)} findings" if findings else "tidy: nothing found")
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()
