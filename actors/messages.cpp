@@ -11,7 +11,7 @@ std::string to_string(run_errc code) { return names.at(static_cast<std::size_t>(
 
 bool from_string(caf::string_view text, run_errc& code) {
   for (std::uint8_t i = 1; i < names.size(); ++i)
-    if (text == names[i])
+    if (std::string(text.begin(), text.end()) == names[i])
       return from_integer(i, code);
   return false;
 }

@@ -1,4 +1,5 @@
 #include "actors/server.hpp"
+#include "runtime/safetensors.hpp"
 #include "runtime/wire.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
