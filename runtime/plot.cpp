@@ -1,5 +1,6 @@
 #include "runtime/plot.hpp"
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <utility>
 namespace mneme {
@@ -30,8 +31,18 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-/// Hues a golden angle apart: neighbours differ however many tasks there are.
-std::string colour(std::size_t task) { return fmt::format("hsl({},65%,45%)", task * 137 % 360); }
+/// Hues 137 degrees apart, so that neighbours differ however many tasks there are; as "#rrggbb", which every reader of
+/// SVG knows.
+std::string colour(std::size_t task) {
+  constexpr double dark = 40.0, bright = 189.0;
+  const double hue = static_cast<double>(task * 137 % 360) / 60.0;
+  // one channel is bright and one dark while the third climbs from one to the other and back
+  auto channel = [&](double centre) {
+    const double away = std::abs(std::remainder(hue - centre, 6.0));
+    return static_cast<int>(dark + (bright - dark) * std::clamp(2.0 - away, 0.0, 1.0));
+  };
+  return fmt::format("#{:02x}{:02x}{:02x}", channel(0.0), channel(2.0), channel(4.0));
+}
 
 class canvas {
 public:

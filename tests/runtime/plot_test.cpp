@@ -32,6 +32,7 @@ TEST_CASE("the plot has a curve per task, one of all seen, and a line between th
   CHECK(count_of(text, "stroke-dasharray") == 1);
   CHECK_THAT(text, ContainsSubstring("<line x1=\"380.00\"")); // at round 2.5
   CHECK_THAT(text, ContainsSubstring(">all seen<") && ContainsSubstring(">task 2<") && ContainsSubstring(">round<"));
+  CHECK_THAT(text, ContainsSubstring("stroke=\"#bd2828\"") && ContainsSubstring("stroke=\"#28bd52\""));
   CHECK(text == accuracy_svg("two tasks", four_rounds));
 }
 

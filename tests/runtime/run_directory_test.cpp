@@ -32,6 +32,24 @@ run_directory made_at(const fs::path& out) {
   return std::move(*made);
 }
 
+/// A disk of `size` at `path` while it lives.
+class small_disk {
+public:
+  small_disk(fs::path path, const char* size)
+      : path_(std::move(path)), mounted_(::mount("tmpfs", path_.c_str(), "tmpfs", 0, size) == 0) {}
+  small_disk(const small_disk&) = delete;
+  small_disk& operator=(const small_disk&) = delete;
+  ~small_disk() {
+    if (mounted_)
+      ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  [[nodiscard]] bool mounted() const noexcept { return mounted_; }
+
+private:
+  fs::path path_;
+  bool mounted_;
+};
+
 /// Client c holds rows 10c + t and 10c + t + 100 of a file of 100 rows.
 struct two_rows_each final : partition {
   std::int64_t size(client_id, task_id) const override { return 2; }
@@ -154,24 +172,21 @@ TEST_CASE("a file without room is named, and the files before it stay whole") {
 
 TEST_CASE("a disk that is really full leaves whole files") {
   const test::scratch_folder folder;
-  if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0)
+  const small_disk disk(folder.path(), "size=64k");
+  if (!disk.mounted())
     SKIP("this machine does not let the test mount a small disk");
-  {
-    auto run = made_at(folder.path() / "run");
-    run.write("scenario.toml", "seed = 1\n");
-    CHECK_THROWS_AS(run.write("model.safetensors", std::string(100'000, 'x')), std::system_error);
-    CHECK_FALSE(fs::exists(run.path() / "model.safetensors"));
-    CHECK_FALSE(fs::exists(run.path() / "model.safetensors.part"));
-    const evaluation_record line{.accuracy_per_task = std::vector<double>(100, 100.0 / 3.0)};
-    std::size_t lines = 0;
-    CHECK_THROWS_WITH(
-        [&] {
-          for (;; ++lines)
-            run.add(line);
-        }(),
-        ContainsSubstring("metrics.jsonl"));
-    CHECK(test::content_of(run.path() / "metrics.jsonl").size() == lines * (json_text(line).size() + 1));
-    CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
-  }
-  ::umount(folder.path().c_str());
+  auto run = made_at(folder.path() / "run");
+  run.write("scenario.toml", "seed = 1\n");
+  CHECK_THROWS_AS(run.write("model.safetensors", std::string(100'000, 'x')), std::system_error);
+  CHECK_FALSE(fs::exists(run.path() / "model.safetensors"));
+  CHECK_FALSE(fs::exists(run.path() / "model.safetensors.part"));
+  const evaluation_record line{.accuracy_per_task = std::vector<double>(100, 100.0 / 3.0)};
+  std::size_t lines = 0;
+  auto fill = [&] {
+    for (;; ++lines)
+      run.add(line);
+  };
+  CHECK_THROWS_WITH(fill(), ContainsSubstring("metrics.jsonl"));
+  CHECK(test::content_of(run.path() / "metrics.jsonl").size() == lines * (json_text(line).size() + 1));
+  CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
 }
