@@ -119,14 +119,16 @@ TEST_CASE("drop-outs come at their rate, by client and visit and never by task",
   CHECK_FALSE(population(from).drops_out({1}, {0}, 0));
   from.devices.dropout = 0.05;
   const population some(from);
-  int lost = 0;
+  int lost = 0, twice = 0;
   for (std::uint32_t c = 0; c < 10'000; ++c)
     for (std::uint32_t visit = 0; visit < 10; ++visit) {
       const bool drops = some.drops_out({c}, {0}, visit);
       lost += drops;
       REQUIRE(some.drops_out({c}, {3}, visit) == drops);
+      twice += visit == 1 && drops && some.drops_out({c}, {0}, 0);
     }
   CHECK(lost == Catch::Approx(5000).margin(4 * std::sqrt(1e5 * 0.05 * 0.95)));
+  CHECK(twice == Catch::Approx(25).margin(4 * std::sqrt(25.0))); // visits are independent
   from.devices.dropout = 1.0;
   CHECK(population(from).drops_out({0}, {0}, 0));
 }

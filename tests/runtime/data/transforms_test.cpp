@@ -38,6 +38,11 @@ TEST_CASE("a shear of one moves the row below the centre one pixel right, and bl
   CHECK(shown(affine_pixels(3, 3, {.shear = 1}), nine) == std::vector<float>{2, 3, 0, 4, 5, 6, 0, 7, 8});
 }
 
+TEST_CASE("a sheared picture is turned, not a turned one sheared", "[transforms]") {
+  CHECK(shown(affine_pixels(3, 3, {.rotation_degrees = 90, .shear = 1}), nine) ==
+        std::vector<float>{0, 4, 2, 7, 5, 3, 8, 6, 0});
+}
+
 TEST_CASE("a shear of a half mixes neighbours half and half", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {.shear = 0.5}), nine) ==
         std::vector<float>{1.5F, 2.5F, 1.5F, 4, 5, 6, 3.5F, 7.5F, 8.5F});
