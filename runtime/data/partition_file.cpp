@@ -124,6 +124,11 @@ private:
         return std::nullopt;
       }
     }
+    if (!line.empty()) {
+      wrong("the line has more than " + std::to_string(named.columns.size()) +
+            " fields; expected one for each column of the header");
+      return std::nullopt;
+    }
     if (named.has(&entry::task) && (found.task < 1 || found.task > std::ssize(tasks_.tasks))) {
       wrong("task " + std::to_string(found.task) + " does not exist; expected 1.." +
             std::to_string(tasks_.tasks.size()) + " (tasks count from 1)");

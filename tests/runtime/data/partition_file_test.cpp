@@ -1,0 +1,161 @@
+#include "runtime/data/partition.hpp"
+#include "tests/support/hand_made.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using numbers = std::vector<std::int64_t>;
+
+namespace {
+
+/// A file that lives as long as the object.
+class csv_file {
+public:
+  explicit csv_file(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
+  ~csv_file() { std::filesystem::remove(path_); }
+  csv_file(const csv_file&) = delete;
+  csv_file& operator=(const csv_file&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+  std::filesystem::path path_ = [] {
+    std::string name = (std::filesystem::temp_directory_path() / "mneme-rows-XXXXXX").string();
+    close(mkstemp(name.data()));
+    return name;
+  }();
+};
+
+/// Two tasks of two classes, ten rows: classes 0 1 2 3 0 1 2 3 0 1; three clients.
+scenario from_file(const csv_file& file) {
+  scenario from;
+  from.tasks.count = 2;
+  from.clients.count = 3;
+  from.partition.kind = partition_kind::file;
+  from.partition.file = file.path();
+  from.given["partition.file"] = "a.toml:4:2";
+  from.given["data.train_per_class"] = "a.toml:2:2";
+  return from;
+}
+
+expected<std::shared_ptr<const partition>> split_of(const csv_file& file) {
+  const auto from = from_file(file);
+  return make_partition(from, std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 10)).value()));
+}
+
+} // namespace
+
+TEST_CASE("a file names the rows of each client, and rows it leaves out belong to nobody", "[partition]") {
+  const csv_file file("row,client\n9,0\n0,0\n2,1\n4,2\n6,0\n");
+  const auto split = split_of(file).value();
+  CHECK(split->rows({0}, {0}) == numbers{0, 9}); // ascending, whatever the order of lines
+  CHECK(split->rows({0}, {1}) == numbers{6});
+  CHECK(split->rows({1}, {0}).empty());
+  CHECK(split->rows({1}, {1}) == numbers{2});
+  CHECK(split->size({2}, {0}) == 1);
+}
+
+TEST_CASE("a file may have a task column, other columns, quotes, blank lines and foreign line ends", "[partition]") {
+  const csv_file file("\xEF\xBB\xBFnote,\"client\" , task,row\r\n\"a, b\",2,1,4\r\n\r\n,\"0\",2, 7 \r\nlast,1,2,3");
+  const auto split = split_of(file).value();
+  CHECK(split->rows({2}, {0}) == numbers{4});
+  CHECK(split->rows({0}, {1}) == numbers{7});
+  CHECK(split->rows({1}, {1}) == numbers{3});
+}
+
+TEST_CASE("what is wrong in a partition file is named with its line", "[partition]") {
+  struct wrong {
+    const char *text, *line, *says;
+  };
+  const auto [text, line, says] =
+      GENERATE(wrong{"", ":1: ", "names no column 'client' but nothing; expected a first line such as client,row"},
+               wrong{"client,rows\n0,1\n", ":1: ", "names no column 'row' but 'client', 'rows'"},
+               wrong{"client,row,row\n0,1,1\n", ":1: ", "names the column 'row' twice"},
+               wrong{"client,row\n0,1\n3,2\n", ":3: ", "client 3 does not exist; expected 0..2 (clients.count = 3)"},
+               wrong{"client,row\n-1,2\n", ":2: ", "client -1 does not exist"},
+               wrong{"client,row\n0,10\n", ":2: ", "row 10 does not exist among the 10 training rows"},
+               wrong{"client,row\n0,-1\n", ":2: ", "row -1 does not exist"},
+               wrong{"client,row\n0,1\n\n0,one\n", ":4: ", "found 'one' where a row is due; expected a whole number"},
+               wrong{"client,row\n0,1.5\n", ":2: ", "found '1.5' where a row is due"},
+               wrong{"client,row,note\n0,,a\n", ":2: ", "found '' where a row is due"},
+               wrong{"client,row\n0,1,2\n", ":2: ", "the line has more than 2 fields"},
+               wrong{"client,row\n0\n", ":2: ", "the line has 1 of 2 fields"},
+               wrong{"client,row\n0,99999999999999999999\n", ":2: ", "found '99999999999999999999' where a row is due"},
+               wrong{"client,row\n0,1\n2,1\n",
+                     ":3: ", "row 1 is given to client 2 and, in an earlier line, to client 0 (task 1)"},
+               wrong{"client,row,task\n0,1,0\n", ":2: ", "task 0 does not exist; expected 1..2"},
+               wrong{"client,row,task\n0,1,3\n", ":2: ", "task 3 does not exist; expected 1..2"},
+               wrong{"client,row,task\n0,1,2\n", ":2: ", "row 1 is not a row of task 2"});
+  const csv_file file(text);
+  const auto said = first_finding(split_of(file));
+  INFO(said);
+  CHECK(said.starts_with(file.path().string() + line));
+  CHECK_THAT(said, ContainsSubstring(says));
+}
+
+TEST_CASE("all wrong lines of a partition file are named, up to twenty", "[partition]") {
+  std::string text = "client,row\n0,1\n0,77\n9,2\n";
+  const csv_file two(text);
+  CHECK(split_of(two).error().size() == 2);
+  for (int i = 0; i < 100; ++i)
+    text += "0,88\n";
+  const csv_file many(text);
+  CHECK(split_of(many).error().size() == 20);
+}
+
+TEST_CASE("a missing partition file is named, and so is a missing name", "[partition]") {
+  const csv_file file("client,row\n");
+  auto from = from_file(file);
+  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 10)).value());
+  from.partition.file = "/nowhere/rows.csv";
+  CHECK_THAT(first_finding(make_partition(from, tasks)),
+             ContainsSubstring("a.toml:4:2: cannot read '/nowhere/rows.csv'"));
+  from.partition.file.clear();
+  CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("needs a file and found \"\""));
+}
+
+TEST_CASE("without a task column a row of a permuted run is the client's in every task", "[partition]") {
+  const csv_file file("client,row\n0,1\n2,3\n");
+  auto from = from_file(file);
+  from.tasks.kind = task_kind::domain_incremental;
+  from.tasks.transform = task_transform::permute;
+  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 10)).value());
+  const auto split = make_partition(from, tasks).value();
+  CHECK(split->rows({2}, {0}) == numbers{3});
+  CHECK(split->rows({2}, {1}) == numbers{13});
+  const csv_file tasked("client,row,task\n0,1,1\n2,1,2\n");
+  from.partition.file = tasked.path();
+  CHECK(make_partition(from, tasks).value()->rows({2}, {1}) == numbers{11});
+  const csv_file twice("client,row\n0,1\n2,1\n");
+  from.partition.file = twice.path();
+  CHECK(make_partition(from, tasks).error().size() == 1); // one finding a line, not one a task
+}
+
+TEST_CASE("rows are named by their numbers in the original file", "[partition]") {
+  auto data = hand_made_data(4, 8);
+  data.train.file_rows = {0, 1, 2, 3, 14, 15, 26, 27};
+  const csv_file file("client,row\n1,14\n1,27\n");
+  auto from = from_file(file);
+  from.data.train_per_class = 2;
+  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, data).value());
+  const auto split = make_partition(from, tasks).value();
+  CHECK(split->rows({1}, {0}) == numbers{4});
+  CHECK(split->rows({1}, {1}) == numbers{7});
+  const csv_file cut("client,row\n1,4\n");
+  from.partition.file = cut.path();
+  CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("row 4 does not exist"));
+}
+
+TEST_CASE("train_per_class with a partition file is refused where the original numbers are not known", "[partition]") {
+  const csv_file file("client,row\n1,1\n");
+  auto from = from_file(file);
+  from.data.train_per_class = 2;
+  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 8)).value());
+  CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("a.toml:2:2: the rows of fashion-mnist"));
+}
