@@ -2,13 +2,17 @@
 
 A table stands between `<!-- mneme list WHAT -->` and `<!-- end -->`.
 """
+import json
 import os
 import re
+import shlex
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
 
 README = os.path.join(ROOT, "README.md")
 TABLE = re.compile(r"(<!-- mneme list (\w+) -->\n)(.*?)(<!-- end -->)", re.S)
@@ -17,6 +21,11 @@ TABLE = re.compile(r"(<!-- mneme list (\w+) -->\n)(.*?)(<!-- end -->)", re.S)
 def read():
     with open(README, encoding="utf-8") as file:
         return file.read()
+
+
+def example_in(language):
+    """The README's one block in this language."""
+    return re.search(rf"```{language}\n(.*?)```", read(), re.S).group(1)
 
 
 def printed(what):
@@ -32,7 +41,7 @@ class Readme(unittest.TestCase):
         tables = {what: table for _, what, table, _ in TABLE.findall(read())}
         self.assertEqual(sorted(tables), ["datasets", "models", "strategies"])
         for what, table in tables.items():
-            self.assertEqual(table, printed(what), f"`mneme list {what}`; fill in with tests/tools/readme_test.py --update")
+            self.assertEqual(table, printed(what), f"{what}: tests/tools/readme_test.py --update fills it in")
 
     def test_folders_and_files_that_it_names_exist(self):
         names = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|\.ci)/[\w./-]*)`", read())
@@ -40,16 +49,25 @@ class Readme(unittest.TestCase):
         self.assertEqual([name for name in names if not os.path.exists(os.path.join(ROOT, name))], [])
 
     def test_the_example_scenario_is_valid(self):
-        example = re.search(r"```toml\n(# my_scenario.*?)```", read(), re.S)
-        self.assertIsNotNone(example)
-        path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"mneme_readme_{os.getpid()}.toml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(example.group(1))
-        try:
+        example = example_in("toml")
+        needs_data(self, re.search(r'name = "([^"]+)"', example).group(1))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "my_scenario.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(example)
             done = mneme("validate", path)
-        finally:
-            os.remove(path)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_example_method_compiles(self):
+        commands = os.path.join(os.path.dirname(PROGRAM), "compile_commands.json")
+        if not os.path.exists(commands):
+            self.skipTest(f"no {commands}")
+        with open(commands, encoding="utf-8") as file:
+            entry = next(one for one in json.load(file) if one["file"].endswith("strategies/baselines/fedavg.cpp"))
+        words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
+        words = words[:words.index("-o")] + ["-fsyntax-only", "-Werror", "-x", "c++", "-"]
+        done = subprocess.run(words, cwd=entry["directory"], input=example_in("cpp"), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 def update():

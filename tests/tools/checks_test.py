@@ -1,0 +1,59 @@
+"""Tests of what tools/test is made of: the list of skips, clang's command, the shell scripts themselves."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import ROOT, run_tests  # noqa: E402
+
+sys.path.insert(0, os.path.join(ROOT, "tools", "checks"))
+import clang_check  # noqa: E402
+
+CHECKS = os.path.join(ROOT, "tools", "checks")
+REPORT = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite>
+  <testcase name="runtime: passes" status="run"><system-out>SKIPPED: never said</system-out></testcase>
+  <testcase name="runtime: needs data" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/>
+    <system-out>a_test.cpp:2: SKIPPED:
+explicitly with message:
+  data set 'mnist' not found below $MNEME_DATA
+</system-out></testcase>
+  <testcase name="tools: agreement" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/>
+    <system-out>OK
+skipped: data set 'usps' not found
+</system-out></testcase>
+  <testcase name="tools: silent" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/></testcase>
+</testsuite>
+"""
+
+
+class Checks(unittest.TestCase):
+    def test_skips_are_listed_with_their_reasons(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = os.path.join(folder, "report.xml")
+            with open(report, "w", encoding="utf-8") as file:
+                file.write(REPORT)
+            program = os.path.join(CHECKS, "skips.py")
+            done = subprocess.run([sys.executable, program, report], capture_output=True, text=True)
+        self.assertEqual(done.stdout.splitlines(),
+                         ["skipped tests: 3", "  runtime: needs data: data set 'mnist' not found below $MNEME_DATA",
+                          "  tools: agreement: data set 'usps' not found", "  tools: silent: SKIP_RETURN_CODE=4"])
+
+    def test_clang_gets_the_flags_of_the_build_and_writes_nothing(self):
+        entry = {"file": "/x/a.cpp", "directory": "/x",
+                 "command": "/bin/ccache /bin/c++ -DA=\\\"b\\\" -I/x -isystem /y -O2 -std=c++20 -o a -c /x/a.cpp"}
+        self.assertEqual(clang_check.clang_command(entry),
+                         ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-Werror",
+                          "/x/a.cpp"])
+
+    def test_unknown_arguments_are_refused(self):
+        for script in ("bootstrap", "test"):
+            arguments = ["--nonsense"] if script == "bootstrap" else ["--extra", "more"]
+            done = subprocess.run([os.path.join(ROOT, "tools", script), *arguments], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+
+
+if __name__ == "__main__":
+    run_tests()
