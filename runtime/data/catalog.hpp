@@ -11,7 +11,8 @@ struct data_source {
   std::string name{};    ///< As in `data.name`.
   std::string summary{}; ///< One line for `mneme list datasets`: content, size, where its files come from.
   /// Reads the files below `roots` (searched in order), or makes the rows. `seed` is for made data only.
-  std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots, std::uint64_t seed)>
+  std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
+                                   std::uint64_t seed)>
       load{};
 };
 

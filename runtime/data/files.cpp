@@ -1,0 +1,79 @@
+#include "runtime/data/files.hpp"
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+bool is_there(const path& place) {
+  std::error_code ignored;
+  return std::filesystem::exists(place, ignored);
+}
+
+/// Whether the last names of `place` are `folder`: "/data/MNIST/raw" ends with "MNIST/raw".
+bool ends_with(const path& place, const path& folder) {
+  const auto normal = (place / "").lexically_normal().parent_path(); // without a slash at the end
+  const auto tail = std::distance(folder.begin(), folder.end());
+  const auto all = std::distance(normal.begin(), normal.end());
+  return tail <= all && std::equal(folder.begin(), folder.end(), std::next(normal.begin(), all - tail));
+}
+
+std::vector<path> candidates(const file_set& wanted, const data_section& data, const std::vector<path>& roots) {
+  std::vector<path> all;
+  for (const auto& root : roots) {
+    for (const auto& folder : wanted.folders)
+      all.push_back(root / folder);
+    const auto named = [&root](const std::string& folder) { return ends_with(root, folder); };
+    if (!data.root.empty() || std::any_of(wanted.folders.begin(), wanted.folders.end(), named))
+      all.push_back(root);
+  }
+  return all;
+}
+
+/// The file in `folder` under one of its names, or an empty path.
+path found(const path& folder, const std::vector<std::string>& names) {
+  for (const auto& name : names)
+    for (const char* suffix : {"", ".gz", ".xz"})
+      if (auto file = folder / (name + suffix); is_there(file))
+        return file;
+  return {};
+}
+
+std::string missing_text(const file_set& wanted, const std::vector<path>& folders, const std::string& partly) {
+  std::vector<std::string> files, places;
+  for (const auto& names : wanted.names)
+    files.push_back(fmt::format("{}", fmt::join(names, " or ")));
+  for (const auto& folder : folders)
+    places.push_back(folder.string());
+  const auto where = places.empty() ? std::string("no folder: neither data.root nor MNEME_DATA names one")
+                                    : fmt::format("{}", fmt::join(places, ", "));
+  return fmt::format("the files were not found. Searched: {}. Looked for: {} (each also with .gz or .xz).{} {}", where,
+                     fmt::join(files, ", "), partly, wanted.remedy);
+}
+
+} // namespace
+
+expected<std::vector<path>> find_files(const file_set& wanted, const data_section& data,
+                                       const std::vector<path>& roots) {
+  const auto folders = candidates(wanted, data, roots);
+  std::string partly;
+  for (const auto& folder : folders) {
+    std::vector<path> files;
+    std::vector<std::string> absent;
+    for (const auto& names : wanted.names)
+      if (auto file = found(folder, names); file.empty())
+        absent.push_back(names.front());
+      else
+        files.push_back(std::move(file));
+    if (absent.empty())
+      return files;
+    if (!files.empty())
+      partly += fmt::format(" {} has only some of them; it lacks {}.", folder.string(), fmt::join(absent, ", "));
+  }
+  return failed(fmt::format("data set '{}'", wanted.data_set), missing_text(wanted, folders, partly));
+}
+
+} // namespace mneme

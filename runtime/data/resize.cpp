@@ -1,0 +1,55 @@
+#include "runtime/data/resize.hpp"
+#include "runtime/check.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <vector>
+namespace mneme {
+namespace {
+
+// Shapes: N images, C channels, H height, W width.
+
+/// Output pixel = (near * (whole - weight) + far * weight) / whole along one axis.
+struct tap {
+  std::int64_t near = 0, far = 0, weight = 0;
+};
+
+/// Pixel i of `to` has its centre at (i + 1/2) from / to - 1/2 of the input, held inside. All weights
+/// are counted in parts of `whole` = 2 to.
+std::vector<tap> taps(std::int64_t from, std::int64_t to) {
+  const auto whole = 2 * to;
+  std::vector<tap> all;
+  for (std::int64_t i = 0; i < to; ++i) {
+    const auto centre = std::max<std::int64_t>((2 * i + 1) * from - to, 0);
+    const auto near = std::min(centre / whole, from - 1);
+    all.push_back({.near = near, .far = std::min(near + 1, from - 1), .weight = centre % whole});
+  }
+  return all;
+}
+
+} // namespace
+
+at::Tensor resized_bilinear(const at::Tensor& images, std::int64_t height, std::int64_t width) {
+  MNEME_CHECK(images.dim() == 4 && images.scalar_type() == at::kByte, images.dim(), images.scalar_type());
+  const auto input = images.contiguous(); // [N, C, H, W]
+  const auto rows = taps(input.size(2), height), columns = taps(input.size(3), width);
+  auto output = at::empty({input.size(0), input.size(1), height, width}, at::kByte);
+  const auto* plane = input.const_data_ptr<std::uint8_t>();
+  auto* out = output.mutable_data_ptr<std::uint8_t>();
+  const auto whole_y = 2 * height, whole_x = 2 * width, whole = whole_y * whole_x;
+  for (std::int64_t planes = input.size(0) * input.size(1); planes > 0; --planes) {
+    for (const auto& y : rows) {
+      const auto* upper = plane + y.near * input.size(3);
+      const auto* lower = plane + y.far * input.size(3);
+      for (const auto& x : columns) {
+        const auto above = upper[x.near] * (whole_x - x.weight) + upper[x.far] * x.weight;
+        const auto below = lower[x.near] * (whole_x - x.weight) + lower[x.far] * x.weight;
+        const auto sum = above * (whole_y - y.weight) + below * y.weight;
+        *out++ = static_cast<std::uint8_t>((2 * sum + whole) / (2 * whole));
+      }
+    }
+    plane += input.size(2) * input.size(3);
+  }
+  return output;
+}
+
+} // namespace mneme

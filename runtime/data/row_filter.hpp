@@ -1,0 +1,51 @@
+/// row_filter: which rows of a file a scenario keeps (train_rows and train_per_class, or those of test).
+#pragma once
+#include "runtime/scenario/scenario.hpp"
+#include <cstdint>
+#include <map>
+#include <utility>
+namespace mneme {
+
+/// The first `rows`, and of those the first `per_class` of each class; 0: all.
+struct row_limits {
+  std::int64_t rows = 0, per_class = 0;
+  bool operator==(const row_limits&) const = default;
+};
+[[nodiscard]] inline row_limits train_limits(const data_section& data) {
+  return {.rows = data.train_rows, .per_class = data.train_per_class};
+}
+[[nodiscard]] inline row_limits test_limits(const data_section& data) {
+  return {.rows = data.test_rows, .per_class = data.test_per_class};
+}
+
+/// Sees a file's rows in their order. Limits hold for each domain by itself: a domain is a file of its own.
+class row_filter {
+public:
+  /// `classes` of the data set, which has one domain unless keep() is told otherwise.
+  row_filter(row_limits limits, std::int64_t classes) : limits_(limits), classes_(classes) {}
+
+  /// Whether the next row is kept.
+  [[nodiscard]] bool keep(std::int32_t label, std::int32_t domain = 0) {
+    if (limits_.rows > 0 && seen_[domain]++ >= limits_.rows)
+      return false;
+    if (limits_.per_class == 0)
+      return true;
+    const auto kept = ++kept_[{domain, label}];
+    full_classes_ += kept == limits_.per_class;
+    return kept <= limits_.per_class;
+  }
+  /// No later row will be kept: a file of one domain need not be read on.
+  [[nodiscard]] bool done() const {
+    const bool enough = limits_.rows > 0 && seen_.contains(0) && seen_.at(0) >= limits_.rows;
+    return enough || (limits_.per_class > 0 && full_classes_ == classes_);
+  }
+
+private:
+  row_limits limits_;
+  std::int64_t classes_;
+  std::map<std::int32_t, std::int64_t> seen_{};                          // per domain
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> kept_{}; // per domain and class
+  std::int64_t full_classes_ = 0;
+};
+
+} // namespace mneme

@@ -1,0 +1,49 @@
+// digits: MNIST and USPS as two domains of one data set. USPS is resized from 16x16 to 28x28.
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/resize.hpp"
+#include "runtime/data/splits.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+expected<raw_data> load_part(const std::string& name, const data_section& data,
+                             const std::vector<std::filesystem::path>& roots) {
+  const auto sources = data_sources();
+  return std::find_if(sources.begin(), sources.end(), [&name](const auto& source) { return source.name == name; })
+      ->load(data, roots, 0);
+}
+
+/// Domain 0, then domain 1.
+image_table chained(image_table first, const image_table& second) {
+  first.images = at::cat({first.images, second.images});
+  first.domains.assign(first.labels.size(), 0);
+  first.domains.insert(first.domains.end(), second.labels.size(), 1);
+  first.labels.insert(first.labels.end(), second.labels.begin(), second.labels.end());
+  return first;
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  auto mnist = load_part("mnist", data, roots);
+  auto usps = load_part("usps", data, roots);
+  if (auto wrong = all_findings(mnist, usps); !wrong.empty())
+    return tl::unexpected(wrong);
+  for (auto* table : {&usps->train, &usps->test})
+    table->images = resized_bilinear(table->images, 28, 28);
+  return raw_data{.name = "digits",
+                  .train = chained(std::move(mnist->train), usps->train),
+                  .test = chained(std::move(mnist->test), usps->test),
+                  .classes = 10,
+                  .domain_names = {"mnist", "usps"},
+                  .mean = {0.5},
+                  .deviation = {0.5}};
+}
+
+const source_registration line{
+    {.name = "digits",
+     .summary = "67,291 + 12,007 handwritten digits in 2 domains (mnist, usps), grey 28x28, 10 classes; limits of rows "
+                "hold for each domain; tools/fetch_data mnist usps",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,27 @@
+// emnist47: a subset of EMNIST Balanced, 800 + 100 upright images of each of its 47 classes. Results
+// on it are never to be reported as results on EMNIST Balanced.
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/idx.hpp"
+namespace mneme {
+namespace {
+
+const idx_set files{
+    .files = {.data_set = "emnist47",
+              .folders = {"emnist47"},
+              .names = {{"emnist47-train-images-idx3-ubyte"},
+                        {"emnist47-train-labels-idx1-ubyte"},
+                        {"emnist47-test-images-idx3-ubyte"},
+                        {"emnist47-test-labels-idx1-ubyte"}},
+              .remedy = "This subset has no public download; `tools/fetch_data emnist-balanced` brings the whole set, "
+                        "for data.name = \"emnist-balanced\"."},
+    .layout = {.height = 28, .width = 28, .classes = 47},
+};
+
+const source_registration line{
+    {.name = "emnist47",
+     .summary =
+         "37,600 + 4,700 upright images, a subset of EMNIST Balanced, grey 28x28, 47 classes; no public download",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,27 @@
+// EMNIST Balanced: 28x28 digits and letters (Cohen, Afshar, Tapson, van Schaik 2017). The public
+// files hold the images transposed: `data.transposed = true` turns them upright.
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/idx.hpp"
+namespace mneme {
+namespace {
+
+const idx_set files{
+    .files = {.data_set = "emnist-balanced",
+              .folders = {"emnist-balanced", "emnist-balanced/gzip", "EMNIST/raw", "EMNIST/raw/gzip", "EMNIST",
+                          "EMNIST/gzip", "emnist", "emnist/gzip", "gzip"},
+              .names = {{"emnist-balanced-train-images-idx3-ubyte"},
+                        {"emnist-balanced-train-labels-idx1-ubyte"},
+                        {"emnist-balanced-test-images-idx3-ubyte"},
+                        {"emnist-balanced-test-labels-idx1-ubyte"}},
+              .remedy = "`tools/fetch_data emnist-balanced` brings them."},
+    .layout = {.height = 28, .width = 28, .classes = 47},
+};
+
+const source_registration line{
+    {.name = "emnist-balanced",
+     .summary = "112,800 + 18,800 handwritten digits and letters, grey 28x28, 47 classes; tools/fetch_data "
+                "emnist-balanced (its images are transposed: data.transposed = true)",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+
+} // namespace
+} // namespace mneme

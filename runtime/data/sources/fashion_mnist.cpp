@@ -1,0 +1,27 @@
+// Fashion-MNIST: 28x28 articles of clothing (Xiao, Rasul, Vollgraf 2017).
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/idx.hpp"
+namespace mneme {
+namespace {
+
+const idx_set files{
+    .files = {.data_set = "fashion-mnist",
+              .folders = {"fashion-mnist", "FashionMNIST/raw", "FashionMNIST"},
+              .names = {{"train-images-idx3-ubyte", "train-images.idx3-ubyte"},
+                        {"train-labels-idx1-ubyte", "train-labels.idx1-ubyte"},
+                        {"t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"},
+                        {"t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"}},
+              .remedy = "Debian's package dataset-fashion-mnist or `tools/fetch_data fashion-mnist` brings them."},
+    .layout = {.height = 28, .width = 28, .classes = 10},
+    .mean = 0.2860,
+    .deviation = 0.3530,
+};
+
+const source_registration line{
+    {.name = "fashion-mnist",
+     .summary = "60,000 + 10,000 articles of clothing, grey 28x28, 10 classes; Debian package dataset-fashion-mnist or "
+                "tools/fetch_data fashion-mnist",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+
+} // namespace
+} // namespace mneme

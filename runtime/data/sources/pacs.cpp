@@ -1,0 +1,54 @@
+// PACS: photographs, paintings, cartoons and sketches of seven kinds of things (Li, Yang, Song,
+// Hospedales 2017) at 32x32, in records as CIFAR-100 has them: domain, class, pixels.
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/files.hpp"
+#include "runtime/data/records.hpp"
+#include "runtime/data/splits.hpp"
+#include <array>
+namespace mneme {
+namespace {
+
+const file_set files{.data_set = "pacs",
+                     .folders = {"pacs-32", "pacs"},
+                     .names = {{"pacs32.bin"}},
+                     .remedy = "There is no public download at this size: write one record for each image (domain byte "
+                               "in the order photo, art_painting, cartoon, sketch; class byte in the order dog, "
+                               "elephant, giraffe, guitar, horse, house, person; planes R, G, B of 32x32 bytes)."};
+const record_layout layout{.label_bytes = 2, .label_at = 1, .classes = 7, .domain_at = 0, .domains = 4};
+
+/// The file has no split of its own. The test set is every fifth record of each (domain, class): with
+/// the records of a pair counted from 0 in file order, numbers 4, 9, 14, ...
+raw_data split(const image_table& all, raw_data about) {
+  std::array<std::array<std::int64_t, 7>, 4> seen{}; // [domain, class]
+  std::vector<std::int64_t> train, test;
+  for (std::size_t row = 0; row < all.labels.size(); ++row) {
+    auto& before = seen[static_cast<std::size_t>(all.domains[row])][static_cast<std::size_t>(all.labels[row])];
+    (before++ % 5 == 4 ? test : train).push_back(static_cast<std::int64_t>(row));
+  }
+  about.train = selected(all, train);
+  about.test = selected(all, test);
+  return about;
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto all = read_records(*found, layout, {});
+  if (!all)
+    return tl::unexpected(all.error());
+  return split(*all, {.name = "pacs",
+                      .classes = layout.classes,
+                      .domain_names = {"photo", "art_painting", "cartoon", "sketch"},
+                      .mean = {0.5, 0.5, 0.5},
+                      .deviation = {0.5, 0.5, 0.5}});
+}
+
+const source_registration line{
+    {.name = "pacs",
+     .summary = "8,003 + 1,988 images in 4 domains (photo, art_painting, cartoon, sketch), colour 32x32, 7 classes; "
+                "limits of rows hold for each domain; no public download",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,110 @@
+// synthetic: made data, a Gaussian cloud for each class, drawn from the seed alone. For benchmarks and
+// tests that should need no files.
+#include "runtime/check.hpp"
+#include "runtime/data/catalog.hpp"
+#include "runtime/rng.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+// Shapes: N rows, C channels, H height, W width, D = C * H * W pixels.
+
+constexpr std::int64_t test_rows_max = 1000;
+constexpr double bytes_max = 1e12; // a slip of the pen, not a data set
+
+/// Kinds of streams; the index of a stream is a class or a row, so no row depends on how many there are.
+enum class part : std::uint32_t { class_mean, train_row, test_row };
+rng_stream stream_of(std::uint64_t seed, part kind, std::int64_t index) {
+  return rng_stream(
+      key_for({.seed = seed, .visit = static_cast<std::uint32_t>(kind), .index = static_cast<std::uint64_t>(index)},
+              purpose::synthetic_data));
+}
+
+/// Standard normals, [classes, D].
+std::vector<float> class_means(std::uint64_t seed, std::int64_t classes, std::int64_t pixels) {
+  std::vector<float> means;
+  means.reserve(static_cast<std::size_t>(classes * pixels));
+  for (std::int64_t label = 0; label < classes; ++label) {
+    auto stream = stream_of(seed, part::class_mean, label);
+    for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
+      means.push_back(static_cast<float>(stream.normal()));
+  }
+  return means;
+}
+
+/// 128 + 32 x, to the nearest of 0 .. 255.
+std::uint8_t as_pixel(double x) {
+  return static_cast<std::uint8_t>(std::clamp(std::floor(128.5 + 32.0 * x), 0.0, 255.0));
+}
+
+image_table made(std::uint64_t seed, part split, const std::vector<float>& means, std::int64_t rows,
+                 std::int64_t classes, const std::array<std::int64_t, 3>& shape) {
+  image_table table{.images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte)}; // [N, C, H, W]
+  table.labels.reserve(static_cast<std::size_t>(rows));
+  const auto pixels = static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
+  auto* out = table.images.mutable_data_ptr<std::uint8_t>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto label = row % classes;
+    const float* mean = means.data() + static_cast<std::size_t>(label) * pixels;
+    auto noise = stream_of(seed, split, row);
+    for (std::size_t pixel = 0; pixel < pixels; ++pixel)
+      *out++ = as_pixel(mean[pixel] + noise.normal());
+    table.labels.push_back(static_cast<std::int32_t>(label));
+  }
+  return table;
+}
+
+/// What is wrong with the keys that describe made data.
+findings wrong_keys(const data_section& data) {
+  findings wrong;
+  const auto& shape = data.shape;
+  if ((shape.size() != 1 && shape.size() != 3) || std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 1; }))
+    wrong.push_back({"data.shape", fmt::format("[{}] was found; synthetic data need [features] or [channels, height, "
+                                               "width], each at least 1",
+                                               fmt::join(shape, ", "))});
+  if (data.classes < 1)
+    wrong.push_back({"data.classes", fmt::format("{} was found; at least 1 is needed", data.classes)});
+  if (data.rows < 1)
+    wrong.push_back({"data.rows", fmt::format("{} was found; at least 1 is needed", data.rows)});
+  if (!wrong.empty())
+    return wrong;
+  auto bytes = static_cast<double>(std::max(data.rows, 4 * data.classes)); // class means are floats
+  for (const auto n : shape)
+    bytes *= static_cast<double>(n);
+  if (bytes > bytes_max)
+    wrong.push_back(
+        {"data.rows", fmt::format("{} rows of shape [{}] take {:.3g} bytes, more than {:.3g}: ask for fewer", data.rows,
+                                  fmt::join(shape, ", "), bytes, bytes_max)});
+  return wrong;
+}
+
+expected<raw_data> load(const data_section& data, std::uint64_t seed) {
+  if (auto wrong = wrong_keys(data); !wrong.empty())
+    return tl::unexpected(wrong);
+  const std::array<std::int64_t, 3> shape = data.shape.size() == 3
+                                                ? std::array{data.shape[0], data.shape[1], data.shape[2]}
+                                                : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
+  const auto means = class_means(seed, data.classes, shape[0] * shape[1] * shape[2]);
+  const auto channels = static_cast<std::size_t>(shape[0]);
+  return raw_data{
+      .name = "synthetic",
+      .train = made(seed, part::train_row, means, data.rows, data.classes, shape),
+      .test = made(seed, part::test_row, means, std::min(test_rows_max, data.rows), data.classes, shape),
+      .classes = data.classes,
+      .mean = std::vector<double>(channels, 0.5),
+      .deviation = std::vector<double>(channels, 0.5),
+  };
+}
+
+const source_registration line{
+    {.name = "synthetic",
+     .summary = "data.rows made rows of data.shape, a Gaussian cloud for each of data.classes, from the seed alone",
+     .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load(data, seed); }}};
+
+} // namespace
+} // namespace mneme

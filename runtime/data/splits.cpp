@@ -1,0 +1,33 @@
+#include "runtime/data/splits.hpp"
+#include <ATen/ATen.h>
+namespace mneme {
+
+expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test) {
+  if (auto wrong = all_findings(train, test); !wrong.empty())
+    return tl::unexpected(wrong);
+  about.train = std::move(*train);
+  about.test = std::move(*test);
+  return about;
+}
+
+image_table selected(const image_table& table, const std::vector<std::int64_t>& rows) {
+  image_table kept;
+  kept.images = table.images.index_select(0, at::tensor(rows, at::kLong));
+  for (const auto row : rows) {
+    kept.labels.push_back(table.labels[static_cast<std::size_t>(row)]);
+    if (!table.domains.empty())
+      kept.domains.push_back(table.domains[static_cast<std::size_t>(row)]);
+  }
+  return kept;
+}
+
+image_table limited(image_table table, row_limits limits, std::int64_t classes) {
+  row_filter filter(limits, classes);
+  std::vector<std::int64_t> rows;
+  for (std::size_t row = 0; row < table.labels.size(); ++row)
+    if (filter.keep(table.labels[row], table.domains.empty() ? 0 : table.domains[row]))
+      rows.push_back(static_cast<std::int64_t>(row));
+  return std::ssize(rows) == table.size() ? std::move(table) : selected(table, rows);
+}
+
+} // namespace mneme

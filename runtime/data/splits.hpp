@@ -1,0 +1,25 @@
+/// splits: putting together what a data source has read, train and test, and cutting it to size.
+#pragma once
+#include "runtime/data/dataset.hpp"
+#include "runtime/data/row_filter.hpp"
+#include "runtime/finding.hpp"
+namespace mneme {
+
+/// All that is wrong with any of the results, in their order; empty if nothing is.
+template <class... Results>
+[[nodiscard]] findings all_findings(const Results&... results) {
+  findings all;
+  ((results ? void(0) : void(all.insert(all.end(), results.error().begin(), results.error().end()))), ...);
+  return all;
+}
+
+/// `about` with both splits, or all that is wrong with either.
+[[nodiscard]] expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test);
+
+/// These rows of `table`, ascending, in a table of their own.
+[[nodiscard]] image_table selected(const image_table& table, const std::vector<std::int64_t>& rows);
+
+/// The rows that `limits` keep.
+[[nodiscard]] image_table limited(image_table table, row_limits limits, std::int64_t classes);
+
+} // namespace mneme

@@ -1,0 +1,139 @@
+#include "runtime/data/byte_stream.hpp"
+#include "tests/support/data_files.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// 100,000 bytes that pack to about as many: a linear congruential generator, high bytes.
+std::string noise() {
+  std::string bytes;
+  for (std::uint32_t state = 1; bytes.size() < 100'000;)
+    bytes += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+/// Reads `bytes` bytes of the file, then expects its end.
+expected<std::string> read_whole(const std::filesystem::path& file, std::size_t bytes) {
+  auto stream = byte_stream::open(file);
+  if (!stream)
+    return tl::unexpected(stream.error());
+  std::string content(bytes, '\0');
+  const auto read = stream->read({reinterpret_cast<std::uint8_t*>(content.data()), bytes}).and_then([&] {
+    return stream->expect_end();
+  });
+  if (!read)
+    return tl::unexpected(read.error());
+  return content;
+}
+
+} // namespace
+
+TEST_CASE("a plain, a gzip and an xz file of one content read alike", "[data]") {
+  const scratch_folder folder;
+  const auto content = noise();
+  write_file(folder.path() / "a", content);
+  write_file(folder.path() / "a.gz", gzipped(content));
+  write_file(folder.path() / "a.xz", xzipped(content));
+  for (const char* name : {"a", "a.gz", "a.xz"}) {
+    INFO(name);
+    const auto read = read_whole(folder.path() / name, content.size());
+    CHECK(said(read) == "");
+    CHECK(*read == content);
+    auto stream = byte_stream::open(folder.path() / name);
+    CHECK(stream->content_bytes().value() == content.size());
+    CHECK(stream->content_bytes_max() >= content.size());
+    std::vector<std::uint8_t> first(5); // asking for the size has used nothing up
+    REQUIRE(stream->read(first));
+    CHECK(std::string(first.begin(), first.end()) == content.substr(0, 5));
+  }
+}
+
+TEST_CASE("gzip members that follow each other are one content", "[data]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.gz", gzipped("one, ") + gzipped("two"));
+  CHECK(read_whole(folder.path() / "a.gz", 8).value() == "one, two");
+  CHECK(byte_stream::open(folder.path() / "a.gz")->content_bytes().value() == 8);
+}
+
+TEST_CASE("a truncated file is refused with the byte where it ends", "[data]") {
+  const scratch_folder folder;
+  const auto content = noise();
+  write_file(folder.path() / "a", content.substr(0, 70'000));
+  CHECK_THAT(said(read_whole(folder.path() / "a", content.size())),
+             ContainsSubstring("/a: byte 70000: error: the content ends here, 30000 bytes too early"));
+  for (const std::string suffix : {".gz", ".xz"}) {
+    INFO(suffix);
+    const auto packed = suffix == ".gz" ? gzipped(content) : xzipped(content);
+    for (const std::size_t kept : {packed.size() / 2, packed.size() - 3, std::size_t{7}}) {
+      write_file(folder.path() / ("b" + suffix), packed.substr(0, kept));
+      CHECK_THAT(said(read_whole(folder.path() / ("b" + suffix), content.size())),
+                 ContainsSubstring("/b" + suffix + ": byte " + std::to_string(kept)) &&
+                     ContainsSubstring("truncated, fetch it again"));
+    }
+  }
+  write_file(folder.path() / "b.xz", xzipped(content).substr(0, 70'000));
+  CHECK_THAT(said(byte_stream::open(folder.path() / "b.xz")->content_bytes()), ContainsSubstring("byte 70000"));
+}
+
+TEST_CASE("a packed file of less content than expected is refused with the unpacked byte", "[data]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.gz", gzipped("0123456789"));
+  CHECK_THAT(said(read_whole(folder.path() / "a.gz", 16)),
+             ContainsSubstring("a.gz: unpacked byte 10: error: the content ends here, 6 bytes too early"));
+}
+
+TEST_CASE("bytes behind the content are refused", "[data]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a", "0123456789");
+  CHECK_THAT(said(read_whole(folder.path() / "a", 8)), ContainsSubstring("/a: byte 8: error: the content should end"));
+  write_file(folder.path() / "a.gz", gzipped("0123456789"));
+  CHECK_THAT(said(read_whole(folder.path() / "a.gz", 8)), ContainsSubstring("unpacked byte 8: error: the content"));
+  for (const std::string junk : {"junk", "\x1f", "\x1f\x8b"}) {
+    const auto gz = gzipped("0123456789"), xz = xzipped("0123456789");
+    write_file(folder.path() / "b.gz", gz + junk);
+    CHECK(said(read_whole(folder.path() / "b.gz", 10)) != "");
+    write_file(folder.path() / "b.xz", xz + junk);
+    CHECK_THAT(said(read_whole(folder.path() / "b.xz", 10)),
+               ContainsSubstring("b.xz: byte " + std::to_string(xz.size()) + ": error: bytes follow the end"));
+  }
+  const auto gz = gzipped("0123456789");
+  write_file(folder.path() / "b.gz", gz + "junk");
+  CHECK_THAT(
+      said(read_whole(folder.path() / "b.gz", 10)),
+      ContainsSubstring("b.gz: byte " + std::to_string(gz.size()) + ": error: bytes follow the end of the gzip"));
+}
+
+TEST_CASE("a corrupt file is refused, in its codes or by its checksum", "[data]") {
+  const scratch_folder folder;
+  const auto content = noise();
+  auto gz = gzipped(content), xz = xzipped(content);
+  gz[gz.size() - 6] ^= 1; // CRC-32
+  write_file(folder.path() / "a.gz", gz);
+  CHECK_THAT(said(read_whole(folder.path() / "a.gz", content.size())),
+             ContainsSubstring("a.gz: byte") && ContainsSubstring("the gzip data are corrupt (incorrect data check)"));
+  xz[xz.size() / 2] ^= 1;
+  write_file(folder.path() / "a.xz", xz);
+  CHECK_THAT(said(read_whole(folder.path() / "a.xz", content.size())),
+             ContainsSubstring("a.xz: byte") && ContainsSubstring("the xz data are corrupt"));
+}
+
+TEST_CASE("a name that does not fit the packing is refused with the name to give", "[data]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.gz", "plain bytes");
+  CHECK_THAT(said(byte_stream::open(folder.path() / "a.gz")),
+             ContainsSubstring("a.gz: byte 0: error: the name ends with .gz, but this is no gzip file"));
+  write_file(folder.path() / "a", xzipped("content"));
+  CHECK_THAT(said(byte_stream::open(folder.path() / "a")), ContainsSubstring("this is a xz file: add .xz to its name"));
+}
+
+TEST_CASE("an empty file, and a folder in a file's place, are refused by name", "[data]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a", "");
+  CHECK_THAT(said(byte_stream::open(folder.path() / "a")), ContainsSubstring("/a: byte 0: error: the file is empty"));
+  std::filesystem::create_directory(folder.path() / "b.gz");
+  CHECK_THAT(said(byte_stream::open(folder.path() / "b.gz")), ContainsSubstring("/b.gz: error: is a folder"));
+  CHECK_THAT(said(byte_stream::open(folder.path() / "c")), ContainsSubstring("/c: error: "));
+}

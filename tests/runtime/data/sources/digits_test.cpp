@@ -1,0 +1,31 @@
+#include "runtime/data/catalog.hpp"
+#include "tests/support/data.hpp"
+#include "tests/support/data_files.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+using namespace mneme;
+using namespace mneme::test;
+
+// The resized images, in exact fractions (im: 256 bytes of one image):
+//   def taps(i): c = max(F(2*i+1, 2)*F(16, 28) - F(1, 2), 0); a = int(c); return a, min(a+1, 15), c-a
+//   pixel = int((im[ya,xa]*(1-wx) + im[ya,xb]*wx)*(1-wy) + (im[yb,xa]*(1-wx) + im[yb,xb]*wx)*wy + F(1, 2))
+TEST_CASE("digits are MNIST, then USPS at 28x28, in two domains", "[data]") {
+  MNEME_NEEDS_DATA(mnist, "mnist");
+  MNEME_NEEDS_DATA(usps, "usps");
+  REQUIRE(mnist.parent_path() == usps.parent_path());
+  const auto data =
+      load_data({.name = "digits", .root = mnist.parent_path(), .train_rows = 20, .test_per_class = 10}, 1);
+  REQUIRE(said(data) == "");
+  CHECK(data->train.size() == 40); // 20 rows of each domain
+  CHECK(data->test.size() == 200);
+  CHECK(data->train.images.sizes() == at::IntArrayRef{40, 1, 28, 28});
+  CHECK(data->train.domains[19] == 0);
+  CHECK(data->train.domains[20] == 1);
+  CHECK(data->train.labels[0] == 5);  // MNIST's first
+  CHECK(data->train.labels[20] == 6); // USPS's first
+  CHECK(data->domain_names == std::vector<std::string>{"mnist", "usps"});
+  const auto resized = data->train.images.narrow(0, 20, 20);
+  CHECK(resized.sum().item<std::int64_t>() == 960'763);
+  const auto row = at::tensor({0, 0, 0, 0, 0, 0, 0, 0, 9, 24, 101, 182, 227, 247, 226, 147, 34, 10}, at::kByte);
+  CHECK(resized[0][0][5].narrow(0, 0, 18).equal(row));
+}

@@ -1,0 +1,60 @@
+#include "runtime/data/catalog.hpp"
+#include "tests/support/data_files.hpp"
+#include <ATen/ATen.h>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+data_section made(std::vector<std::int64_t> shape, std::int64_t classes, std::int64_t rows) {
+  return {.name = "synthetic", .shape = std::move(shape), .classes = classes, .rows = rows};
+}
+
+} // namespace
+
+TEST_CASE("made rows have the shape asked for, and classes in turn", "[data]") {
+  const auto features = load_data(made({5}, 3, 7), 1);
+  REQUIRE(said(features) == "");
+  CHECK(features->train.images.sizes() == at::IntArrayRef{7, 1, 1, 5});
+  CHECK(features->train.labels == std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 0});
+  CHECK(features->test.size() == 7);
+  CHECK(features->classes == 3);
+  const auto images = load_data(made({3, 4, 2}, 2, 1500), 1);
+  CHECK(images->train.images.sizes() == at::IntArrayRef{1500, 3, 4, 2});
+  CHECK(images->test.images.sizes() == at::IntArrayRef{1000, 3, 4, 2});
+  CHECK(images->mean == std::vector{0.5, 0.5, 0.5});
+}
+
+TEST_CASE("a made row depends on the seed and its number, not on how many there are", "[data]") {
+  const auto few = load_data(made({6}, 4, 10), 1), many = load_data(made({6}, 4, 2000), 1);
+  CHECK(few->train.images.equal(many->train.images.narrow(0, 0, 10)));
+  CHECK(few->test.images.equal(many->test.images.narrow(0, 0, 10)));
+  CHECK_FALSE(few->train.images.equal(few->test.images));
+  CHECK_FALSE(few->train.images.equal(load_data(made({6}, 4, 10), 2)->train.images));
+  CHECK(few->train.images.equal(load_data(made({6}, 9, 10), 1)->train.images) == false); // row 4 is of class 4, not 0
+}
+
+TEST_CASE("made rows lie around the mean of their class with unit deviation", "[data]") {
+  const auto data = load_data(made({16}, 2, 20'000), 3);
+  const auto pixels = (data->train.images.flatten(1).to(at::kDouble) - 128.0) / 32.0; // [N, 16]
+  const auto class_0 = pixels.slice(0, 0, at::nullopt, 2), class_1 = pixels.slice(0, 1, at::nullopt, 2);
+  const auto mean = class_0.mean(0);
+  const auto inside = mean.abs() < 1.2; // clipping (at 4 deviations) takes nothing away there
+  CHECK(inside.sum().item<std::int64_t>() >= 6);
+  CHECK((class_0.std(0) - 1.0).abs().masked_select(inside).max().item<double>() < 0.03);
+  CHECK((mean - class_1.mean(0)).abs().max().item<double>() > 0.5); // classes differ
+  const auto test = (data->test.images.flatten(1).to(at::kDouble) - 128.0) / 32.0;
+  CHECK((test.slice(0, 0, at::nullopt, 2).mean(0) - mean).abs().max().item<double>() < 0.25); // the same clouds
+}
+
+TEST_CASE("impossible made data are refused by key, all at once", "[data]") {
+  const auto wrong = load_data(made({3, 4}, 0, 0), 1);
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().size() == 3);
+  CHECK_THAT(said(wrong), ContainsSubstring("data.shape: error: [3, 4] was found") &&
+                              ContainsSubstring("data.classes: error: 0 was found") &&
+                              ContainsSubstring("data.rows: error: 0 was found"));
+  CHECK_THAT(said(load_data(made({1'000'000}, 10, 100'000'000), 1)), ContainsSubstring("ask for fewer"));
+}

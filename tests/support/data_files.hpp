@@ -1,0 +1,78 @@
+/// data_files: small data files made by tests, whole or broken, and what loaders say of them.
+#pragma once
+#include "runtime/finding.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <lzma.h>
+#include <string>
+#include <vector>
+#include <zlib.h>
+namespace mneme::test {
+
+/// Four bytes, the highest first.
+inline std::string big_endian(std::uint32_t number) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes += static_cast<char>(number >> shift & 0xFF);
+  return bytes;
+}
+
+/// An idx1 file; the header may lie about the number of rows.
+inline std::string idx_labels(const std::string& labels, std::uint32_t stated) {
+  return big_endian(0x801) + big_endian(stated) + labels;
+}
+inline std::string idx_labels(const std::string& labels) {
+  return idx_labels(labels, static_cast<std::uint32_t>(labels.size()));
+}
+
+/// An idx3 file of `rows` images; all pixels of image i have the value i.
+inline std::string idx_images(std::uint32_t rows, std::uint32_t side, std::uint32_t stated) {
+  auto file = big_endian(0x803) + big_endian(stated) + big_endian(side) + big_endian(side);
+  for (std::uint32_t row = 0; row < rows; ++row)
+    file += std::string(side * side, static_cast<char>(row));
+  return file;
+}
+inline std::string idx_images(std::uint32_t rows, std::uint32_t side) { return idx_images(rows, side, rows); }
+
+/// A CIFAR record: `before`, then 3072 pixels of one value.
+inline std::string record(const std::string& before, int pixel) {
+  return before + std::string(3072, static_cast<char>(pixel));
+}
+
+inline std::string gzipped(const std::string& content) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string packed(deflateBound(&stream, content.size()) + 64, '\0');
+  auto input = content;
+  stream.next_in = reinterpret_cast<Bytef*>(input.data());
+  stream.avail_in = static_cast<uInt>(input.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+inline std::string xzipped(const std::string& content) {
+  std::string packed(lzma_stream_buffer_bound(content.size()), '\0');
+  std::size_t bytes = 0;
+  REQUIRE(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(content.data()),
+                                  content.size(), reinterpret_cast<std::uint8_t*>(packed.data()), &bytes,
+                                  packed.size()) == LZMA_OK);
+  packed.resize(bytes);
+  return packed;
+}
+
+/// What a failed result says, one finding a line; "" for a success.
+template <class T>
+std::string said(const expected<T>& result) {
+  std::string all;
+  if (!result)
+    for (const auto& one : result.error())
+      all += shown(one) + "\n";
+  return all;
+}
+
+} // namespace mneme::test

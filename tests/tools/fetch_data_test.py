@@ -1,0 +1,243 @@
+"""tools/fetch_data against a server on this machine: what arrives, what is refused, what is left behind."""
+import bz2
+import functools
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import unittest
+import zipfile
+
+from program import ROOT, run_tests
+
+MNIST = ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+         "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
+CIFAR10 = [f"data_batch_{batch}.bin" for batch in range(1, 6)] + ["test_batch.bin"]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def tar_of(members):
+    """A .tar.gz of {name: content}."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def zip_of(members):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def usps_line(label, value):
+    return f"{label} " + " ".join(f"{index}:{value}" for index in range(1, 257)) + "\n"
+
+
+class FetchDataTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.served = os.path.join(folder.name, "served")
+        self.into = os.path.join(folder.name, "data")
+        self.checksums = os.path.join(folder.name, "checksums")
+        os.mkdir(self.served)
+        open(self.checksums, "w").close()
+        handler = functools.partial(Quiet, directory=self.served)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+
+    def serve(self, name, content, kind="sha256"):
+        with open(os.path.join(self.served, name), "wb") as file:
+            file.write(content)
+        with open(self.checksums, "a") as file:
+            file.write(f"{hashlib.new(kind, content).hexdigest()}  {name}\n")
+
+    def fetch(self, *arguments):
+        command = [sys.executable, os.path.join(ROOT, "tools", "fetch_data"), "--into", self.into,
+                   "--checksums", self.checksums, *arguments]
+        environment = {key: value for key, value in os.environ.items() if key != "MNEME_DATA"}
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    def content(self, *path):
+        with open(os.path.join(self.into, *path), "rb") as file:
+            return file.read()
+
+    def assert_nothing_left(self):
+        self.assertEqual([] if not os.path.isdir(self.into) else os.listdir(self.into), [])
+
+    def test_plain_files_arrive_whole_and_a_second_call_fetches_nothing(self):
+        for index, name in enumerate(MNIST):
+            self.serve(name, b"content %d" % index, kind="md5")
+        done = self.fetch("mnist", "--base", self.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.content("mnist", MNIST[2]), b"content 2")
+        self.assertEqual(os.listdir(self.into), ["mnist"])
+        self.assertIn(f"export MNEME_DATA={self.into}", done.stdout)
+        again = self.fetch("mnist", "--base", "http://127.0.0.1:1/")
+        self.assertEqual(again.returncode, 0)
+        self.assertIn("already in", again.stdout)
+
+    def test_a_tar_archive_is_unpacked_into_its_folder(self):
+        self.serve("cifar-10-binary.tar.gz",
+                   tar_of({f"cifar-10-batches-bin/{name}": name.encode() for name in CIFAR10 + ["readme.html"]}))
+        done = self.fetch("cifar10", "--base", f"cifar10={self.url}/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.into, "cifar-10-batches-bin"))), CIFAR10)
+        self.assertEqual(self.content("cifar-10-batches-bin", "data_batch_3.bin"), b"data_batch_3.bin")
+
+    def test_a_zip_archive_gives_only_the_files_of_the_set(self):
+        names = [f"emnist-{of}-{split}-{kind}-ubyte.gz" for of in ("balanced", "letters")
+                 for split in ("train", "test") for kind in ("images-idx3", "labels-idx1")]
+        self.serve("gzip.zip", zip_of({f"gzip/{name}": name for name in names}))
+        done = self.fetch("emnist-balanced", "--base", self.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.into, "emnist-balanced"))), sorted(names[:4]))
+
+    def test_usps_becomes_idx(self):
+        self.serve("usps.bz2", bz2.compress((usps_line(7, -1) + usps_line(1, 1)).encode()))
+        self.serve("usps.t.bz2", bz2.compress(usps_line(10, 0.5).encode()))
+        done = self.fetch("usps", "--base", self.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        images = gzip.decompress(self.content("usps", "usps-train-images-idx3-ubyte.gz"))
+        self.assertEqual(images[:16].hex(), "00000803" "00000002" "00000010" "00000010")
+        self.assertEqual(images[16:], bytes(256) + b"\xff" * 256)
+        labels = gzip.decompress(self.content("usps", "usps-train-labels-idx1-ubyte.gz"))
+        self.assertEqual(labels.hex(), "00000801" "00000002" "0600")
+        images = gzip.decompress(self.content("usps", "usps-test-images-idx3-ubyte.gz"))
+        self.assertEqual(set(images[16:]), {191})  # 1.5 / 2 * 255 = 191.25
+
+    def test_a_row_that_is_not_usps_is_refused_by_line(self):
+        self.serve("usps.bz2", bz2.compress((usps_line(7, -1) + "3 1:0.5\n").encode()))
+        self.serve("usps.t.bz2", bz2.compress(usps_line(10, 0.5).encode()))
+        done = self.fetch("usps", "--base", self.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("usps.bz2:2: not a row of USPS", done.stderr)
+        self.assert_nothing_left()
+
+    def test_a_wrong_checksum_leaves_nothing(self):
+        for name in MNIST:
+            self.serve(name, b"content")
+        with open(os.path.join(self.served, MNIST[3]), "wb") as file:
+            file.write(b"another content")
+        done = self.fetch("mnist", "--base", self.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{self.url}/{MNIST[3]}: the sha256 of the 15 bytes received is", done.stderr)
+        self.assert_nothing_left()
+
+    def test_published_checksums_are_checked_unless_replaced(self):
+        for name in MNIST:
+            self.serve(name, b"content")
+        open(self.checksums, "w").close()
+        done = self.fetch("mnist", "--base", self.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("but f68b3c2dcbeaaa9fbdd348bbdeb94873 is published", done.stderr)
+
+    def test_a_missing_file_is_reported_with_its_url(self):
+        done = self.fetch("cifar100", "--base", self.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{self.url}/cifar-100-binary.tar.gz: the server answers 404", done.stderr)
+        self.assert_nothing_left()
+
+    def test_a_server_that_is_not_there_is_reported(self):
+        done = self.fetch("mnist", "--base", "http://127.0.0.1:1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("http://127.0.0.1:1/train-images-idx3-ubyte.gz:", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_an_archive_that_leads_out_of_its_folder_is_refused(self):
+        good = {f"cifar-10-batches-bin/{name}": b"x" for name in CIFAR10}
+        for bad in ("../escaped", "/tmp/escaped", "a/../../escaped", "..\\escaped"):
+            with self.subTest(bad):
+                self.serve("cifar-10-binary.tar.gz", tar_of({**good, bad: b"x"}))
+                done = self.fetch("cifar10", "--base", self.url)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"the archive holds '{bad}', which leads out of it", done.stderr)
+                self.assert_nothing_left()
+        self.serve("gzip.zip", zip_of({"../escaped": b"x"}))
+        done = self.fetch("emnist-balanced", "--base", self.url)
+        self.assertIn("the archive holds '../escaped'", done.stderr)
+        self.assert_nothing_left()
+
+    def test_a_link_in_the_place_of_a_file_is_refused(self):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for name in CIFAR10:
+                entry = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+                entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/hostname"
+                archive.addfile(entry)
+        self.serve("cifar-10-binary.tar.gz", packed.getvalue())
+        done = self.fetch("cifar10", "--base", self.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is no ordinary file", done.stderr)
+        self.assert_nothing_left()
+
+    def test_an_archive_that_lacks_files_or_is_broken_is_refused(self):
+        for content, words in ((tar_of({"x/data_batch_1.bin": b"x"}), "the archive lacks data_batch_2.bin"),
+                               (b"no archive", "cannot be unpacked"),
+                               (tar_of({f"x/{name}": os.urandom(5000) for name in CIFAR10})[:9000], "cannot be unpacked")):
+            with self.subTest(words):
+                self.serve("cifar-10-binary.tar.gz", content)
+                done = self.fetch("cifar10", "--base", self.url)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(words, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+                self.assert_nothing_left()
+
+    def test_a_failure_leaves_what_was_there(self):
+        os.makedirs(os.path.join(self.into, "mnist"))
+        for name in MNIST:
+            self.serve(name, b"new")
+            with open(os.path.join(self.into, "mnist", name), "wb") as file:
+                file.write(b"old")
+        os.remove(os.path.join(self.served, MNIST[1]))
+        self.assertEqual(self.fetch("mnist", "--force", "--base", self.url).returncode, 1)
+        self.assertEqual({self.content("mnist", name) for name in MNIST}, {b"old"})
+        self.serve(MNIST[1], b"new")
+        self.assertEqual(self.fetch("mnist", "--force", "--base", self.url).returncode, 0)
+        self.assertEqual({self.content("mnist", name) for name in MNIST}, {b"new"})
+
+    def test_bad_usage_has_exit_code_2(self):
+        for arguments, words in ((["mnst"], "no data set is called 'mnst'"), ([], "name a data set"),
+                                 (["mnist", "usps", "--base", self.url], "write --base NAME=URL for each"),
+                                 (["mnist", "--base", "somewhere"], "not a URL"),
+                                 (["mnist", "--checksums", "/nowhere"], "/nowhere")):
+            with self.subTest(words):
+                done = self.fetch(*arguments)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, done.stderr)
+        with open(self.checksums, "w") as file:
+            file.write("12345  a\n")
+        done = self.fetch("mnist")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("checksums:1: not a line of md5sum or sha256sum", done.stderr)
+
+    def test_the_list_names_sources_and_checksums(self):
+        done = self.fetch("--list")
+        self.assertEqual(done.returncode, 0)
+        for name in ("cifar10", "cifar100", "emnist-balanced", "fashion-mnist", "mnist", "usps"):
+            self.assertIn(f"\n{name} ", "\n" + done.stdout)
+        self.assertIn("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz  md5:03b5dce01913d631647c71ecec9e9cb8",
+                      done.stdout)
+
+
+if __name__ == "__main__":
+    run_tests()
