@@ -26,9 +26,10 @@ std::int64_t float_bytes(wire_format format) {
 at::Tensor through_int8(const at::Tensor& values) {
   if (values.numel() == 0)
     return values;
-  const auto scale = values.abs().max() / 127.0;
-  const auto steps = (values / scale).round().clamp(-127.0, 127.0); // at::round is to even
-  return at::where(scale == 0.0, at::zeros_like(values), steps * scale);
+  const auto [least, most] = values.aminmax(); // NaN if there is any
+  const auto scale = at::maximum(-least, most) / 127.0;
+  const auto step = at::where(scale == 0.0, at::ones_like(scale), scale); // all zero, or too small for a step
+  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale);     // at::round is to even
 }
 
 /// The flat weights [P], each parameter with a scale of its own.
