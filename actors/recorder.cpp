@@ -1,4 +1,5 @@
 #include "actors/recorder.hpp"
+#include "runtime/plot.hpp"
 #include "runtime/safetensors.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <sys/resource.h>
@@ -74,11 +75,14 @@ void recorder_state::add(const evaluation_record& line) {
     matrix_.add(line);
     setup_.files->write_matrix(matrix_, std::ssize(world_->tasks->tasks));
   }
+  evaluations_.push_back(line);
   setup_.view->evaluated(line);
 }
 
 run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
+  if (!evaluations_.empty())
+    setup_.files->write("accuracy.svg", accuracy_svg(world_->what.title, evaluations_));
   setup_.files->write("summary.json", json_text(summary));
   setup_.view->finished(summary, matrix_);
   return summary;

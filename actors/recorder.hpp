@@ -31,6 +31,7 @@ private:
   world_ref world_;
   recorder_setup setup_;
   accuracy_matrix matrix_;
+  std::vector<evaluation_record> evaluations_; // for the plot
   recorder_stopwatch wall_;
   double busy_seconds_ = 0.0;
 };

@@ -9,7 +9,6 @@ find_package(CAF 0.18.7 REQUIRED COMPONENTS core)
 find_package(Catch2 3 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibLZMA REQUIRED)
@@ -41,7 +40,7 @@ target_include_directories(mneme_numbers INTERFACE ${PROJECT_SOURCE_DIR})
 target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE} ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE} ${CLI11_INCLUDE})
 # Header-only: LibTorch's wheel carries headers of a newer fmt, found before the system's, which no library on the
 # system matches.
-target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only spdlog::spdlog nlohmann_json::nlohmann_json
+target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only nlohmann_json::nlohmann_json
                       ZLIB::ZLIB LibLZMA::LibLZMA ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
 target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror>)
