@@ -64,19 +64,19 @@ void check_class_incremental(const scenario& s, remarks& out) {
                                tasks.classes, s.data.classes)});
   if (total == 0)
     return;
-  const std::vector<std::string> keys{"tasks.count", "tasks.first_classes", "tasks.classes", "data.classes",
-                                      "data.name"};
   const auto rest = total - tasks.first_classes;
   const auto parts = tasks.first_classes > 0 ? tasks.count - 1 : tasks.count;
   if (tasks.first_classes == 0 && total % parts != 0)
-    out.push_back({keys, fmt::format("tasks.count = {}: {} classes do not divide into {} equal tasks; choose a divisor "
-                                     "of {}, or set tasks.first_classes",
-                                     tasks.count, total, parts, total)});
-  else if (tasks.first_classes > 0 && (rest < parts || (parts == 0 && rest != 0) || (parts > 0 && rest % parts != 0)))
     out.push_back(
-        {keys, fmt::format("tasks.first_classes = {}: of {} classes {} are left, which do not divide over the "
-                           "{} tasks after the first (tasks.count)",
-                           tasks.first_classes, total, std::max<std::int64_t>(rest, 0), parts)});
+        {{"tasks.count", "tasks.classes", "data.classes", "data.name"},
+         fmt::format("tasks.count = {}: {} classes do not divide into {} equal tasks; choose a divisor of {}, "
+                     "or set tasks.first_classes",
+                     tasks.count, total, parts, total)});
+  else if (tasks.first_classes > 0 && (rest < parts || (parts == 0 && rest != 0) || (parts > 0 && rest % parts != 0)))
+    out.push_back({{"tasks.first_classes", "tasks.count", "tasks.classes", "data.classes", "data.name"},
+                   fmt::format("tasks.first_classes = {}: leaves {} of {} classes, which do not divide evenly over the "
+                               "other tasks (tasks.count = {})",
+                               tasks.first_classes, std::max<std::int64_t>(rest, 0), total, tasks.count)});
 }
 
 void check_tasks(const scenario& s, remarks& out) {
@@ -135,10 +135,14 @@ void check_enrolment(const scenario& s, remarks& out) {
   const auto& [kind, table, initial, added] = s.enrolment;
   if (kind == enrolment_kind::table)
     check_table(s, out);
-  const auto further = s.tasks.count - 1;
-  // Written so that no product overflows.
-  if (kind == enrolment_kind::growing &&
-      (initial > s.clients.count || (further > 0 && added > (s.clients.count - initial) / further)))
+  if (kind != enrolment_kind::growing)
+    return;
+  const auto further = s.tasks.count - 1, room = s.clients.count - initial;
+  if (room < 0)
+    out.push_back(
+        {{"enrolment.initial", "clients.count"},
+         fmt::format("enrolment.initial = {}: expected at most clients.count = {}", initial, s.clients.count)});
+  else if (further > 0 && added > room / further) // no product that could overflow
     out.push_back(
         {{"enrolment.added_per_task", "enrolment.initial", "clients.count", "tasks.count"},
          fmt::format("enrolment.added_per_task = {}: {} clients at first and {} with each of {} further tasks "
@@ -187,17 +191,18 @@ void check_worker(const scenario& s, remarks& out) {
                    fmt::format("worker.device = {}: expected \"auto\", \"cpu\" or \"cuda:0\"", in_quotes(device))});
 }
 
+/// "" stays unread; else a folder, or anything readable that is no folder.
 void check_path(const std::string& name, const std::filesystem::path& path, bool folder, remarks& out) {
   std::error_code failed;
-  if (path.empty() || (folder ? std::filesystem::is_directory(path, failed) : std::filesystem::exists(path, failed)))
-    if (path.empty() || folder || !std::filesystem::is_directory(path, failed))
-      return;
-  const auto* expected = folder ? "a folder" : "a file";
-  const auto* found = std::filesystem::exists(path, failed) ? (folder ? "a file" : "a folder") : "nothing";
+  const bool there = std::filesystem::exists(path, failed), is_folder = std::filesystem::is_directory(path, failed);
+  if (path.empty() || (there && is_folder == folder))
+    return;
   out.push_back({{name},
-                 fmt::format("{} = {}: expected {}, found {} there; relative paths start at the file that says "
-                             "them",
-                             name, in_quotes(path.string()), expected, found)});
+                 fmt::format("{} = {}: expected a {}, found {} there; a relative path starts at the file that says it",
+                             name, in_quotes(path.string()), folder ? "folder" : "file",
+                             !there      ? "nothing"
+                             : is_folder ? "a folder"
+                                         : "a file")});
 }
 
 void check_paths(const scenario& s, remarks& out) {

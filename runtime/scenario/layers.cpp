@@ -7,13 +7,14 @@ namespace mneme {
 namespace {
 
 namespace fs = std::filesystem;
+const std::string no_such_file = "no such file";
 constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists a number per client at most
 
 /// The whole text, or why there is none.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored))
-    return tl::unexpected<std::string>("no such file");
+    return tl::unexpected<std::string>(no_such_file);
   if (fs::is_directory(file, ignored))
     return tl::unexpected<std::string>("a folder; expected a scenario file in TOML");
   std::ifstream in(file, std::ios::binary);
@@ -50,6 +51,8 @@ problem syntax_problem(const std::string& source, const toml::parse_error& error
     text = "in a " + text.substr(lead.size());
   if (text.find("cannot redefine") != std::string::npos)
     text += "; give each key and section once";
+  if (text.find("could not determine value type") != std::string::npos)
+    text += "; a string needs quotes";
   const auto& at = error.source().begin;
   return {{source, static_cast<std::int64_t>(at.line), static_cast<std::int64_t>(at.column)},
           "not valid TOML: " + text};
@@ -65,12 +68,8 @@ public:
     if (!done_.insert(same).second)
       return;
     const auto text = content_of(named);
-    if (!text) {
-      const auto hint = text.error() == "no such file" ? neighbour_hint(named) : "";
-      const problem here{{named.string()}, text.error() + hint};
-      return out_.problems.push_back(
-          said ? problem{said->at, said->text + ": " + text.error() + " '" + named.string() + "'" + hint} : here);
-    }
+    if (!text)
+      return refuse(named, text.error(), said);
     auto read = parsed_layer(named.string(), *text, out_.problems);
     read.folder = fs::absolute(named).parent_path();
     open_.push_back(same);
@@ -98,6 +97,15 @@ public:
   layer_stack take() { return std::move(out_); }
 
 private:
+  /// A base is refused where it is named, the scenario itself by its name.
+  void refuse(const fs::path& named, const std::string& why, const problem* said) {
+    problem found;
+    found.at = said ? said->at : place{.source = named.string()};
+    found.text = (said ? said->text + ": " + why + " '" + named.string() + "'" : why) +
+                 (why == no_such_file ? neighbour_hint(named) : "");
+    out_.problems.push_back(std::move(found));
+  }
+
   /// `value` as TOML if it is that, else as a string.
   static void put(toml::table& into, const std::string& leaf, const std::string& value) {
     try {

@@ -31,6 +31,11 @@ std::string elsewhere(const std::string& key, const section& in, const std::vect
   return {};
 }
 
+std::string expected_names(const std::vector<std::string>& names) {
+  return (names.size() == 1 ? "expected " : "expected one of ") +
+         joined(names, [](const std::string& name) { return name; });
+}
+
 template <class Entries>
 std::vector<std::string> owners_among(const Entries& entries, const std::string& key) {
   std::vector<std::string> owners;
@@ -54,7 +59,7 @@ std::string unknown_key_text(const std::string& key, const section& in, const st
     return text + "did you mean '" + meant + "'?";
   if (const auto other = key.size() < letters_min ? "" : elsewhere(key, in, all, false); !other.empty())
     return text + "did you mean " + other + "?";
-  return text + "expected one of " + joined(names_in(in), [](const std::string& name) { return name; });
+  return text + expected_names(names_in(in));
 }
 
 std::string unknown_section_text(const std::string& name, const std::vector<section>& all) {
@@ -63,9 +68,7 @@ std::string unknown_section_text(const std::string& name, const std::vector<sect
     if (!one.name.empty())
       names.push_back(one.name);
   const auto meant = nearest(name, names);
-  return "unknown section [" + name + "]; " +
-         (meant.empty() ? "expected one of " + joined(names, [](const std::string& one) { return one; })
-                        : "did you mean [" + meant + "]?");
+  return "unknown section [" + name + "]; " + (meant.empty() ? expected_names(names) : "did you mean [" + meant + "]?");
 }
 
 std::vector<std::string> owners_of(const std::string& key, const std::string& section) {

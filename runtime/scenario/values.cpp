@@ -181,8 +181,6 @@ private:
 
   void read_log_normal(device_value& to, const toml::table& table) {
     log_normal value;
-    if (!table.contains("median"))
-      add(table, name_ + " = " + found_text(table) + ": expected a median, as in { median = 1.0, sigma = 0.5 }");
     key_table keys;
     keys.number("median", value.median, into_.bounds, "");
     keys.number("sigma", value.sigma, {.low = 0.0}, "");
@@ -199,6 +197,8 @@ private:
       for (auto& found : read_value(*one, name, node, of_))
         problems_.push_back(std::move(found));
     }
+    if (problems_.empty() && !table.contains("median"))
+      add(table, name_ + " = " + found_text(table) + ": expected a median, as in { median = 1.0, sigma = 0.5 }");
     if (problems_.empty())
       to = value;
   }

@@ -1,0 +1,54 @@
+/// A method and a model with keys of every type, and a folder to read scenarios from.
+#pragma once
+#include "runtime/scenario/scenario.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+namespace mneme::test {
+
+/// [strategy] name = "probe-method" (mu, rule, layers, pause, buffer, extra; presets "small",
+/// "broken") and [model] name = "probe-net" (hidden, norm) or "probe-stem" (stem) are registered by probe.cpp.
+inline const std::string probe_sections = "\n[strategy]\nname = \"probe-method\"\n[model]\nname = \"probe-net\"\n";
+
+/// A folder of scenario files; places in findings are relative to it.
+class scenario_folder {
+public:
+  /// Writes a file below the folder.
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    const auto file = folder_.path() / name;
+    std::filesystem::create_directories(file.parent_path());
+    write_file(file, text);
+    return file;
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
+
+  /// The scenario, or the end of the test.
+  [[nodiscard]] reading read(const std::string& name, const overrides& over = {}) const {
+    auto got = read_scenario(folder_.path() / name, over);
+    if (!got)
+      FAIL("refused:\n" << all(got.error()));
+    return std::move(*got);
+  }
+  /// What is wrong, a line each, with places relative to the folder; "" if nothing is.
+  [[nodiscard]] std::string refusal(const std::string& name, const overrides& over = {}) const {
+    const auto got = read_scenario(folder_.path() / name, over);
+    return got ? "" : all(got.error());
+  }
+  [[nodiscard]] std::string all(const findings& list) const {
+    std::string text;
+    for (const auto& one : list)
+      text += relative(shown(one)) + "\n";
+    return text;
+  }
+  /// Without the folder's own path.
+  [[nodiscard]] std::string relative(std::string text) const {
+    const auto lead = folder_.path().string() + "/";
+    for (auto at = text.find(lead); at != std::string::npos; at = text.find(lead))
+      text.erase(at, lead.size());
+    return text;
+  }
+
+private:
+  scratch_folder folder_;
+};
+
+} // namespace mneme::test
