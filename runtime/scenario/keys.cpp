@@ -31,7 +31,7 @@ std::string bounds_text(const range<double>& bounds) {
 }
 
 std::string list_text(const std::vector<std::int64_t>& list) {
-  return "[" + joined(list, [](std::int64_t one) { return std::to_string(one); }) + "]";
+  return in_brackets(joined(list, [](std::int64_t one) { return std::to_string(one); }));
 }
 
 struct present_value {
@@ -43,7 +43,7 @@ struct present_value {
   std::string operator()(const virtual_duration* value) const { return in_quotes(duration_text(*value)); }
   std::string operator()(const byte_size* value) const { return in_quotes(size_text(*value)); }
   std::string operator()(const std::vector<std::int64_t>* value) const { return list_text(*value); }
-  std::string operator()(const std::vector<std::string>* value) const { return "[" + word_list(*value) + "]"; }
+  std::string operator()(const std::vector<std::string>* value) const { return in_brackets(word_list(*value)); }
   std::string operator()(const device_value* value) const { return std::visit(*this, *value); }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>* value) const {
     const auto* word = std::get_if<std::string>(value);
@@ -51,7 +51,7 @@ struct present_value {
   }
   // The three forms of a device_value.
   std::string operator()(double value) const { return number_text(value); }
-  std::string operator()(const std::vector<double>& list) const { return "[" + joined(list, number_text) + "]"; }
+  std::string operator()(const std::vector<double>& list) const { return in_brackets(joined(list, number_text)); }
   std::string operator()(const log_normal& value) const {
     return "{ median = " + number_text(value.median) + ", sigma = " + number_text(value.sigma) + " }";
   }

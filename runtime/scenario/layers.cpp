@@ -89,7 +89,7 @@ public:
                        : *one.values.insert(name.substr(0, dot), toml::table{}).first->second.as_table();
     if (name == "extends")
       return out_.problems.push_back(
-          {{"--set"}, "extends = " + in_quotes(value) + ": expected in a scenario file only"});
+          {whole("--set"), "extends = " + in_quotes(value) + ": expected in a scenario file only"});
     put(target, leaf, value);
     out_.layers.push_back(std::move(one));
   }
@@ -100,7 +100,7 @@ private:
   /// A base is refused where it is named, the scenario itself by its name.
   void refuse(const fs::path& named, const std::string& why, const problem* said) {
     problem found;
-    found.at = said ? said->at : place{.source = named.string()};
+    found.at = said ? said->at : whole(named.string());
     found.text = (said ? said->text + ": " + why + " '" + named.string() + "'" : why) +
                  (why == no_such_file ? neighbour_hint(named) : "");
     out_.problems.push_back(std::move(found));
@@ -155,13 +155,19 @@ private:
 
 } // namespace
 
+place whole(std::string source) {
+  place at;
+  at.source = std::move(source);
+  return at;
+}
+
 std::string shown(const place& at) {
   return at.line == 0 ? at.source : at.source + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
 }
 
 place place_in(const layer& from, const toml::source_region& region) {
   if (!from.has_lines)
-    return {from.source};
+    return whole(from.source);
   return {from.source, static_cast<std::int64_t>(region.begin.line), static_cast<std::int64_t>(region.begin.column)};
 }
 

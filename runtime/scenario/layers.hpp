@@ -9,6 +9,8 @@ struct place {
   std::string source{}; ///< The file as the user would name it, "--set", "preset 'paper' of 'fedavg'".
   std::int64_t line = 0, column = 0;
 };
+/// No line of it in particular.
+[[nodiscard]] place whole(std::string source);
 /// "file:line:column", or the source alone.
 [[nodiscard]] std::string shown(const place& at);
 

@@ -156,7 +156,8 @@ private:
 
   void check_whole() {
     if (!has_strategy())
-      problems_.push_back({{value_.file}, "no [strategy] section; add one, as in [strategy] and name = \"fedavg\""});
+      problems_.push_back(
+          {whole(value_.file), "no [strategy] section; add one, as in [strategy] and name = \"fedavg\""});
     check_names();
     if (!places_.contains("rounds.cohort"))
       value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
@@ -213,7 +214,7 @@ private:
     for (const auto& key : keys)
       if (const auto at = places_.find(key); at != places_.end())
         return at->second;
-    return {value_.file};
+    return whole(value_.file);
   }
 
   [[nodiscard]] section* section_named(const std::string& name) {

@@ -112,6 +112,12 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
+std::string in_brackets(std::string text) {
+  text.insert(text.begin(), '[');
+  text.push_back(']');
+  return text;
+}
+
 std::string word_list(const std::vector<std::string>& words, std::string_view between) {
   return joined(
       words, [](const std::string& word) { return in_quotes(word); }, between);

@@ -18,6 +18,8 @@ namespace mneme {
 [[nodiscard]] std::string number_text(double value);
 /// A TOML basic string, quoted and escaped.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+/// "[text]"
+[[nodiscard]] std::string in_brackets(std::string text);
 /// "a, b, c" with `one` applied to each element.
 template <class Range, class Text>
 [[nodiscard]] std::string joined(const Range& all, Text one, std::string_view between = ", ") {

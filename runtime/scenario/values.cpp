@@ -220,7 +220,7 @@ std::string whole_text(const toml::node& value) {
   if (const auto* truth = value.as_boolean())
     return truth->get() ? "true" : "false";
   if (const auto* list = value.as_array())
-    return "[" + joined(*list, whole_text) + "]";
+    return in_brackets(joined(*list, whole_text));
   if (const auto* table = value.as_table()) {
     std::vector<std::string> entries;
     for (const auto& [key, node] : *table)
