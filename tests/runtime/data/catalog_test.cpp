@@ -1,6 +1,7 @@
 #include "runtime/data/catalog.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/data_files.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;

@@ -1,6 +1,7 @@
 #include "runtime/data/splits.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/data_files.hpp"
-#include <ATen/ATen.h>
 using namespace mneme;
 using namespace mneme::test;
 

@@ -1,7 +1,8 @@
 #include "runtime/data/catalog.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 using namespace mneme;
 using namespace mneme::test;

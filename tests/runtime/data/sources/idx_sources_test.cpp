@@ -2,9 +2,10 @@
 //   python3 -c 'import gzip,sys; l=gzip.open(sys.argv[1]).read()[8:]; p=gzip.open(sys.argv[2]).read()[16:]
 //   print(len(l), list(l[:8]), l[-1], sum(p))' LABELS.gz IMAGES.gz
 #include "runtime/data/catalog.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
-#include <ATen/ATen.h>
 using namespace mneme;
 using namespace mneme::test;
 

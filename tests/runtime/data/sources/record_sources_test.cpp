@@ -2,9 +2,10 @@
 //   all pixels: sum(d) - sum(d[0::3074]) - sum(d[1::3074])
 //   plane k of the first 100 records: sum(sum(d[i*3074+2+k*1024:i*3074+2+(k+1)*1024]) for i in range(100))
 #include "runtime/data/catalog.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
