@@ -5,6 +5,7 @@
 #include "runtime/finding.hpp"
 #include "runtime/rng.hpp"
 #include <ATen/core/Tensor.h>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +15,9 @@ namespace mneme {
 
 /// One parameter: where it lies in the flat buffer, and how it is drawn.
 struct parameter {
-  std::string name{};               ///< As in files: "fc1.weight".
+  std::string name{};                ///< As in files: "fc1.weight".
   std::vector<std::int64_t> shape{}; ///< Without K: [out, in], [out, in, h, w], [out].
-  std::int64_t offset = 0;          ///< First element within [P].
+  std::int64_t offset = 0;           ///< First element within [P].
   std::int64_t size = 0;
   double bound = 0.0; ///< Drawn from U(-bound, bound): 1 / sqrt(fan in), as PyTorch's layers do.
   bool head = false;  ///< Rows belong to classes.
@@ -32,12 +33,20 @@ struct activations {
   at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where a model has no head
 };
 
+/// Where a backward pass leaves its gradients: in a buffer of their own, or, for a step of plain SGD,
+/// added to the weights at once.
+struct gradient_sink {
+  at::Tensor& into;   ///< [K, P]
+  float scale = 1.0F; ///< What every gradient is multiplied by.
+  bool add = false;   ///< Added to what is there, instead of replacing it.
+};
+
 /// Const, shared by all threads. The bits of model k's results never depend on K or on the others.
 class model {
 public:
   virtual ~model() = default;
   [[nodiscard]] virtual const std::vector<parameter>& layout() const noexcept = 0;
-  [[nodiscard]] std::int64_t size() const noexcept; ///< P
+  [[nodiscard]] std::int64_t size() const noexcept;                      ///< P
   [[nodiscard]] virtual std::int64_t feature_width() const noexcept = 0; ///< D
   [[nodiscard]] virtual std::int64_t classes() const noexcept = 0;       ///< Rows of the head; 0: no head.
   /// Equal for nets that compute the same thing: part of the fuse key ("mlp 784-200-100-10").
@@ -46,14 +55,16 @@ public:
   [[nodiscard]] virtual std::int64_t working_set(std::int64_t rows) const = 0;
 
   /// Forward over `weights` [K, P] (or [1, P], shared by all K) and `inputs` [K, B, channels, H, W]
-  /// float32; logits of `classes` only. Keeps in `keep` what backward() needs, unless null.
+  /// float32; logits of `classes` only. Keeps in `keep` what backward() needs, unless null. Rows of
+  /// `weights` are contiguous, however far apart they lie. What is returned may share memory with `keep`.
   [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             tape* keep) const = 0;
-  /// Writes the gradient of the loss into `gradients` [K, P]: every element that can change is
-  /// overwritten; rows of the head outside `classes` are left as they are. `d_features` [K, B, D]
-  /// adds a loss on features; undefined: none. With `head_only` the gradient ends at the head.
-  virtual void backward(const at::Tensor& weights, const tape& kept, class_range classes, const at::Tensor& d_logits,
-                        const at::Tensor& d_features, bool head_only, at::Tensor& gradients) const = 0;
+  /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
+  /// of the head outside `classes` are left as they are. `d_features` [K, B, D] adds a loss on
+  /// features; undefined: none. With `head_only` the gradient ends at the head. A sink that is the
+  /// weights themselves is legal: each weight is read for the last time before it is written.
+  virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                        const at::Tensor& d_features, bool head_only, const gradient_sink& out) const = 0;
 };
 using model_ref = std::shared_ptr<const model>;
 

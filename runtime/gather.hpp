@@ -1,0 +1,37 @@
+/// gather: rows of a data set as a batch a net can read: normalised, transformed and augmented.
+#pragma once
+#include "runtime/data/dataset.hpp"
+#include "runtime/rng.hpp"
+#include "runtime/scenario/scenario.hpp"
+#include <ATen/core/Tensor.h>
+#include <span>
+namespace mneme {
+
+// Axes: B rows of a batch; C channels, H height, W width of an image.
+
+/// How one row is augmented.
+struct augmentation {
+  std::int32_t down = 0, right = 0; ///< The crop's place within the image padded by 4: -4 .. 4 from its middle.
+  bool flip = false;                ///< Left and right exchanged, after the crop.
+  float brightness = 1.0F;          ///< Multiplies pixels in [0, 1], which are clamped then.
+};
+inline constexpr std::int32_t crop_padding_px = 4;
+
+/// What `kind` does to the row at `position` of a job in `epoch`: a function of its arguments only.
+/// @param stream the job's; augmentation is keyed below it
+[[nodiscard]] augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
+                                              std::int64_t position);
+
+/// Writes rows into out [rows.size(), C, H, W] float32 at `out`. Transforms come first, then the
+/// augmentation (outside the image is black), then the data set's normalisation.
+/// @param augment one entry per row, or empty: none
+/// @pre every row is a row of `source`
+void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
+            float* out);
+
+/// The same by ATen, on the device of `images` (the data set's images, or a copy): what gather() is compared with,
+/// and what other devices run. Returns [rows.size(), C, H, W] float32.
+[[nodiscard]] at::Tensor composite_gather(const dataset& source, const at::Tensor& images,
+                                          std::span<const std::int64_t> rows, std::span<const augmentation> augment);
+
+} // namespace mneme

@@ -1,0 +1,225 @@
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/kernels/simd.hpp"
+#include <bit>
+#include <cmath>
+namespace mneme::kernels {
+namespace {
+
+template <class Set>
+MNEME_INLINE void relu_body(float* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    x[i] = x[i] <= 0.0F ? 0.0F : x[i];
+}
+
+template <class Set>
+MNEME_INLINE void relu_backward_body(float* __restrict d, const float* __restrict y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    d[i] = y[i] <= 0.0F ? 0.0F : d[i];
+}
+
+template <class Set>
+MNEME_INLINE void scale_body(float* x, std::int64_t n, float factor) {
+  for (std::int64_t i = 0; i < n; ++i)
+    x[i] *= factor;
+}
+
+template <class Set>
+MNEME_INLINE void deliver_body(float* __restrict out, const float* __restrict x, std::int64_t n, float factor,
+                               bool add) {
+  if (add)
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] += factor * x[i];
+  else
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = factor * x[i];
+}
+
+template <class Set>
+MNEME_INLINE void pull_back_body(float* __restrict g, const float* __restrict w, const float* __restrict start,
+                                 std::int64_t n, float factor) {
+  for (std::int64_t i = 0; i < n; ++i)
+    g[i] += factor * (w[i] - start[i]);
+}
+
+template <class Set>
+MNEME_INLINE void sum_rows_body(float* __restrict out, const float* __restrict in, std::int64_t rows,
+                                std::int64_t columns, float scale, bool add) {
+  constexpr int lanes = 16; // columns at a time: their sums stay in registers
+  for (std::int64_t c = 0; c < columns; c += lanes) {
+    const std::int64_t wide = columns - c < lanes ? columns - c : lanes;
+    float sums[lanes] = {};
+    if (wide == lanes)
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (int i = 0; i < lanes; ++i)
+          sums[i] += in[row * columns + c + i];
+    else
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t i = 0; i < wide; ++i)
+          sums[i] += in[row * columns + c + i];
+    for (std::int64_t i = 0; i < wide; ++i)
+      out[c + i] = add ? out[c + i] + scale * sums[i] : scale * sums[i];
+  }
+}
+
+template <class Set>
+MNEME_INLINE void add_squares_body(double& total, const float* x, std::int64_t n) {
+  constexpr int lanes = 16;
+  double sums[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      sums[lane] += static_cast<double>(x[i + lane]) * x[i + lane];
+  for (; i < n; ++i)
+    sums[0] += static_cast<double>(x[i]) * x[i];
+  for (const double sum : sums)
+    total += sum;
+}
+
+template <class Set>
+MNEME_INLINE void check_finite_body(bool& finite, const float* x, std::int64_t n) {
+  std::uint32_t found = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    found |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7f800000U) == 0x7f800000U ? 1U : 0U;
+  if (found)
+    finite = false;
+}
+
+template <class Set>
+MNEME_INLINE void sgd_body(float* __restrict w, const float* __restrict g, float* __restrict v, std::int64_t n,
+                           const sgd_step& with) {
+  const float rate = with.learning_rate, momentum = with.momentum, decay = with.weight_decay;
+  if (v)
+    for (std::int64_t i = 0; i < n; ++i) {
+      v[i] = momentum * v[i] + (g[i] + decay * w[i]);
+      w[i] -= rate * v[i];
+    }
+  else
+    for (std::int64_t i = 0; i < n; ++i)
+      w[i] -= rate * (g[i] + decay * w[i]);
+}
+
+template <class Set>
+MNEME_INLINE void adam_body(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
+                            std::int64_t n, const adam_step& in) {
+  const adam_step with = in; // a copy: stores to w could otherwise change it
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float gradient = g[i] + with.decay * w[i];
+    m[i] += (1.0F - with.first) * (gradient - m[i]);
+    v[i] = with.second * v[i] + (1.0F - with.second) * gradient * gradient;
+    const float root = std::sqrt(v[i]) / with.root_correction + with.epsilon;
+    w[i] = with.shrink * w[i] - with.step_size * m[i] / root;
+  }
+}
+
+template <class Set, class Pixel>
+MNEME_INLINE void normalise_any(float* __restrict out, const Pixel* __restrict in, std::int64_t n,
+                                const pixel_scale& with) {
+  const float brightness = with.brightness, scale = with.scale, shift = with.shift;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float bright = static_cast<float>(in[i]) * brightness;
+    out[i] = (bright > 255.0F ? 255.0F : bright) * scale + shift;
+  }
+}
+template <class Set>
+MNEME_INLINE void normalise_bytes_body(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
+  normalise_any<Set>(out, in, n, with);
+}
+template <class Set>
+MNEME_INLINE void normalise_floats_body(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
+  normalise_any<Set>(out, in, n, with);
+}
+template <class Set>
+MNEME_INLINE void widen_body(float* __restrict out, const std::uint8_t* __restrict in, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<float>(in[i]);
+}
+
+/// exp(z) for z <= 0, to about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial (Moshier):
+/// our own because the library's is not vectorised, and so that the bits are the same everywhere.
+MNEME_INLINE float exp_of(float z) {
+  constexpr float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
+  const float shifted = z * 1.44269504F + magic;
+  const float n = shifted - magic;
+  const float r = (z - n * 0.693359375F) + n * 2.12194440e-4F;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  const float y = p * r * r + r + 1.0F;
+  const auto exponent = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(magic) + 127U;
+  const float power = std::bit_cast<float>(exponent << 23U);
+  return z < -87.0F ? 0.0F : y * power;
+}
+
+template <class Set>
+MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in) {
+  const std::int64_t classes = in.classes;
+  float* const __restrict d = in.d_logits;
+  for (std::int64_t row = 0; row < in.rows; ++row) {
+    const float* const z = in.logits + row * classes;
+    float top = z[0];
+    for (std::int64_t c = 1; c < classes; ++c)
+      top = z[c] > top ? z[c] : top;
+    for (std::int64_t c = 0; c < classes; ++c)
+      d[row * classes + c] = z[c] - top;
+  }
+  // One pass over all rows: short rows would leave most lanes idle. Subtracted maxima make every z <= 0.
+  double sum_of_losses = 0.0;
+  for (std::int64_t row = 0; row < in.rows; ++row)
+    if (in.weight[row] != 0.0F)
+      sum_of_losses -= static_cast<double>(in.weight[row]) * d[row * classes + in.labels[row]];
+  for (std::int64_t i = 0; i < in.rows * classes; ++i)
+    d[i] = exp_of(d[i]);
+  for (std::int64_t row = 0; row < in.rows; ++row) {
+    float* const p = d + row * classes;
+    const float weight = in.weight[row];
+    if (weight == 0.0F) { // a padded row: whatever its logits are, it has no gradient
+      for (std::int64_t c = 0; c < classes; ++c)
+        p[c] = 0.0F;
+      continue;
+    }
+    float sum = 0.0F;
+    for (std::int64_t c = 0; c < classes; ++c)
+      sum += p[c];
+    const float factor = weight / sum;
+    for (std::int64_t c = 0; c < classes; ++c)
+      p[c] *= factor;
+    p[in.labels[row]] -= weight;
+    sum_of_losses += static_cast<double>(weight) * std::log(static_cast<double>(sum));
+  }
+  value = sum_of_losses;
+}
+
+MNEME_KERNEL(normalise_bytes, (float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with),
+             (out, in, n, with))
+MNEME_KERNEL(normalise_floats, (float* out, const float* in, std::int64_t n, const pixel_scale& with),
+             (out, in, n, with))
+
+} // namespace
+
+MNEME_KERNEL(relu, (float* x, std::int64_t n), (x, n))
+MNEME_KERNEL(relu_backward, (float* d, const float* y, std::int64_t n), (d, y, n))
+MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
+MNEME_KERNEL(deliver, (float* out, const float* x, std::int64_t n, float factor, bool add), (out, x, n, factor, add))
+MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int64_t n, float factor),
+             (g, w, start, n, factor))
+MNEME_KERNEL(sum_rows, (float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add),
+             (out, in, rows, columns, scale, add))
+MNEME_KERNEL(add_squares, (double& total, const float* x, std::int64_t n), (total, x, n))
+MNEME_KERNEL(check_finite, (bool& finite, const float* x, std::int64_t n), (finite, x, n))
+MNEME_KERNEL(sgd, (float* w, const float* g, float* v, std::int64_t n, const sgd_step& with), (w, g, v, n, with))
+MNEME_KERNEL(adam, (float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with),
+             (w, g, m, v, n, with))
+MNEME_KERNEL(widen, (float* out, const std::uint8_t* in, std::int64_t n), (out, in, n))
+MNEME_KERNEL(cross_entropy, (double& value, const cross_entropy_rows& in), (value, in))
+
+void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
+  normalise_bytes(out, in, n, with);
+}
+void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
+  normalise_floats(out, in, n, with);
+}
+
+} // namespace mneme::kernels

@@ -1,0 +1,59 @@
+/// Element-by-element kernels of a training step on a CPU: one model, one contiguous piece at a time.
+#pragma once
+#include <cstdint>
+namespace mneme::kernels {
+
+/// x = max(x, 0); NaN stays.
+void relu(float* x, std::int64_t n);
+/// d = 0 where the activation y was not positive.
+void relu_backward(float* d, const float* y, std::int64_t n);
+/// x *= factor
+void scale(float* x, std::int64_t n, float factor);
+/// out = factor * x, or added to it.
+void deliver(float* out, const float* x, std::int64_t n, float factor, bool add);
+/// g += factor * (w - start): the gradient of factor / 2 |w - start|^2.
+void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor);
+/// out[c] = scale * sum over rows of in[row, c], in row order, or added to it.
+void sum_rows(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
+/// Adds the sum of squares to `total`, in a fixed order of lanes.
+void add_squares(double& total, const float* x, std::int64_t n);
+/// Clears `finite` if any element is NaN or infinite.
+void check_finite(bool& finite, const float* x, std::int64_t n);
+
+struct sgd_step {
+  float learning_rate = 0.0F, momentum = 0.0F, weight_decay = 0.0F;
+};
+/// PyTorch's order: g' = g + decay w; v = momentum v + g'; w -= lr v. Without momentum `v` is null.
+void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with);
+
+/// One step of Adam (Kingma and Ba 2015, algorithm 1) as PyTorch computes it. `decay` is added to the
+/// gradient, `shrink` (1 - lr * decay, AdamW: Loshchilov and Hutter 2019) multiplies the weights; one of them is idle.
+struct adam_step {
+  float first = 0.9F, second = 0.999F, epsilon = 1e-8F;
+  float decay = 0.0F, shrink = 1.0F;
+  float step_size = 0.0F;       ///< lr / (1 - first^t)
+  float root_correction = 1.0F; ///< sqrt(1 - second^t)
+};
+void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with);
+
+/// out = min(v * brightness, 255) * scale + shift for n pixels of one channel.
+struct pixel_scale {
+  float brightness = 1.0F, scale = 1.0F, shift = 0.0F;
+};
+void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with);
+void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with);
+/// out = in, as floats.
+void widen(float* out, const std::uint8_t* in, std::int64_t n);
+
+/// Softmax cross-entropy of one model's step, and its gradient.
+struct cross_entropy_rows {
+  const float* logits = nullptr;        ///< [rows, classes]
+  const std::int64_t* labels = nullptr; ///< [rows], read only where the weight is not 0
+  const float* weight = nullptr;        ///< [rows]
+  float* d_logits = nullptr;            ///< [rows, classes]
+  std::int64_t rows = 0, classes = 0;
+};
+/// `value` becomes the sum of weight * loss, in row order.
+void cross_entropy(double& value, const cross_entropy_rows& in);
+
+} // namespace mneme::kernels

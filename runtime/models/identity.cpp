@@ -1,0 +1,41 @@
+#include "runtime/models/model.hpp"
+namespace mneme {
+namespace {
+
+/// No parameters, no head: features are the normalised pixels. For methods that solve for a read-out.
+class identity_model final : public model {
+public:
+  explicit identity_model(std::int64_t width) : width_(width) {}
+  [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return nothing_; }
+  [[nodiscard]] std::int64_t feature_width() const noexcept override { return width_; }
+  [[nodiscard]] std::int64_t classes() const noexcept override { return 0; }
+  [[nodiscard]] std::string identity() const override { return "identity " + std::to_string(width_); }
+  [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override {
+    return rows * width_ * static_cast<std::int64_t>(sizeof(float));
+  }
+  [[nodiscard]] activations forward(const at::Tensor&, const at::Tensor& inputs, class_range, tape*) const override {
+    return {inputs.view({inputs.size(0), inputs.size(1), width_}), {}};
+  }
+  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
+                const gradient_sink&) const override {} // nothing can change
+
+private:
+  std::int64_t width_;
+  std::vector<parameter> nothing_;
+};
+
+class identity_kind final : public model_kind {
+public:
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t) const override {
+    return std::make_shared<identity_model>(shape[0] * shape[1] * shape[2]);
+  }
+};
+
+const model_registration line{
+    {.name = "identity",
+     .summary = "no parameters: the pixels are the features",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<identity_kind>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,38 @@
+#include "runtime/models/sequential.hpp"
+namespace mneme {
+namespace {
+
+/// LeNet-5 (LeCun et al. 1998) with ReLU, max-pooling and full connections from conv1 to conv2, as it is used today.
+class lenet_kind final : public model_kind {
+public:
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto [channels, height, width] = shape;
+    const std::int64_t padding = height == 28 && width == 28 ? 2 : 0; // 28 px become the 32 px of the paper
+    if (height < smallest_px || width < smallest_px)
+      return tl::unexpected("lenet needs images of at least " + std::to_string(smallest_px) + " x " +
+                            std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
+                            std::to_string(width) + "; mlp takes any shape");
+    auto net = std::make_shared<sequential>("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
+                                                std::to_string(width) + "-" + std::to_string(classes),
+                                            shape);
+    net->add_convolution("conv1", 6, 5, padding, activation::relu);
+    net->add_max_pool();
+    net->add_convolution("conv2", 16, 5, 0, activation::relu);
+    net->add_max_pool();
+    net->add_linear("fc1", 120, activation::relu);
+    net->add_linear("fc2", 84, activation::relu);
+    net->add_head("fc3", classes);
+    return net;
+  }
+
+private:
+  static constexpr std::int64_t smallest_px = 16; // below, nothing is left after the second pooling
+};
+
+const model_registration line{{.name = "lenet",
+                               .summary = "LeNet-5 with ReLU and max-pooling (LeCun et al. 1998)",
+                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<lenet_kind>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,23 @@
+#include "runtime/models/sequential.hpp"
+namespace mneme {
+namespace {
+
+/// Softmax regression on the pixels: a head and nothing else.
+class linear_kind final : public model_kind {
+public:
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto inputs = shape[0] * shape[1] * shape[2];
+    auto net = std::make_shared<sequential>("linear " + std::to_string(inputs) + "-" + std::to_string(classes), shape);
+    net->add_head("fc", classes);
+    return net;
+  }
+};
+
+const model_registration line{
+    {.name = "linear", .summary = "softmax regression on the pixels", .make = []() -> std::unique_ptr<model_kind> {
+       return std::make_unique<linear_kind>();
+     }}};
+
+} // namespace
+} // namespace mneme

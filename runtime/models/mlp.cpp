@@ -1,0 +1,34 @@
+#include "runtime/models/sequential.hpp"
+#include "runtime/scenario/keys.hpp"
+namespace mneme {
+namespace {
+
+/// Fully connected layers with ReLU between them.
+class mlp_kind final : public model_kind {
+public:
+  void keys(key_table& table) override {
+    table.integers("hidden", hidden_, {.low = 1, .high = 65'536}, "Widths of the hidden layers, from the input on.");
+  }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    auto identity = "mlp " + std::to_string(shape[0] * shape[1] * shape[2]) + "-";
+    for (const auto width : hidden_)
+      identity += std::to_string(width) + "-";
+    auto net = std::make_shared<sequential>(identity + std::to_string(classes), shape);
+    for (std::size_t i = 0; i < hidden_.size(); ++i)
+      net->add_linear("fc" + std::to_string(i + 1), hidden_[i], activation::relu);
+    net->add_head("fc" + std::to_string(hidden_.size() + 1), classes);
+    return net;
+  }
+
+private:
+  std::vector<std::int64_t> hidden_{200, 100};
+};
+
+const model_registration line{{.name = "mlp",
+                               .summary = "multi-layer perceptron with ReLU",
+                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<mlp_kind>(); }}};
+
+} // namespace
+} // namespace mneme
