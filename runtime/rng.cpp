@@ -2,6 +2,7 @@
 #include "runtime/check.hpp"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 namespace mneme {
 namespace {
@@ -129,7 +130,7 @@ double rng_stream::log_gamma_variate(double shape) {
   if (shape >= 1.0)
     return std::log(gamma(shape));
   const double boosted = std::log(gamma(shape + 1.0));
-  return boosted + std::log(1.0 - uniform()) / shape;
+  return std::max(std::numeric_limits<double>::lowest(), boosted + std::log(1.0 - uniform()) / shape);
 }
 
 std::vector<double> rng_stream::dirichlet(std::size_t n, double beta) {

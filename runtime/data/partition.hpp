@@ -4,11 +4,12 @@
 #include "runtime/rng.hpp"
 namespace mneme {
 
-/// Const once made: read by any thread. Stored kinds keep 8 bytes per row; `sampled` keeps nothing.
+/// Const once made: read by any thread. Kinds with one owner per row keep 4 bytes per row, and per
+/// client and task; class-share and sampled keep nothing per client.
 class partition {
 public:
   virtual ~partition() = default;
-  /// How many rows `client` holds in `task`; O(1).
+  /// How many rows `client` holds in `task`; O(1), class-share: O(classes of the task).
   [[nodiscard]] virtual std::int64_t size(client_id client, task_id task) const = 0;
   /// Those rows, ascending, as rows of curriculum::train.
   [[nodiscard]] virtual std::vector<std::int64_t> rows(client_id client, task_id task) const = 0;
