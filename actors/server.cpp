@@ -69,10 +69,12 @@ caf::result<task_plan> server_state::open(const open_task& in) {
   auto answer = self_->make_response_promise<task_plan>();
   auto run = std::make_shared<server_run<task_plan>>();
   run->where = in.where;
-  run->step.emplace(half_->open_task(run->context, run->where));
   run->ended = [answer](task_plan plan) mutable { answer.deliver(std::move(plan)); };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<task_plan>(run, [run = run.get()] { run->step->start(); });
+  drive<task_plan>(run, [this, run = run.get()] {
+    run->step.emplace(half_->open_task(run->context, run->where));
+    run->step->start();
+  });
   return answer;
 }
 
@@ -80,13 +82,15 @@ caf::result<closed_round> server_state::close(const close_round& in) {
   auto answer = self_->make_response_promise<closed_round>();
   auto run = std::make_shared<server_run<bool>>();
   run->where = in.where;
-  run->step.emplace(half_->close_round(run->context, run->where));
   run->ended = [this, answer](bool) mutable {
     const auto learnt = half_->predict();
     answer.deliver(closed_round{.model = learnt.weights ? digest_of(*learnt.weights) : digest128{}});
   };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<bool>(run, [run = run.get()] { run->step->start(); });
+  drive<bool>(run, [this, run = run.get()] {
+    run->step.emplace(half_->close_round(run->context, run->where));
+    run->step->start();
+  });
   return answer;
 }
 

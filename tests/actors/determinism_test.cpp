@@ -43,6 +43,8 @@ epochs = 3
 batch = 8
 momentum = 0.9
 weight_decay = 1e-4
+[strategy]
+name = "fedavg"
 )";
 
 const finished_run& reference() {

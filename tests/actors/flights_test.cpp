@@ -24,7 +24,7 @@ std::vector<std::uint64_t> ids(const composition& batch) {
   return all;
 }
 
-virtual_time at(int seconds) { return virtual_time{std::chrono::seconds(seconds)}; }
+virtual_time second(int seconds) { return virtual_time{std::chrono::seconds(seconds)}; }
 
 bool always(const flight&, virtual_time) { return true; }
 
@@ -51,7 +51,7 @@ TEST_CASE("a release takes jobs in due order until the budget is full, whatever 
     std::vector<parked_job> jobs;
     for (std::uint64_t i = 0; i < 5; ++i) {
       book.add(flight_of(i));
-      jobs.push_back({.job = job_of(i, 1), .due = at(10 - static_cast<int>(i)), .shard = {}});
+      jobs.push_back({.job = job_of(i, 1), .due = second(10 - static_cast<int>(i)), .shard = {}});
     }
     if (reversed)
       std::reverse(jobs.begin(), jobs.end());
@@ -70,7 +70,7 @@ TEST_CASE("the job on top of the queue is released although the budget is too sm
   flight_book book;
   book.add(flight_of(0));
   book.add(flight_of(1));
-  book.park({{.job = job_of(0, 1, 100), .due = at(1), .shard = {}}, {.job = job_of(1, 1, 100), .due = at(1), .shard = {}}});
+  book.park({{.job = job_of(0, 1, 100), .due = second(1), .shard = {}}, {.job = job_of(1, 1, 100), .due = second(1), .shard = {}}});
   const auto batches = book.release({1}, {.ahead_bytes_max = 1, .workers = 1}, always);
   REQUIRE(batches.at({}).size() == 1);
   CHECK(ids(batches.at({}).front()) == std::vector<std::uint64_t>{1});
@@ -82,10 +82,10 @@ TEST_CASE("batches never cross shards or keys") {
     book.add(flight_of(i));
   auto other = job_of(3, 1);
   other.key.options = 8;
-  book.park({{.job = job_of(0, 1), .due = at(1), .shard = {0}},
-             {.job = job_of(1, 1), .due = at(1), .shard = {1}},
-             {.job = job_of(2, 1), .due = at(1), .shard = {0}},
-             {.job = other, .due = at(1), .shard = {0}}});
+  book.park({{.job = job_of(0, 1), .due = second(1), .shard = {0}},
+             {.job = job_of(1, 1), .due = second(1), .shard = {1}},
+             {.job = job_of(2, 1), .due = second(1), .shard = {0}},
+             {.job = other, .due = second(1), .shard = {0}}});
   const auto batches = book.release({0}, {.ahead_bytes_max = 1000, .workers = 1}, always);
   REQUIRE(batches.at({0}).size() == 2);
   CHECK(ids(batches.at({0})[0]) == std::vector<std::uint64_t>{0, 2});
@@ -97,8 +97,8 @@ TEST_CASE("what is not wanted any more stays parked") {
   flight_book book;
   book.add(flight_of(0));
   book.add(flight_of(1));
-  book.park({{.job = job_of(0, 1), .due = at(1), .shard = {}}, {.job = job_of(1, 1), .due = at(9), .shard = {}}});
+  book.park({{.job = job_of(0, 1), .due = second(1), .shard = {}}, {.job = job_of(1, 1), .due = second(9), .shard = {}}});
   const auto batches = book.release({0}, {.ahead_bytes_max = 1000, .workers = 1},
-                                    [](const flight&, virtual_time due) { return due <= at(5); });
+                                    [](const flight&, virtual_time due) { return due <= second(5); });
   CHECK(ids(batches.at({}).front()) == std::vector<std::uint64_t>{0});
 }

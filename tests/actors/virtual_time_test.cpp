@@ -40,6 +40,8 @@ name = "linear"
 epochs = 1
 [evaluation]
 every = 0
+[strategy]
+name = "fedavg"
 )";
 
 /// Lines of events.csv without its header, cut to "time actor event client round bytes".
