@@ -45,7 +45,7 @@ expected<bool> is_packed(const disk_file& file, const std::string& first, const 
                                              "was unpacked on its way, take {} off its name",
                                              kind.suffix, kind.name, kind.suffix));
   if (filled && !named)
-    return failed(file.place(0), fmt::format("this is a {} file: add {} to its name", kind.name, kind.suffix));
+    return failed(file.place(0), fmt::format("these are {} data: add {} to the name", kind.name, kind.suffix));
   return named;
 }
 

@@ -191,9 +191,10 @@ class FetchDataTest(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_an_archive_that_lacks_files_or_is_broken_is_refused(self):
+        whole = tar_of({f"x/{name}": os.urandom(5000) for name in CIFAR10})
         for content, words in ((tar_of({"x/data_batch_1.bin": b"x"}), "the archive lacks data_batch_2.bin"),
                                (b"no archive", "cannot be unpacked"),
-                               (tar_of({f"x/{name}": os.urandom(5000) for name in CIFAR10})[:9000], "cannot be unpacked")):
+                               (whole[:9000], "cannot be unpacked")):
             with self.subTest(words):
                 self.serve("cifar-10-binary.tar.gz", content)
                 done = self.fetch("cifar10", "--base", self.url)

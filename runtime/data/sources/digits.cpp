@@ -1,4 +1,5 @@
 // digits: MNIST and USPS as two domains of one data set. USPS is resized from 16x16 to 28x28.
+#include "runtime/check.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/data/resize.hpp"
 #include "runtime/data/splits.hpp"
@@ -10,8 +11,10 @@ namespace {
 expected<raw_data> load_part(const std::string& name, const data_section& data,
                              const std::vector<std::filesystem::path>& roots) {
   const auto sources = data_sources();
-  return std::find_if(sources.begin(), sources.end(), [&name](const auto& source) { return source.name == name; })
-      ->load(data, roots, 0);
+  const auto part =
+      std::find_if(sources.begin(), sources.end(), [&](const auto& source) { return source.name == name; });
+  MNEME_CHECK(part != sources.end(), name);
+  return part->load(data, roots, 0);
 }
 
 /// Domain 0, then domain 1.

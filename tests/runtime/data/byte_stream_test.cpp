@@ -126,7 +126,7 @@ TEST_CASE("a name that does not fit the packing is refused with the name to give
   CHECK_THAT(said(byte_stream::open(folder.path() / "a.gz")),
              ContainsSubstring("a.gz: byte 0: error: the name ends with .gz, but this is no gzip file"));
   write_file(folder.path() / "a", xzipped("content"));
-  CHECK_THAT(said(byte_stream::open(folder.path() / "a")), ContainsSubstring("this is a xz file: add .xz to its name"));
+  CHECK_THAT(said(byte_stream::open(folder.path() / "a")), ContainsSubstring("these are xz data: add .xz to the name"));
 }
 
 TEST_CASE("an empty file, and a folder in a file's place, are refused by name", "[data]") {
