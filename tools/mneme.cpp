@@ -1,2 +1,3 @@
-#include <cstdio>
-int main() { std::puts("mneme " MNEME_VERSION); }
+#include "tools/cli/command_line.hpp"
+
+int main(int count, char** words) { return mneme::run_command_line(count, words); }

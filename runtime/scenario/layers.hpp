@@ -39,7 +39,4 @@ struct layer_stack {
 /// Parses a text that is no file of the user's, such as a preset; syntax errors go to `problems`.
 [[nodiscard]] layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);
 
-/// `title` of a scenario file, without its bases; "" if it has none or does not parse.
-[[nodiscard]] std::string title_of(const std::filesystem::path& file);
-
 } // namespace mneme

@@ -160,6 +160,9 @@ struct reading {
 /// Reads `file`, what it extends, and `over`; on failure all findings at once.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
 
+/// `title` of a scenario file, without its bases; "" if it has none or does not parse.
+[[nodiscard]] std::string title_of(const std::filesystem::path& file);
+
 /// Every key with its value, as TOML that read_scenario() reads back to an equal scenario.
 [[nodiscard]] std::string resolved_text(const scenario& what);
 

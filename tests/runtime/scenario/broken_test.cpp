@@ -1,0 +1,105 @@
+#include "runtime/data/catalog.hpp"
+#include "runtime/models/model.hpp"
+#include "runtime/scenario/units.hpp"
+#include "runtime/strategy.hpp"
+#include "tests/runtime/scenario/probe.hpp"
+#include <sstream>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// One entry of broken_scenarios.txt.
+struct broken {
+  std::string name{}, toml{}, findings{};
+};
+
+std::vector<broken> broken_scenarios() {
+  std::istringstream in(content_of(MNEME_SOURCE_DIR "/tests/runtime/scenario/broken_scenarios.txt"));
+  std::vector<broken> all;
+  bool in_toml = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("=== ")) {
+      all.push_back({.name = line.substr(4)});
+      in_toml = true;
+    } else if (line == "---") {
+      in_toml = false;
+    } else if (!all.empty() && (in_toml || !line.empty())) {
+      (in_toml ? all.back().toml : all.back().findings) += line + "\n";
+    }
+  }
+  return all;
+}
+
+std::string with_sections(std::string toml, bool method) {
+  if (method && toml.find("[strategy]") == std::string::npos)
+    toml += "[strategy]\nname = \"probe-method\"\n";
+  if (toml.find("[model]") == std::string::npos)
+    toml += "[model]\nname = \"probe-net\"\n";
+  return toml;
+}
+
+template <class Entries>
+std::string expected_names(const Entries& entries) {
+  return joined(
+      entries, [](const auto& entry) { return in_quotes(entry.name); }, " | ");
+}
+
+} // namespace
+
+TEST_CASE("what is wrong with a scenario is said where it is, with what was expected", "[scenario]") {
+  const auto all = broken_scenarios();
+  REQUIRE(all.size() >= 110);
+  for (const auto& one : all) {
+    DYNAMIC_SECTION(one.name) {
+      const scenario_folder folder;
+      folder.write("broken.toml", with_sections(one.toml, one.name != "no method"));
+      CHECK(folder.refusal("broken.toml") == one.findings);
+    }
+  }
+}
+
+TEST_CASE("bytes that are no UTF-8 are refused where they stand", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("broken.toml", "title = \"\xff\xfe\"\n" + probe_sections);
+  CHECK(folder.refusal("broken.toml") ==
+        "broken.toml:1:9: error: not valid TOML: Encountered invalid utf-8 sequence\n");
+}
+
+TEST_CASE("an unknown name gets the nearest registered one and the full list", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[strategy]\nname = \"probe-metod\"\nmu = 1\n[model]\nname = \"prob-net\"\nhidden = [1]\n"
+                         "[data]\nname = \"mnits\"\n");
+  CHECK(folder.refusal("a.toml") == "a.toml:2:8: error: strategy.name = \"probe-metod\": expected " +
+                                        expected_names(strategies()) + "; did you mean \"probe-method\"?\n" +
+                                        "a.toml:5:8: error: model.name = \"prob-net\": expected " +
+                                        expected_names(models()) + "; did you mean \"probe-net\"?\n" +
+                                        "a.toml:8:8: error: data.name = \"mnits\": expected " +
+                                        expected_names(data_sources()) + "; did you mean \"mnist\"?\n");
+}
+
+TEST_CASE("a scenario that is not there, or is no file, is refused by name", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("quickstart.toml", probe_sections);
+  CHECK(folder.refusal("quikstart.toml") == "quikstart.toml: error: no such file; did you mean 'quickstart.toml'?\n");
+  CHECK(folder.refusal("something else") == "something else: error: no such file\n");
+  std::filesystem::create_directory(folder.path() / "folder.toml");
+  CHECK(folder.refusal("folder.toml") == "folder.toml: error: a folder; expected a scenario file in TOML\n");
+  folder.write("huge.toml", std::string(17 << 20, '#'));
+  CHECK(folder.refusal("huge.toml") == "huge.toml: error: larger than 16 MiB; expected a scenario file in TOML\n");
+}
+
+TEST_CASE("a key that the chosen kind does not read is a warning if the user gave it", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[rounds]\nlate = \"keep\"\n[partition]\nkind = \"iid\"\nbeta = 0.3\nclass_share = 0.6\n"
+                         "[tasks]\nkind = \"single\"\ncount = 7\n[training]\noptimizer = \"adam\"\nmomentum = 0.9\n" +
+                             probe_sections);
+  const auto read = folder.read("a.toml");
+  CHECK(folder.all(read.warnings) == // class_share has its default: giving it changes nothing
+        "a.toml:2:8: error: rounds.late has no effect here: only rounds with a deadline read it\n"
+        "a.toml:5:8: error: partition.beta has no effect here: only partition.kind = \"dirichlet\" and "
+        "\"dirichlet-capped\" read it\n"
+        "a.toml:9:9: error: tasks.count has no effect here: tasks.kind = \"single\" has one task\n"
+        "a.toml:12:12: error: training.momentum has no effect here: only training.optimizer = \"sgd\" read it\n");
+  CHECK(read.value.tasks.count == 1);
+}

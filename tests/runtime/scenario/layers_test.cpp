@@ -1,0 +1,157 @@
+#include "runtime/scenario/units.hpp"
+#include "tests/runtime/scenario/probe.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+TEST_CASE("a scenario overrides its base, and the command line both", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("base/world.toml",
+               "title = \"base\"\nseed = 3\n[clients]\ncount = 40\n[rounds]\ncohort = 4\nper_task = 2\n");
+  folder.write("paper/a.toml",
+               "extends = \"../base/world.toml\"\ntitle = \"a\"\n[rounds]\ncohort = 5\n" + probe_sections);
+  const auto read = folder.read("paper/a.toml", {{"rounds.cohort", "6"}});
+  CHECK(read.value.title == "a");
+  CHECK(read.value.name == "a");
+  CHECK(read.value.seed == 3);
+  CHECK(read.value.clients.count == 40);
+  CHECK(read.value.rounds.cohort == 6);
+  CHECK(read.value.rounds.per_task == 2);
+  CHECK(folder.relative(read.value.where("clients.count")) == "base/world.toml:4:9");
+  CHECK(read.value.where("rounds.cohort") == "--set");
+  CHECK(folder.relative(read.value.where("rounds.late")) == "paper/a.toml"); // not given
+}
+
+TEST_CASE("a base that two bases extend is read once, below both", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("root.toml", "[clients]\ncount = 10\n[rounds]\nper_task = 1\n");
+  folder.write("left.toml", "extends = \"root.toml\"\n[clients]\ncount = 20\n");
+  folder.write("right.toml", "extends = \"root.toml\"\n[rounds]\nper_task = 3\n");
+  folder.write("a.toml", "extends = [\"left.toml\", \"right.toml\"]\n" + probe_sections);
+  const auto read = folder.read("a.toml");
+  CHECK(read.value.clients.count == 20); // a second reading of root.toml would make it 10
+  CHECK(read.value.rounds.per_task == 3);
+}
+
+TEST_CASE("scenarios that extend each other are refused, naming the circle", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "extends = \"b.toml\"\n" + probe_sections);
+  folder.write("b.toml", "[clients]\ncount = 4\n\n[rounds]\n");
+  folder.write("c.toml", "extends = \"./c.toml\"\n" + probe_sections);
+  CHECK(folder.refusal("a.toml").empty());
+  folder.write("b.toml", "extends = \"sub/../a.toml\"\n");
+  CHECK(folder.refusal("a.toml") ==
+        "b.toml:1:11: error: extends = \"sub/../a.toml\": a cycle: a.toml -> b.toml -> a.toml; "
+        "a scenario cannot extend itself\n");
+  CHECK(folder.refusal("c.toml") ==
+        "c.toml:1:11: error: extends = \"./c.toml\": a cycle: c.toml -> c.toml; a scenario cannot extend itself\n");
+}
+
+TEST_CASE("a base that is missing is refused where it is named", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("base/mnist.toml", "[clients]\ncount = 4\n");
+  folder.write("a.toml", "extends = \"base/mnits.toml\"\n" + probe_sections);
+  folder.write("b.toml", "extends = 5\n" + probe_sections);
+  CHECK(folder.refusal("a.toml") ==
+        "a.toml:1:11: error: extends = \"base/mnits.toml\": no such file 'base/mnits.toml'; "
+        "did you mean 'base/mnist.toml'?\n");
+  CHECK(folder.refusal("b.toml") ==
+        "b.toml:1:11: error: extends: expected a path of a scenario file, as in \"../base/x.toml\"\n");
+}
+
+TEST_CASE("findings of a base and of what extends it come together, the base first", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("base.toml", "[clients]\ncount = 0\n[data\n");
+  folder.write("keys.toml", "[clients]\ncont = 0\n");
+  folder.write("a.toml", "extends = [\"keys.toml\", \"base.toml\"]\n[rounds]\nper_task = 0\n" + probe_sections);
+  CHECK(folder.refusal("a.toml") ==
+        "keys.toml:2:1: error: unknown key 'cont' in [clients]; did you mean 'count'?\n"
+        "base.toml:3:6: error: not valid TOML: in a table header: expected ']', saw '\\n'\n"
+        "a.toml:3:12: error: rounds.per_task = 0: expected an integer in [1, 1000000000]\n");
+}
+
+TEST_CASE("paths are relative to the file that says them", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("base/split.csv", "client,row\n0,1\n");
+  folder.write("base/b.toml", "[partition]\nkind = \"file\"\nfile = \"split.csv\"\n");
+  folder.write("paper/a.toml", "extends = \"../base/b.toml\"\n" + probe_sections);
+  CHECK(folder.read("paper/a.toml").value.partition.file == folder.path() / "base/split.csv");
+  const auto here = std::filesystem::current_path();
+  CHECK(folder.read("paper/a.toml", {{"data.root", "."}}).value.data.root == here / "");
+}
+
+TEST_CASE("--set takes a value of TOML, and what is none as a string", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", probe_sections);
+  const auto read = folder.read("a.toml", {{"title", "a b = c"},
+                                           {"tasks.class_order", "[1, 0, 2, 3]"},
+                                           {"rounds.deadline", "30 s"},
+                                           {"training.optimizer", "\"adam\""},
+                                           {"training.learning_rate", "1e-3"},
+                                           {"devices.uplink_mbit", "{ median = 3, sigma = 0 }"},
+                                           {"strategy.mu", "2"},
+                                           {"strategy.mu", "3"}});
+  CHECK(read.value.title == "a b = c");
+  CHECK(std::get<1>(read.value.tasks.class_order) == std::vector<std::int64_t>{1, 0, 2, 3});
+  CHECK(read.value.rounds.deadline == std::chrono::seconds(30));
+  CHECK(read.value.training.optimizer == optimizer_kind::adam);
+  CHECK(read.value.training.learning_rate == 1e-3);
+  CHECK(std::get<log_normal>(read.value.devices.uplink_mbit) == log_normal{3.0, 0.0});
+  CHECK(resolved_text(read.value).find("\nmu = 3.0\n") != std::string::npos);
+}
+
+TEST_CASE("--set that is wrong is refused like a file", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", probe_sections);
+  const auto refused = [&](const char* key, const char* value) { return folder.refusal("a.toml", {{key, value}}); };
+  CHECK(refused("rounds.cohrt", "5") == "--set: error: unknown key 'cohrt' in [rounds]; did you mean 'cohort'?\n");
+  CHECK(refused("cohort", "5") ==
+        "--set: error: unknown key 'cohort' above all sections; did you mean [rounds] cohort?\n");
+  CHECK(refused("round.cohort", "5") == "--set: error: unknown section [round]; did you mean [rounds]?\n");
+  CHECK(refused("rounds", "5") == "--set: error: rounds: expected one section, as in [rounds], found an integer\n");
+  CHECK(refused("training.epochs", "two") ==
+        "--set: error: training.epochs = \"two\": expected an integer in [0, 1000000], found a string\n");
+  CHECK(refused("rounds.cohort", "50") ==
+        "--set: error: rounds.cohort = 50: expected at most clients.count = 20, or 0 for all\n");
+  CHECK(refused("title", "1\nseed = 5").empty()); // two lines are a string, not two keys
+  CHECK(refused("extends", "b.toml") == "--set: error: extends = \"b.toml\": expected in a scenario file only\n");
+}
+
+TEST_CASE("a preset sets defaults in any section, and keys given anywhere win", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("base.toml", "[training]\nepochs = 7\n");
+  folder.write("a.toml", "extends = \"base.toml\"\n[strategy]\nname = \"probe-method\"\npreset = \"small\"\n"
+                         "[model]\nname = \"probe-net\"\n");
+  const auto read = folder.read("a.toml");
+  CHECK(read.value.clients.count == 8);
+  CHECK(read.value.rounds.cohort == 8); // the smaller of 10 and the preset's clients
+  CHECK(read.value.training.epochs == 7);
+  CHECK(resolved_text(read.value).find("\nmu = 0.5\n") != std::string::npos);
+  CHECK_FALSE(read.value.given.contains("clients.count"));
+  CHECK(folder.read("a.toml", {{"clients.count", "9"}}).value.clients.count == 9);
+  CHECK(folder.read("a.toml", {{"strategy.preset", ""}}).value.clients.count == 20);
+}
+
+TEST_CASE("a preset's own value for a key that is not read is no warning", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[partition]\nkind = \"iid\"\n[strategy]\nname = \"probe-method\"\npreset = \"small\"\n"
+                         "[model]\nname = \"probe-net\"\n");
+  CHECK(folder.all(folder.read("a.toml").warnings).empty());
+}
+
+TEST_CASE("keys of a model that a later layer replaces are a warning", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", probe_sections + "hidden = [7]\nweights = \"\"\n");
+  const auto read = folder.read("a.toml", {{"model.name", "probe-stem"}});
+  CHECK(folder.all(read.warnings) == "a.toml:6:1: error: model.hidden has no effect here: only \"probe-net\" reads it, "
+                                     "and model.name is now \"probe-stem\"\n");
+  CHECK(resolved_text(read.value).find("stem = \"cifar\"") != std::string::npos);
+}
+
+TEST_CASE("the cohort is the smaller of ten and everybody, unless given", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", probe_sections);
+  CHECK(folder.read("a.toml").value.rounds.cohort == 10);
+  CHECK(folder.read("a.toml", {{"clients.count", "6"}}).value.rounds.cohort == 6);
+  CHECK(folder.read("a.toml", {{"rounds.cohort", "0"}}).value.rounds.cohort == 0);
+  CHECK(folder.read("a.toml", {{"clients.count", "500"}, {"rounds.cohort", "300"}}).value.rounds.cohort == 300);
+}

@@ -1,0 +1,188 @@
+#include "runtime/scenario/sections.hpp"
+#include "runtime/scenario/units.hpp"
+#include "tests/runtime/scenario/probe.hpp"
+#include <set>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// Another legal value for every key but those that tests treat by themselves.
+const std::vector<std::pair<std::string, std::string>> other_values{
+    {"seed", "2"},
+    {"data.train_rows", "100"},
+    {"data.test_rows", "100"},
+    {"data.train_per_class", "10"},
+    {"data.test_per_class", "10"},
+    {"data.normalize", "unit"},
+    {"data.transposed", "true"},
+    {"data.name", "synthetic"},
+    {"data.shape", "[3, 8, 8]"},
+    {"data.classes", "20"},
+    {"data.rows", "99"},
+    {"tasks.kind", "single"},
+    {"tasks.count", "2"},
+    {"tasks.first_classes", "2"},
+    {"tasks.classes", "5"},
+    {"tasks.class_order", "seeded"},
+    {"tasks.classes_per_task", "3"},
+    {"partition.kind", "shards"},
+    {"partition.beta", "0.25"},
+    {"partition.class_share", "0.5"},
+    {"partition.shards_per_client", "3"},
+    {"partition.rows_per_client", "51"},
+    {"partition.seed", "per-run"},
+    {"clients.count", "30"},
+    {"enrolment.kind", "growing"},
+    {"enrolment.table", "[\"AAAAA\"]"},
+    {"enrolment.initial", "9"},
+    {"enrolment.added_per_task", "1"},
+    {"rounds.per_task", "11"},
+    {"rounds.cohort", "0"},
+    {"rounds.deadline", "90 s"},
+    {"rounds.late", "keep"},
+    {"devices.rows_per_second", "10"},
+    {"devices.uplink_mbit", "{ median = 1, sigma = 0 }"},
+    {"devices.downlink_mbit", "0"},
+    {"devices.latency", "51 ms"},
+    {"devices.dropout", "0.125"},
+    {"devices.wire", "int8"},
+    {"model.name", "probe-stem"},
+    {"model.trainable", "head"},
+    {"model.hidden", "[200]"},
+    {"model.norm", "true"},
+    {"training.optimizer", "adam"},
+    {"training.epochs", "0"},
+    {"training.batch", "0"},
+    {"training.learning_rate", "0.1"},
+    {"training.schedule", "cosine"},
+    {"training.milestones", "[3, 4]"},
+    {"training.factor", "0.5"},
+    {"training.momentum", "0.9"},
+    {"training.weight_decay", "5e-4"},
+    {"training.clip_norm", "1"},
+    {"training.augment", "crop-flip"},
+    {"strategy.preset", "small"},
+    {"strategy.weighting", "uniform"},
+    {"strategy.oracle", "true"},
+    {"strategy.mu", "0.02"},
+    {"strategy.rule", "median"},
+    {"strategy.layers", "[]"},
+    {"strategy.pause", "1 ns"},
+    {"strategy.buffer", "1 kB"},
+    {"evaluation.every", "0"},
+    {"evaluation.mask", "all"},
+};
+
+overrides possible_with(const std::pair<std::string, std::string>& one) {
+  overrides over{one};
+  if (one.first == "enrolment.kind")
+    over.emplace_back("enrolment.added_per_task", "2");
+  if (one.first == "tasks.first_classes")
+    over.emplace_back("tasks.count", "5");
+  return over;
+}
+
+void check_round_trip(const scenario_folder& folder, const scenario& what) {
+  const auto text = resolved_text(what);
+  folder.write("again/resolved.toml", text);
+  const auto again = folder.read("again/resolved.toml");
+  CHECK(resolved_text(again.value) == text);
+  CHECK(scenario_digest(again.value) == scenario_digest(what));
+}
+
+} // namespace
+
+TEST_CASE("a resolved scenario reads back to the same text and digest", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", probe_sections);
+  check_round_trip(folder, folder.read("a.toml").value);
+  for (const auto& one : other_values) {
+    CAPTURE(one.first);
+    check_round_trip(folder, folder.read("a.toml", possible_with(one)).value);
+  }
+}
+
+TEST_CASE("every key but title, workers and data.root changes the digest", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", probe_sections);
+  std::set<std::string> digests{scenario_digest(folder.read("a.toml").value)};
+  for (const auto& one : other_values) {
+    CAPTURE(one.first);
+    CHECK(digests.insert(scenario_digest(folder.read("a.toml", possible_with(one)).value)).second);
+  }
+}
+
+TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
+  // One word only, files, or without effect on a run.
+  std::set<std::string> known{"title",
+                              "data.root",
+                              "tasks.transition",
+                              "tasks.transform",
+                              "partition.file",
+                              "rounds.mode",
+                              "devices.availability",
+                              "model.weights",
+                              "model.seed_weights",
+                              "strategy.name"};
+  for (const auto& [name, value] : other_values)
+    known.insert(name);
+  scenario defaults;
+  for (const auto& section : sections_of(defaults))
+    for (const auto& key : section.keys.all())
+      if (section.name != "worker") {
+        CAPTURE(section.name, key.name);
+        CHECK(known.contains(section.name.empty() ? key.name : section.name + "." + key.name));
+      }
+}
+
+TEST_CASE("the digest knows nothing of title, workers, data.root, and the order of keys", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml",
+               "title = \"a\"\nseed = 5\n[clients]\ncount = 30\n[rounds]\ncohort = 3\nper_task = 2\n" + probe_sections);
+  folder.write("b.toml",
+               "seed = 5\n[model]\nname = \"probe-net\"\n[rounds]\nper_task = 2\ncohort = 3\n[worker]\ncount = 2\n"
+               "device = \"cpu\"\nmodels_max = 3\nshards = 4\nahead_max = \"1 MiB\"\n[data]\nroot = \".\"\n"
+               "[clients]\ncount = 30\n[strategy]\nname = \"probe-method\"\n");
+  CHECK(scenario_digest(folder.read("a.toml").value) == scenario_digest(folder.read("b.toml").value));
+  CHECK(scenario_digest(folder.read("a.toml").value).size() == 32);
+}
+
+TEST_CASE("a path counts by the content of its file", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("x/split.csv", "client,row\n0,1\n");
+  folder.write("y/other.csv", "client,row\n0,1\n");
+  folder.write("a.toml", "[partition]\nkind = \"file\"\nfile = \"x/split.csv\"\n" + probe_sections);
+  const auto first = folder.read("a.toml").value;
+  const auto digest = scenario_digest(first);
+  const auto elsewhere = (folder.path() / "y/other.csv").string();
+  CHECK(scenario_digest(folder.read("a.toml", {{"partition.file", elsewhere}}).value) == digest);
+  folder.write("x/split.csv", "client,row\n0,2\n");
+  CHECK(scenario_digest(first) != digest);
+  check_round_trip(folder, first);
+}
+
+TEST_CASE("strings with quotes, line breaks and accents survive the resolved scenario", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "title = \"a \\\"b\\\" \\\\ \\n \\u0001 \xc3\xa4\"\n" + probe_sections);
+  const auto read = folder.read("a.toml");
+  CHECK(read.value.title == "a \"b\" \\ \n \x01 \xc3\xa4");
+  check_round_trip(folder, read.value);
+}
+
+TEST_CASE("device values keep the form in which they were given", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[clients]\ncount = 3\n[devices]\nrows_per_second = 100\nuplink_mbit = [1, 2.5, 0]\n"
+                         "[devices.downlink_mbit]\nmedian = 7\n" +
+                             probe_sections);
+  const auto text = resolved_text(folder.read("a.toml").value);
+  CHECK(text.find("rows_per_second = 100.0\nuplink_mbit = [1.0, 2.5, 0.0]\n"
+                  "downlink_mbit = { median = 7.0, sigma = 0.0 }\nlatency = \"50 ms\"\n") != std::string::npos);
+}
+
+TEST_CASE("a resolved scenario read again warns of nothing new", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[tasks]\nkind = \"single\"\n[partition]\nkind = \"iid\"\n" + probe_sections);
+  folder.write("b.toml", resolved_text(folder.read("a.toml").value));
+  CHECK(folder.all(folder.read("b.toml").warnings).empty());
+}

@@ -1,0 +1,130 @@
+#include "tools/cli/command_line.hpp"
+#include "tools/cli/messages.hpp"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+namespace mneme {
+namespace {
+
+/// All commands with their options, and where the values go.
+struct command_line {
+  run_arguments run{};
+  std::vector<std::string> to_validate{};
+  std::string listed{}, topic{};
+  bool markdown = false;
+  CLI::App app{"mneme simulates federated continual learning.", "mneme"};
+  CLI::App *run_command, *validate_command, *list_command, *help_command;
+
+  command_line() {
+    app.set_version_flag("--version", "mneme " MNEME_VERSION);
+    run_command = app.add_subcommand("run", "Run scenarios, one after another.");
+    validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
+    list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
+    help_command =
+        app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
+    bind_run();
+    validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
+    list_command->add_option("WHAT", listed, "One of them; without it, all.")->type_name("");
+    list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table of the README.");
+    help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
+    for (auto* command : app.get_subcommands({}))
+      command->allow_extras();
+    app.allow_extras();
+  }
+
+  [[nodiscard]] std::vector<std::string> command_names() const {
+    std::vector<std::string> names;
+    for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
+    return names;
+  }
+
+private:
+  void bind_run() {
+    auto& to = *run_command;
+    to.add_option("SCENARIO", run.scenarios, "Scenario files.")->type_name("...");
+    to.add_option("--set", run.settings, "Override a key: a TOML value, or a bare string.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    to.add_option("--seeds", run.seeds, "Run once with each seed, into DIR/s1, DIR/s2, ...")->type_name("1,2,3");
+    to.add_option("--out", run.out, "Folder of the run, which must not exist; of several scenarios, DIR/NAME.")
+        ->type_name("DIR");
+    to.add_option("--threads", run.threads, "Threads, and workers where worker.count is 0; default: one per core.")
+        ->type_name("N");
+    auto* quiet = to.add_flag("--quiet", run.quiet, "Print nothing but failures.");
+    to.add_flag("--json", run.json, "Print a JSON object per line.")->excludes(quiet);
+    to.add_flag("--trace", run.trace, "Write events.csv and partition.csv, too.");
+  }
+};
+
+/// The first word that no command or option takes is an error, with the nearest that would be one.
+int complain_about_extras(const CLI::App& command, const std::vector<std::string>& extras) {
+  auto wrong =
+      std::find_if(extras.begin(), extras.end(), [](const std::string& word) { return word.starts_with('-'); });
+  if (wrong == extras.end())
+    return bad_input("unexpected argument '" + extras.front() + "'; see `mneme help " + command.get_name() + "`");
+  std::vector<std::string> options;
+  for (const auto* option : command.get_options())
+    for (const auto& name : option->get_lnames())
+      options.push_back("--" + name);
+  const auto option = wrong->substr(0, wrong->find('='));
+  const bool top = command.get_parent() == nullptr;
+  const auto meant = nearest(option, options);
+  return bad_input("unknown option '" + option + "' of `mneme" + (top ? "" : " " + command.get_name()) + "`; " +
+                   (meant.empty() ? "expected one of " + joined_by_comma(options) : "did you mean " + meant + "?"));
+}
+
+int dispatch(const command_line& line) {
+  if (*line.run_command)
+    return run_scenarios(line.run);
+  if (*line.validate_command)
+    return validate_scenarios(line.to_validate);
+  if (*line.list_command)
+    return list_things(line.listed, line.markdown);
+  if (!*line.help_command)
+    return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
+  if (line.topic.empty()) {
+    std::fputs(line.app.help().c_str(), stdout);
+    return explain("", line.command_names());
+  }
+  for (const auto* command : line.app.get_subcommands([](const CLI::App*) { return true; }))
+    if (command->get_name() == line.topic) {
+      std::fputs(command->help("mneme").c_str(), stdout);
+      return exit_done;
+    }
+  return explain(line.topic, line.command_names());
+}
+
+int parse_and_dispatch(int count, const char* const* words) {
+  command_line line;
+  const auto commands = line.command_names();
+  if (count > 1 && words[1][0] != '-' && std::find(commands.begin(), commands.end(), words[1]) == commands.end())
+    return unknown_word("command", words[1], commands);
+  try {
+    line.app.parse(count, words);
+  } catch (const CLI::Success& asked) { // --help, --version
+    return line.app.exit(asked) == 0 ? exit_done : exit_bad_input;
+  } catch (const CLI::ParseError& error) {
+    return bad_input(std::string(error.what()) + "; see `mneme help" + (count > 1 ? " " + std::string(words[1]) : "") +
+                     "`");
+  }
+  for (const auto* command : line.app.get_subcommands())
+    if (const auto extras = command->remaining(); !extras.empty())
+      return complain_about_extras(*command, extras);
+  if (const auto extras = line.app.remaining(); !extras.empty())
+    return complain_about_extras(line.app, extras);
+  return dispatch(line);
+}
+
+} // namespace
+
+int run_command_line(int count, const char* const* words) {
+  try {
+    return parse_and_dispatch(count, words);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return exit_failed;
+  }
+}
+
+} // namespace mneme

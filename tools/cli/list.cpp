@@ -1,0 +1,116 @@
+#include "runtime/data/catalog.hpp"
+#include "runtime/models/model.hpp"
+#include "runtime/scenario/scenario.hpp"
+#include "runtime/scenario/sections.hpp"
+#include "runtime/strategy.hpp"
+#include "tools/cli/messages.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+/// One thing in a list; `keys` are a method's or a model's own, with their defaults.
+struct listed {
+  std::string name{}, summary{}, keys{};
+};
+
+template <class Entries>
+std::vector<listed> with_keys(const Entries& entries) {
+  std::vector<listed> rows;
+  for (const auto& entry : entries) {
+    const auto one = entry.make(); // the table is bound to its members
+    key_table own;
+    one->keys(own);
+    std::string text;
+    for (const auto& key : own.all())
+      text += (text.empty() ? "`" : ", `") + key.name + " = " + key.default_text + "`";
+    rows.push_back({entry.name, entry.summary, text});
+  }
+  return rows;
+}
+
+std::vector<listed> datasets() {
+  std::vector<listed> rows;
+  for (const auto& source : data_sources())
+    rows.push_back({source.name, source.summary});
+  return rows;
+}
+
+std::vector<listed> partitions() {
+  std::vector<listed> rows;
+  for (const auto& one : partition_words())
+    rows.push_back({one.word, one.meaning});
+  return rows;
+}
+
+/// The files below scenarios/ of the working folder, by path; what extends them has the title.
+std::vector<listed> scenarios() {
+  namespace fs = std::filesystem;
+  std::vector<listed> rows;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at("scenarios", failed), end; !failed && at != end; at.increment(failed))
+    if (at->path().extension() == ".toml" && at->is_regular_file(failed))
+      rows.push_back({at->path().string(), title_of(at->path())});
+  std::sort(rows.begin(), rows.end(), [](const listed& a, const listed& b) { return a.name < b.name; });
+  return rows;
+}
+
+std::vector<listed> rows_of(const std::string& what) {
+  if (what == "strategies")
+    return with_keys(strategies());
+  if (what == "models")
+    return with_keys(models());
+  if (what == "datasets")
+    return datasets();
+  return what == "partitions" ? partitions() : scenarios();
+}
+
+void print(const std::vector<listed>& rows) {
+  std::vector<std::pair<std::string, std::string>> columns;
+  for (const auto& row : rows)
+    columns.emplace_back(row.name, row.summary);
+  print_columns(columns);
+}
+
+std::string cell(std::string text) {
+  for (auto at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2))
+    text.replace(at, 1, "\\|");
+  return text;
+}
+
+void print_markdown(const std::string& what, const std::vector<listed>& rows) {
+  const bool keys = what != "datasets";
+  std::printf("| name | what it is |%s\n|---|---|%s\n", keys ? " own keys |" : "", keys ? "---|" : "");
+  for (const auto& row : rows) {
+    std::printf("| `%s` | %s |", row.name.c_str(), cell(row.summary).c_str());
+    std::printf(keys ? " %s |\n" : "%s\n", cell(row.keys).c_str());
+  }
+}
+
+} // namespace
+
+const std::vector<std::string>& listed_things() {
+  static const std::vector<std::string> things{"strategies", "models", "datasets", "partitions", "scenarios"};
+  return things;
+}
+
+int list_things(const std::string& what, bool markdown) {
+  const auto& all = listed_things();
+  if (!what.empty() && std::find(all.begin(), all.end(), what) == all.end())
+    return unknown_word("list", what, all);
+  if (markdown && what != "strategies" && what != "models" && what != "datasets")
+    return bad_input("--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
+  if (markdown) {
+    print_markdown(what, rows_of(what));
+    return exit_done;
+  }
+  for (const auto& one : all) {
+    if (!what.empty() && one != what)
+      continue;
+    if (what.empty())
+      std::printf("%s%s:\n", one == all.front() ? "" : "\n", one.c_str());
+    print(rows_of(one));
+  }
+  return exit_done;
+}
+
+} // namespace mneme

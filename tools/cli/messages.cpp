@@ -1,0 +1,48 @@
+#include "tools/cli/messages.hpp"
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+namespace mneme {
+
+int bad_input(const std::string& text) { return print_errors({{"", text}}); }
+
+int unknown_word(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
+  const auto meant = nearest(word, known);
+  return bad_input("unknown " + what + " '" + word + "'; " +
+                   (meant.empty() ? "expected one of " + joined_by_comma(known) : "did you mean '" + meant + "'?"));
+}
+
+int print_errors(const findings& all) {
+  for (const auto& one : all)
+    std::fprintf(stderr, "%s\n", shown(one).c_str());
+  return exit_bad_input;
+}
+
+void print_warnings(const findings& all, warning_style style) {
+  for (const auto& [where, text] : all) {
+    if (style == warning_style::text)
+      std::fprintf(stderr, "%s: warning: %s\n", where.c_str(), text.c_str());
+    if (style != warning_style::json)
+      continue;
+    const nlohmann::ordered_json line{{"event", "warning"}, {"where", where}, {"text", text}};
+    std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  }
+  std::fflush(stdout);
+}
+
+std::string joined_by_comma(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words)
+    (text += text.empty() ? "" : ", ") += word;
+  return text;
+}
+
+void print_columns(const std::vector<std::pair<std::string, std::string>>& rows) {
+  std::size_t width = 0;
+  for (const auto& [left, right] : rows)
+    width = std::max(width, left.size());
+  for (const auto& [left, right] : rows)
+    std::printf("  %-*s  %s\n", static_cast<int>(width), left.c_str(), right.c_str());
+}
+
+} // namespace mneme

@@ -1,0 +1,142 @@
+#include "actors/simulation.hpp"
+#include "tools/cli/interrupts.hpp"
+#include "tools/cli/messages.hpp"
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <set>
+namespace mneme {
+namespace {
+
+struct planned_run {
+  scenario what{};
+  std::filesystem::path out{};
+};
+
+constexpr std::int64_t threads_max = 4096;
+
+/// "1,2,3"; empty for "".
+expected<std::vector<std::int64_t>> parsed_seeds(const std::string& text) {
+  const auto refused = [&](const std::string& why) {
+    return failed("", "--seeds = '" + text + "': " + why + ", as in --seeds 1,2,3");
+  };
+  std::vector<std::int64_t> seeds;
+  std::size_t from = 0;
+  while (!text.empty() && from <= text.size()) {
+    const auto comma = std::min(text.find(',', from), text.size());
+    std::int64_t seed = -1;
+    const auto [end, error] = std::from_chars(text.data() + from, text.data() + comma, seed);
+    if (error != std::errc{} || end != text.data() + comma || seed < 0)
+      return refused("expected integers >= 0 with commas between them");
+    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end())
+      return refused("seed " + std::to_string(seed) + " is there twice; expected different seeds");
+    seeds.push_back(seed);
+    from = comma + 1;
+  }
+  return seeds;
+}
+
+expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
+  overrides out;
+  for (const auto& one : settings) {
+    const auto equals = one.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return failed("", "--set '" + one + "': expected KEY=VALUE, as in --set rounds.cohort=5");
+    out.emplace_back(one.substr(0, equals), one.substr(equals + 1));
+  }
+  return out;
+}
+
+/// DIR, DIR/NAME with several scenarios, and below that s1, s2, ... with several seeds; "" without DIR.
+std::filesystem::path folder_of(const run_arguments& arguments, const scenario& what) {
+  if (arguments.out.empty())
+    return {};
+  std::filesystem::path folder = arguments.out;
+  if (arguments.scenarios.size() > 1)
+    folder /= what.name;
+  return arguments.seeds.empty() ? folder : folder / fmt::format("s{}", what.seed);
+}
+
+findings wrong_arguments(const run_arguments& arguments) {
+  findings wrong;
+  if (arguments.scenarios.empty())
+    wrong.push_back(
+        {"", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml"});
+  if (arguments.threads && (*arguments.threads < 1 || *arguments.threads > threads_max))
+    wrong.push_back({"", "--threads = " + std::to_string(*arguments.threads) + ": expected an integer in [1, " +
+                             std::to_string(threads_max) + "]"});
+  std::error_code ignored;
+  if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)))
+    wrong.push_back({"", "--out '" + arguments.out +
+                             "' exists already, and a run never writes into another's files; name a new folder"});
+  return wrong;
+}
+
+/// Reads all scenarios, with all seeds, before the first of them runs. What is wrong goes to `wrong`.
+std::vector<planned_run> planned_runs(const run_arguments& arguments, findings& wrong) {
+  const auto settings = parsed_settings(arguments.settings);
+  const auto seeds = parsed_seeds(arguments.seeds);
+  for (const auto& error : {settings ? findings{} : settings.error(), seeds ? findings{} : seeds.error()})
+    wrong.insert(wrong.end(), error.begin(), error.end());
+  std::vector<planned_run> runs;
+  std::set<std::string> names;
+  for (const auto& file : arguments.scenarios) {
+    auto read = read_scenario(file, settings ? *settings : overrides{});
+    if (!read) {
+      wrong.insert(wrong.end(), read.error().begin(), read.error().end());
+      continue;
+    }
+    print_warnings(read->warnings, arguments.quiet  ? warning_style::none
+                                   : arguments.json ? warning_style::json
+                                                    : warning_style::text);
+    if (!names.insert(read->value.name).second && !arguments.out.empty())
+      wrong.push_back({file, "a second scenario called '" + read->value.name +
+                                 "' would go to the same folder of --out; give it another file name"});
+    if (!seeds || seeds->empty())
+      runs.push_back({read->value, folder_of(arguments, read->value)});
+    for (const auto seed : seeds ? *seeds : std::vector<std::int64_t>{}) {
+      auto over = settings ? *settings : overrides{};
+      over.emplace_back("seed", std::to_string(seed));
+      auto again = read_scenario(file, over); // a method of its own for each run
+      if (again)
+        runs.push_back({again->value, folder_of(arguments, again->value)});
+    }
+  }
+  return runs;
+}
+
+int exit_code_of(const expected<run_summary>& ended) {
+  if (!ended)
+    return print_errors(ended.error());
+  if (ended->status == "interrupted")
+    return exit_interrupted;
+  if (ended->status == "done")
+    return exit_done;
+  std::fprintf(stderr, "error: %s\n", ended->error.c_str());
+  return exit_failed;
+}
+
+} // namespace
+
+int run_scenarios(const run_arguments& arguments) {
+  auto wrong = wrong_arguments(arguments);
+  const auto runs = planned_runs(arguments, wrong);
+  if (!wrong.empty())
+    return print_errors(wrong);
+  const auto& interrupts = watch_interrupts();
+  run_options options{.threads = arguments.threads.value_or(0), .trace = arguments.trace, .interrupts = &interrupts};
+  options.style = arguments.json    ? progress_style::json
+                  : arguments.quiet ? progress_style::quiet
+                                    : default_style(stdout);
+  int worst = exit_done; // of the first run that went wrong; the others run all the same
+  for (const auto& run : runs) {
+    options.out = run.out;
+    const int code = exit_code_of(run_simulation(run.what, options));
+    worst = worst == exit_done ? code : worst;
+    if (code == exit_interrupted || interrupts.load() > 0)
+      return exit_interrupted;
+  }
+  return worst;
+}
+
+} // namespace mneme
