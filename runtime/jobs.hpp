@@ -16,17 +16,17 @@ namespace mneme {
 /// Local training of one client, or of the server on rows it may see.
 struct train_job {
   model_ref net{};
-  tensors_ref start{};  ///< Holds `flat_weights` [P].
+  tensors_ref start{}; ///< Holds `flat_weights` [P].
   sample_view samples{};
   loss_ref objective{}; ///< Null: cross_entropy().
   tensors_ref side{};   ///< What the loss reads besides weights and rows, per client; may be null.
   training_options options{};
-  rng_key stream{};     ///< Shuffles and augmentation are keyed below it.
+  rng_key stream{}; ///< Shuffles and augmentation are keyed below it.
 };
 struct train_output {
-  tensors_ref weights{};       ///< `flat_weights` [P]
-  double loss_mean = 0.0;      ///< Over the steps of the last epoch; 0 if nothing was trained.
-  std::int64_t rows_seen = 0;  ///< Rows of the job, whatever the epochs: the upload's weight.
+  tensors_ref weights{};      ///< `flat_weights` [P]
+  double loss_mean = 0.0;     ///< Over the steps of the last epoch; 0 if nothing was trained.
+  std::int64_t rows_seen = 0; ///< Rows of the job, whatever the epochs: the upload's weight.
 };
 
 /// One pass over all rows under fixed weights, in order, without augmentation.
@@ -46,12 +46,13 @@ struct statistics_job {
   model_ref net{};
   tensors_ref weights{};
   sample_view samples{};
-  at::Tensor projection{}; ///< [D, M] float32, or undefined
-  bool gram = true;        ///< Whether H^T H is wanted.
+  at::Tensor projection{};  ///< [D, M] float32, or undefined
+  bool gram = true;         ///< Whether H^T H is wanted.
+  std::int64_t classes = 0; ///< C; 0: as many as the net's head has rows.
 };
 struct statistics_output {
   at::Tensor gram{};   ///< [M, M] float64, or undefined
-  at::Tensor sums{};   ///< [C, M] float64: sum of H over the rows of each class
+  at::Tensor sums{};   ///< [C, M] float64: sum of H over the rows of each class, in row order
   at::Tensor counts{}; ///< [C] float64
 };
 
@@ -60,7 +61,8 @@ struct predictor {
   model_ref net{};
   tensors_ref weights{};
 };
-/// Accuracy and loss on test rows: argmax and cross-entropy over the classes of `mask`.
+/// Accuracy and loss on test rows: argmax (the first of equals) and cross-entropy over the classes of
+/// `mask`. A row of another class is a wrong answer and adds nothing to the loss.
 struct evaluate_job {
   predictor what{};
   sample_view samples{};

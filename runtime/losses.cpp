@@ -12,10 +12,10 @@ namespace mneme {
 
 loss_output composite_cross_entropy(const loss_input& in) {
   const auto classes = in.logits.size(2);
-  const auto log_p = at::log_softmax(in.logits, 2);                                                 // [K, B, C]
-  const auto truth = at::one_hot(in.labels.clamp_min(0), classes).to(in.logits.scalar_type());       // [K, B, C]
-  const auto weight = in.row_weight.unsqueeze(2);                                                    // [K, B, 1]
-  const auto losses = -(log_p * truth).sum(2).to(at::kDouble) * in.row_weight.to(at::kDouble);       // [K, B]
+  const auto log_p = at::log_softmax(in.logits, 2);                                            // [K, B, C]
+  const auto truth = at::one_hot(in.labels.clamp_min(0), classes).to(in.logits.scalar_type()); // [K, B, C]
+  const auto weight = in.row_weight.unsqueeze(2);                                              // [K, B, 1]
+  const auto losses = -(log_p * truth).sum(2).to(at::kDouble) * in.row_weight.to(at::kDouble); // [K, B]
   const auto real = in.row_weight != 0;
   // A padded row may hold anything, even NaN: it must not pass by way of 0 * NaN.
   return {.values = losses.masked_fill(~real, 0).sum(1),

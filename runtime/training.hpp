@@ -11,9 +11,9 @@ class tensor_map;
 /// Local training, as section 5 defines it. All of it is part of the fuse key.
 struct training_options {
   optimizer_kind optimizer = optimizer_kind::sgd;
-  std::int64_t epochs = 1;     ///< 0: takes the time of one epoch and changes nothing.
+  std::int64_t epochs = 1;      ///< 0: takes the time of one epoch and changes nothing.
   std::int64_t batch_rows = 64; ///< 0: full batch.
-  double learning_rate = 0.05; ///< Of this round: the schedule is applied already.
+  double learning_rate = 0.05;  ///< Of this round: the schedule is applied already.
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
   bool head_only = false;

@@ -1,0 +1,290 @@
+#include "runtime/fused_training.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/models/layers.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t line_floats = 16; // a cache line: every model's weights begin at one
+
+const train_job& training_of(const job& one) { return std::get<train_job>(one.what); }
+
+/// @pre s < plan.steps()
+std::int64_t last_padded_rows(const step_plan& plan) {
+  return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
+}
+
+bool is_finite(const at::Tensor& weights) {
+  if (!weights.is_cpu())
+    return at::isfinite(weights).all().item<bool>();
+  bool finite = true;
+  kernels::check_finite(finite, weights.const_data_ptr<float>(), weights.numel());
+  return finite;
+}
+
+} // namespace
+
+fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
+    : options_(training_of(batch[0]).options), net_(*training_of(batch[0]).net), loss_(training_of(batch[0]).objective),
+      images_(images), buffers_(buffers) {
+  if (!loss_)
+    loss_ = cross_entropy();
+  if (net_.classes() == 0)
+    throw std::invalid_argument("the net '" + net_.identity() + "' has no head, so there is nothing to train");
+  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises();
+  trained_ = trained_segments(net_, options_.classes, options_.head_only);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto& what = training_of(batch[i]);
+    const auto rows = options_.epochs == 0 ? 0 : what.samples.size();
+    clients_.push_back({.what = &what, .place = i, .plan = {rows, options_.batch_rows}});
+  }
+  std::stable_sort(clients_.begin(), clients_.end(), [](const client& a, const client& b) {
+    return std::pair(a.plan.steps(), last_padded_rows(a.plan)) > std::pair(b.plan.steps(), last_padded_rows(b.plan));
+  });
+  for (auto& one : clients_) {
+    sides_.push_back(one.what->side);
+    one.order.resize(static_cast<std::size_t>(one.plan.rows));
+  }
+}
+
+outcomes fused_training::run() {
+  const auto steps_max = clients_[0].plan.steps();
+  if (steps_max > 0)
+    take_weights();
+  for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+    shuffle(epoch);
+    auto active = std::ssize(clients_);
+    for (std::int64_t s = 0; s < steps_max; ++s) {
+      while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
+        --active;
+      step(epoch, s, active);
+    }
+  }
+  outcomes all(clients_.size());
+  for (std::size_t k = 0; k < clients_.size(); ++k)
+    all[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
+  return all;
+}
+
+/// Every client's start weights, copied into its row of the group.
+void fused_training::take_weights() {
+  const auto models = std::ssize(clients_), size = net_.size();
+  const auto row = (size + line_floats - 1) / line_floats * line_floats;
+  const auto options = at::TensorOptions(at::kFloat).device(images_.device());
+  for (auto* buffer : {&buffers_.weights, direct_ ? nullptr : &buffers_.gradients})
+    if (buffer && (!buffer->defined() || buffer->numel() < models * row))
+      *buffer = at::empty({models * row}, options);
+  weights_ = buffers_.weights.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
+  if (!direct_)
+    gradients_ = buffers_.gradients.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
+  for (std::int64_t k = 0; k < models; ++k) {
+    auto& one = clients_[static_cast<std::size_t>(k)];
+    if (one.plan.steps() == 0)
+      continue;
+    const auto& start = one.what->start->at(flat_weights);
+    MNEME_CHECK(start.dim() == 1 && start.numel() == size && start.is_contiguous(), start.sizes(), size);
+    const bool again = k > 0 && clients_[static_cast<std::size_t>(k - 1)].what->start == one.what->start;
+    one.start = again ? clients_[static_cast<std::size_t>(k - 1)].start : start.to(images_.device());
+    if (one.start.is_cpu())
+      std::copy_n(one.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
+    else
+      weights_.select(0, k).copy_(one.start);
+  }
+  if (!direct_)
+    optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
+}
+
+void fused_training::shuffle(std::int64_t epoch) {
+  for (auto& one : clients_) {
+    auto key = key_for(one.what->stream, purpose::shuffle);
+    key.index = static_cast<std::uint64_t>(epoch);
+    std::iota(one.order.begin(), one.order.end(), 0);
+    rng_stream(key).shuffle(std::span(one.order));
+    one.loss_sum = 0.0;
+  }
+}
+
+/// Step s of the first `active` clients, once per padded size that occurs among them.
+void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t active) {
+  const auto padded = [&](std::int64_t k) { return clients_[static_cast<std::size_t>(k)].plan.padded_rows_of(s); };
+  for (model_run run; run.first < active; run.first += run.count) {
+    const auto rows = padded(run.first);
+    run.count = 1;
+    while (run.first + run.count < active && padded(run.first + run.count) == rows)
+      ++run.count;
+    step_of(run, rows, epoch, s);
+  }
+}
+
+void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
+  fill(run, rows, epoch, s);
+  auto& group = view_of(run);
+  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept);
+  const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
+  const auto result = (*loss_)({.logits = seen.logits,
+                                .features = seen.features,
+                                .labels = buffers_.labels,
+                                .row_weight = buffers_.row_weight,
+                                .sides = std::span(sides_).subspan(first, count)});
+  if (epoch + 1 == options_.epochs)
+    note_losses(run, result.values);
+  const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
+                                     : gradient_sink{group.gradients};
+  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, options_.head_only,
+                sink);
+  if (direct_)
+    return;
+  if (loss_->regularises())
+    regularise(run);
+  std::vector<std::int64_t> taken;
+  for (std::size_t k = first; k < first + count; ++k)
+    taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
+  optimizer_->step(run, taken);
+}
+
+/// The step's rows, labels and row weights; padded rows are zeros that weigh nothing.
+void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
+  const auto& device = images_.device();
+  const auto [channels, height, width] = clients_[static_cast<std::size_t>(run.first)].what->samples.source->shape();
+  auto& inputs = buffers_.inputs;
+  if (!inputs.defined())
+    inputs = at::empty({0}, at::TensorOptions(at::kFloat).device(device));
+  reshape_buffer(inputs, {run.count, rows, channels, height, width}, inputs);
+  auto& labels = device.is_cpu() ? buffers_.labels : buffers_.host_labels;
+  auto& row_weight = device.is_cpu() ? buffers_.row_weight : buffers_.host_row_weight;
+  if (!labels.defined()) {
+    labels = at::empty({0}, at::kLong);
+    row_weight = at::empty({0}, at::kFloat);
+  }
+  reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
+  reshape_buffer(row_weight, {run.count, rows}, row_weight);
+  rows_.clear();
+  augment_.clear();
+  for (std::int64_t i = 0; i < run.count; ++i)
+    list_rows(clients_[static_cast<std::size_t>(run.first + i)], rows, epoch, s,
+              labels.mutable_data_ptr<std::int64_t>() + i * rows, row_weight.mutable_data_ptr<float>() + i * rows);
+  if (!device.is_cpu()) {
+    buffers_.labels = labels.to(device);
+    buffers_.row_weight = row_weight.to(device);
+  }
+  gather_rows(run, rows);
+}
+
+/// Appends one client's rows of the step, its padded ones as repetitions of the first, and writes its labels.
+void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s,
+                               std::int64_t* labels, float* row_weight) {
+  const auto& samples = one.what->samples;
+  const auto real = one.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
+  const auto& covered = options_.classes;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto position = one.order[static_cast<std::size_t>(first + (i < real ? i : 0))];
+    const auto row = (*samples.rows)[static_cast<std::size_t>(position)];
+    rows_.push_back(row);
+    if (options_.augment != augmentation_kind::none)
+      augment_.push_back(drawn_augmentation(options_.augment, one.what->stream, epoch, position));
+    if (i >= real) {
+      labels[i] = -1;
+      row_weight[i] = 0.0F;
+      continue;
+    }
+    const auto label = samples.source->label(row);
+    if (label < covered.low || label >= covered.high)
+      throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
+                                  ", but the loss covers labels " + std::to_string(covered.low) + " to " +
+                                  std::to_string(covered.high - 1));
+    labels[i] = label - covered.low;
+    row_weight[i] = 1.0F / static_cast<float>(real);
+  }
+}
+
+/// Gathers the listed rows: neighbours that read the same data set at once.
+void fused_training::gather_rows(model_run run, std::int64_t rows) {
+  const auto source_of = [&](std::int64_t i) -> const std::shared_ptr<const dataset>& {
+    return clients_[static_cast<std::size_t>(run.first + i)].what->samples.source;
+  };
+  for (std::int64_t first = 0, last = 0; first < run.count; first = last) {
+    for (last = first + 1; last < run.count && source_of(last) == source_of(first);)
+      ++last;
+    const auto begin = static_cast<std::size_t>(first * rows), size = static_cast<std::size_t>((last - first) * rows);
+    auto target = buffers_.inputs.narrow(0, first, last - first).flatten(0, 1); // [rows of the part, C, H, W]
+    images_.gather_into(target, source_of(first), std::span(rows_).subspan(begin, size),
+                        augment_.empty() ? std::span<const augmentation>{} : std::span(augment_).subspan(begin, size));
+  }
+  clear_padding(run, rows);
+}
+
+/// Padded rows become zeros, so that what they compute is finite.
+void fused_training::clear_padding(model_run run, std::int64_t rows) {
+  if (!images_.device().is_cpu()) {
+    buffers_.inputs.masked_fill_(buffers_.row_weight.view({run.count, rows, 1, 1, 1}) == 0, 0);
+    return;
+  }
+  const auto* const weight = buffers_.row_weight.const_data_ptr<float>();
+  const auto row_floats = buffers_.inputs.numel() / (run.count * rows);
+  for (std::int64_t i = 0; i < run.count * rows; ++i)
+    if (weight[i] == 0.0F)
+      std::fill_n(buffers_.inputs.mutable_data_ptr<float>() + i * row_floats, row_floats, 0.0F);
+}
+
+void fused_training::regularise(model_run run) {
+  for (auto k = run.first; k < run.first + run.count; ++k) {
+    const auto& one = clients_[static_cast<std::size_t>(k)];
+    const auto weights = weights_.select(0, k), gradients = gradients_.select(0, k); // [P]
+    for (const auto& piece : trained_) {
+      auto target = gradients.narrow(0, piece.offset, piece.size);
+      loss_->regularise(weights.narrow(0, piece.offset, piece.size), one.start.narrow(0, piece.offset, piece.size),
+                        piece.offset, one.what->side.get(), target);
+    }
+  }
+}
+
+/// Sums up the losses of the last epoch.
+void fused_training::note_losses(model_run run, const at::Tensor& values) {
+  const auto host = values.is_cpu() ? values : values.cpu();
+  const auto* const sums = host.const_data_ptr<double>();
+  for (std::int64_t i = 0; i < run.count; ++i)
+    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
+}
+
+fused_training::group_view& fused_training::view_of(model_run run) {
+  auto& view = views_[{run.first, run.count}];
+  if (!view.weights.defined()) {
+    view.weights = weights_.narrow(0, run.first, run.count);
+    if (!direct_)
+      view.gradients = gradients_.narrow(0, run.first, run.count);
+  }
+  return view;
+}
+
+job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const {
+  train_output out{.rows_seen = one.what->samples.size()};
+  if (one.plan.steps() == 0) {
+    out.weights = weights_only(one.what->start->at(flat_weights));
+    return work_output{std::move(out)};
+  }
+  out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
+  const auto weights = weights_.select(0, k);
+  if (!std::isfinite(out.loss_mean) || !is_finite(weights))
+    return failure_of(one, weights);
+  out.weights = weights_only(weights.clone());
+  return work_output{std::move(out)};
+}
+
+/// What diverged, in words: the first parameter that holds a value which is no number.
+std::string fused_training::failure_of(const client& one, const at::Tensor& weights) const {
+  std::string where = "the loss is";
+  for (const auto& parameter : net_.layout())
+    if (!is_finite(weights.narrow(0, parameter.offset, parameter.size))) {
+      where = parameter.name + " holds values that are";
+      break;
+    }
+  return "training diverged: after " + std::to_string(options_.epochs * one.plan.steps()) + " steps on " +
+         std::to_string(one.plan.rows) + " rows " + where + " NaN or infinite; a smaller training.learning_rate (now " +
+         shown(options_.learning_rate) + ") or a training.clip_norm may help";
+}
+
+} // namespace mneme

@@ -1,0 +1,105 @@
+#include "runtime/gather.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+// D = C * H * W pixels of a row, as floats in 0..255 until they are normalised.
+
+/// pixels[D] = the file row's pixels as `map` shows them.
+void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::int64_t, 3> shape, float* pixels) {
+  const auto all = shape[0] * shape[1] * shape[2], plane = shape[1] * shape[2];
+  if (map.pixels.empty()) {
+    kernels::widen(pixels, image, all);
+  } else {
+    const auto targets = std::ssize(map.pixels);
+    MNEME_CHECK(targets == (map.across_channels ? all : plane), targets, all, plane);
+    for (std::int64_t base = 0; base < all; base += targets)
+      for (std::int64_t i = 0; i < targets; ++i) {
+        const auto& taps = map.pixels[static_cast<std::size_t>(i)];
+        float value = 0.0F;
+        for (std::size_t t = 0; t < taps.from.size(); ++t)
+          if (taps.from[t] >= 0)
+            value += taps.weight[t] * static_cast<float>(image[base + taps.from[t]]);
+        pixels[base + i] = value;
+      }
+  }
+  if (map.invert)
+    std::transform(pixels, pixels + all, pixels, [](float value) { return 255.0F - value; });
+}
+
+/// out[D] = the crop of `pixels` padded with black, flipped if so drawn.
+void crop(const augmentation& how, const float* pixels, std::array<std::int64_t, 3> shape, float* out) {
+  const auto [channels, height, width] = shape;
+  const std::int64_t first = std::max<std::int64_t>(0, -how.right),
+                     last = std::min<std::int64_t>(width, width - how.right);
+  for (std::int64_t channel = 0; channel < channels; ++channel)
+    for (std::int64_t y = 0; y < height; ++y, out += width) {
+      const auto from = y + how.down;
+      std::fill_n(out, width, 0.0F);
+      if (from >= 0 && from < height && first < last)
+        std::copy(pixels + (channel * height + from) * width + first + how.right,
+                  pixels + (channel * height + from) * width + last + how.right, out + first);
+      if (how.flip)
+        std::reverse(out, out + width);
+    }
+}
+
+template <class Pixel>
+void normalise_row(const dataset& source, const Pixel* pixels, std::int64_t plane, float brightness, float* out) {
+  for (std::size_t channel = 0; channel < source.scale.size(); ++channel, pixels += plane, out += plane)
+    kernels::normalise(out, pixels, plane,
+                       {.brightness = brightness, .scale = source.scale[channel], .shift = source.shift[channel]});
+}
+
+bool is_identity(const pixel_map& map) { return map.pixels.empty() && !map.invert; }
+
+} // namespace
+
+augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
+                                std::int64_t position) {
+  if (kind == augmentation_kind::none)
+    return {};
+  auto key = key_for(stream, purpose::augmentation);
+  key.index = static_cast<std::uint64_t>(epoch) << 32U | static_cast<std::uint64_t>(position);
+  rng_stream draw(key);
+  augmentation how;
+  how.down = static_cast<std::int32_t>(draw.below(2 * crop_padding_px + 1)) - crop_padding_px;
+  how.right = static_cast<std::int32_t>(draw.below(2 * crop_padding_px + 1)) - crop_padding_px;
+  how.flip = draw.below(2) == 1;
+  if (kind == augmentation_kind::crop_flip_jitter)
+    how.brightness = static_cast<float>(draw.uniform(1.0 - 63.0 / 255.0, 1.0 + 63.0 / 255.0));
+  return how;
+}
+
+void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
+            float* out) {
+  MNEME_CHECK(augment.empty() || augment.size() == rows.size(), augment.size(), rows.size());
+  const auto shape = source.shape();
+  const auto plane = shape[1] * shape[2], all = shape[0] * plane, files = source.files_rows();
+  MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
+  const auto* const images = source.images.const_data_ptr<std::uint8_t>();
+  std::vector<float> moved, cropped; // taken only where pixels move
+  for (std::size_t i = 0; i < rows.size(); ++i, out += all) {
+    const auto row = rows[i];
+    MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
+    const auto* const image = images + row % files * all;
+    const auto& map = source.transforms[static_cast<std::size_t>(row / files)];
+    const auto how = augment.empty() ? augmentation{} : augment[i];
+    const bool crops = how.down != 0 || how.right != 0 || how.flip;
+    if (is_identity(map) && !crops) {
+      normalise_row(source, image, plane, how.brightness, out);
+      continue;
+    }
+    moved.resize(static_cast<std::size_t>(all));
+    transform(map, image, shape, moved.data());
+    if (crops) {
+      cropped.resize(static_cast<std::size_t>(all));
+      crop(how, moved.data(), shape, cropped.data());
+    }
+    normalise_row(source, crops ? cropped.data() : moved.data(), plane, how.brightness, out);
+  }
+}
+
+} // namespace mneme

@@ -1,0 +1,27 @@
+/// image_store: the images of data sets on an executor's device, brought there once.
+#pragma once
+#include "runtime/data/dataset.hpp"
+#include "runtime/gather.hpp"
+#include <map>
+namespace mneme {
+
+/// On a CPU the data set's own memory is read, and nothing is stored.
+class image_store {
+public:
+  explicit image_store(at::Device device) : device_(device) {}
+  [[nodiscard]] const at::Device& device() const noexcept { return device_; }
+
+  /// Gathers rows into out [rows.size(), C, H, W], a contiguous tensor on the device.
+  void gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source, std::span<const std::int64_t> rows,
+                   std::span<const augmentation> augment);
+
+private:
+  struct copy {
+    std::shared_ptr<const dataset> source{}; // keeps the address from being taken by another
+    at::Tensor images{};
+  };
+  at::Device device_;
+  std::map<const dataset*, copy> copies_; // looked up by address, never iterated
+};
+
+} // namespace mneme

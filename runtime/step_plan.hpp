@@ -1,0 +1,30 @@
+/// step_plan: how many steps an epoch of a client has, and how many rows each is padded to.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+namespace mneme {
+
+/// Follows from the client's own rows and the batch size only, so that a client's arithmetic does not
+/// depend on its company (design section 3, rule 3).
+struct step_plan {
+  std::int64_t rows = 0;       ///< Of the client.
+  std::int64_t batch_rows = 0; ///< 0: full batch, one step.
+
+  [[nodiscard]] std::int64_t steps() const noexcept {
+    if (rows == 0)
+      return 0;
+    return batch_rows == 0 ? 1 : (rows + batch_rows - 1) / batch_rows;
+  }
+  /// Real rows of step s: the last, short one is kept. @pre s < steps()
+  [[nodiscard]] std::int64_t rows_of(std::int64_t s) const noexcept {
+    return batch_rows == 0 ? rows : std::min(batch_rows, rows - s * batch_rows);
+  }
+  /// The next power of two of the real rows, at most a batch. @pre s < steps()
+  [[nodiscard]] std::int64_t padded_rows_of(std::int64_t s) const noexcept {
+    const auto padded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows_of(s))));
+    return batch_rows == 0 ? padded : std::min(padded, batch_rows);
+  }
+};
+
+} // namespace mneme

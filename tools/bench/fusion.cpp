@@ -1,0 +1,109 @@
+// bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets.
+//   build/release/bench_fusion [SECONDS_PER_CELL]
+#include "runtime/executor.hpp"
+#include "runtime/rng.hpp"
+#include "runtime/scenario/keys.hpp"
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <numeric>
+using namespace mneme;
+
+namespace {
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct workload {
+  const char* name;
+  std::int64_t features, hidden, rows, batch_rows;
+};
+
+std::shared_ptr<const dataset> random_data(std::int64_t rows, std::int64_t features) {
+  auto made = std::make_shared<dataset>();
+  made->images = at::empty({rows, 1, 1, features}, at::kByte);
+  rng_stream draw({.seed = 1});
+  for (std::int64_t i = 0; i < rows * features; ++i)
+    made->images.mutable_data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(draw.below(256));
+  made->labels.resize(static_cast<std::size_t>(rows));
+  for (auto& label : made->labels)
+    label = static_cast<std::int32_t>(draw.below(10));
+  made->transforms.resize(1);
+  made->scale = {1.0F / 127.5F};
+  made->shift = {-1.0F};
+  return made;
+}
+
+model_ref mlp(const workload& what) {
+  for (const auto& entry : models())
+    if (entry.name == "mlp") {
+      const auto kind = entry.make();
+      key_table keys;
+      kind->keys(keys);
+      *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {what.hidden};
+      return kind->build({1, 1, what.features}, 10).value();
+    }
+  std::abort(); // mlp is registered
+}
+
+/// One job per client: the same start, its own rows.
+std::vector<job> round_of(const workload& what, std::int64_t clients) {
+  const auto source = random_data(clients * what.rows, what.features);
+  const auto net = mlp(what);
+  const auto start = weights_only(initial_weights(*net, 1));
+  std::vector<job> all;
+  for (std::int64_t client = 0; client < clients; ++client) {
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(what.rows));
+    std::iota(rows.begin(), rows.end(), client * what.rows);
+    all.push_back({.id = {{static_cast<std::uint64_t>(client)}, 0, 0},
+                   .what = train_job{.net = net,
+                                     .start = start,
+                                     .samples = {source, std::make_shared<std::vector<std::int64_t>>(rows)},
+                                     .options = {.batch_rows = what.batch_rows, .classes = {0, 10}},
+                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(client)}}}});
+  }
+  return all;
+}
+
+/// Client-rounds per CPU second at one width: the median of eleven passes over all clients.
+double rate_at(std::int64_t width, std::span<const job> clients, double seconds) {
+  const auto workers = make_executor("cpu");
+  const auto pass = [&] {
+    const double began = cpu_seconds();
+    for (std::size_t first = 0; first < clients.size(); first += static_cast<std::size_t>(width))
+      for (const auto& outcome : workers->run(clients.subspan(first, static_cast<std::size_t>(width))))
+        if (std::holds_alternative<std::string>(outcome))
+          std::abort();
+    return cpu_seconds() - began;
+  };
+  pass(); // buffers and caches
+  std::vector<double> took;
+  for (double total = 0.0; took.size() < 11 || total < seconds; total += took.back())
+    took.push_back(pass());
+  std::nth_element(took.begin(), took.begin() + std::ssize(took) / 2, took.end());
+  return static_cast<double>(clients.size()) / took[took.size() / 2];
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  at::set_num_threads(1);
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
+  for (const workload what : {workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10},
+                              workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
+    const auto clients = round_of(what, 256);
+    std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1\n", what.name,
+                static_cast<long>(what.batch_rows), static_cast<long>(chosen_width(clients[0].what, "cpu")));
+    double alone = 0.0;
+    for (const std::int64_t width : {1, 4, 16, 64, 256}) {
+      const double rate = rate_at(width, clients, seconds);
+      alone = width == 1 ? rate : alone;
+      std::printf("  %5ld  %29.0f  %10.2f\n", static_cast<long>(width), rate, rate / alone);
+    }
+  }
+}
