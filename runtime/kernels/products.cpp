@@ -69,13 +69,58 @@ MNEME_INLINE void row_columns(const row_product& what, const Steps& steps, std::
     row_columns<Set, Lanes / 2, 1>(what, steps, j);
 }
 
+/// The columns from j on that fill no whole panel, of `Rows` rows.
+template <int Lanes, int Vectors, int Rows, class Steps>
+MNEME_INLINE void row_rest(const row_product& what, const Steps& steps, std::int64_t j) {
+  if constexpr (Vectors > 0) {
+    if (j + Lanes * Vectors <= what.n) {
+      row_tile<Lanes, Rows, Vectors>(what, steps, 0, j);
+      j += Lanes * Vectors;
+    }
+    if (j < what.n)
+      row_rest<Lanes, Vectors / 2, Rows>(what, steps, j);
+  } else if constexpr (Lanes > 1) {
+    row_rest<Lanes / 2, 1, Rows>(what, steps, j);
+  }
+}
+
+/// All columns of `Rows` rows from i, then of the rows that are left.
+template <class Set, int Vectors, int Rows, class Steps>
+MNEME_INLINE void row_bands(const row_product& what, const Steps& steps, std::int64_t i = 0) {
+  constexpr int lanes = Set::lanes;
+  for (; i + Rows <= what.m; i += Rows) {
+    row_product band = what;
+    band.a += i * what.a_row;
+    band.c += i * what.c_row;
+    band.bias = what.bias ? what.bias + i : nullptr;
+    band.m = Rows;
+    std::int64_t j = 0;
+    for (; j + lanes * Vectors <= what.n; j += lanes * Vectors)
+      row_tile<lanes, Rows, Vectors>(band, steps, 0, j);
+    row_rest<lanes, Vectors / 2, Rows>(band, steps, j);
+  }
+  if constexpr (Rows > 1)
+    if (i < what.m)
+      row_bands<Set, Vectors, Rows / 2>(what, steps, i);
+}
+
+template <class Set, class Steps>
+MNEME_INLINE void multiply_by(const row_product& what, const Steps& steps) {
+  constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
+  constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
+  // Where all of b stays in the first-level cache, c is best streamed row by row; else b is read panel by panel.
+  if (what.k * what.n <= first_cache_floats)
+    row_bands<Set, vectors, Set::accumulators / vectors>(what, steps);
+  else
+    row_columns<Set, Set::lanes, vectors>(what, steps, 0);
+}
+
 template <class Set>
 MNEME_INLINE void multiply_rows_body(const row_product& what) {
-  constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
   if (what.b_at)
-    row_columns<Set, Set::lanes, vectors>(what, listed_steps{what.a_at, what.b_at}, 0);
+    multiply_by<Set>(what, listed_steps{what.a_at, what.b_at});
   else
-    row_columns<Set, Set::lanes, vectors>(what, even_steps{what.a_step, what.b_step}, 0);
+    multiply_by<Set>(what, even_steps{what.a_step, what.b_step});
 }
 
 /// Sums of the lanes of four vectors, lane by lane in the same order for each of them.
@@ -166,13 +211,13 @@ MNEME_INLINE void dot_rows(const dot_product& what, std::int64_t j, std::int64_t
   }
   if constexpr (Rows > 1)
     if (i < what.m)
-      dot_rows<Set, Rows / 2>(what, j, i);
+      dot_rows<Set, Rows == 6 ? 4 : Rows / 2>(what, j, i);
 }
 
 template <class Set>
 MNEME_INLINE void multiply_dots_body(const dot_product& what) {
   for (std::int64_t j = 0; j < what.n; j += 4)
-    dot_rows<Set, Set::accumulators / 4>(what, j);
+    dot_rows<Set, Set::accumulators == 16 ? 6 : 2>(what, j);
 }
 
 MNEME_KERNEL(multiply_rows, (const row_product& what), (what))

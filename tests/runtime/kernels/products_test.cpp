@@ -1,0 +1,115 @@
+#include "runtime/kernels/products.hpp"
+#include "runtime/rng.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <vector>
+using namespace mneme;
+
+namespace {
+
+std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
+  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (auto& value : values)
+    value = static_cast<float>(draw.uniform(-1.0, 1.0));
+  return values;
+}
+
+// Around every boundary of the tiles: 1, 4, 6, 8 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
+constexpr std::int64_t sizes[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131};
+
+} // namespace
+
+TEST_CASE("a row product of any size equals the sum in double", "[kernels]") {
+  for (const auto m : sizes)
+    for (const auto n : sizes)
+      for (const auto k : {std::int64_t{1}, std::int64_t{10}, std::int64_t{131}}) {
+        const auto a = drawn(m * k, 1), b = drawn(k * n, 2), bias = drawn(m, 3), before = drawn(m * n, 4);
+        auto c = before;
+        kernels::multiply(kernels::row_product{.a = a.data(),
+                                               .a_row = k,
+                                               .a_step = 1,
+                                               .b = b.data(),
+                                               .b_step = n,
+                                               .c = c.data(),
+                                               .c_row = n,
+                                               .m = m,
+                                               .n = n,
+                                               .k = k,
+                                               .scale = -0.5F,
+                                               .add = true,
+                                               .bias = bias.data()});
+        double worst = 0.0;
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0.0;
+            for (std::int64_t p = 0; p < k; ++p)
+              sum += static_cast<double>(a[i * k + p]) * b[p * n + j];
+            const double expected = before[i * n + j] - 0.5 * sum + bias[i];
+            worst = std::max(worst, std::abs(c[i * n + j] - expected));
+          }
+        if (worst >= 1e-5)
+          FAIL("m " << m << " n " << n << " k " << k << ": worst difference " << worst);
+      }
+}
+
+TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]") {
+  for (const auto m : sizes)
+    for (const auto n : {std::int64_t{1}, std::int64_t{3}, std::int64_t{4}, std::int64_t{10}, std::int64_t{33}})
+      for (const auto k : sizes) {
+        const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(n, 3);
+        std::vector<float> c(static_cast<std::size_t>(m * n), 7.0F);
+        kernels::multiply(kernels::dot_product{.a = a.data(),
+                                               .a_row = k,
+                                               .b = b.data(),
+                                               .b_row = k,
+                                               .c = c.data(),
+                                               .c_row = n,
+                                               .m = m,
+                                               .n = n,
+                                               .k = k,
+                                               .scale = 2.0F,
+                                               .bias = bias.data()});
+        double worst = 0.0;
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0.0;
+            for (std::int64_t p = 0; p < k; ++p)
+              sum += static_cast<double>(a[i * k + p]) * b[j * k + p];
+            worst = std::max(worst, std::abs(c[i * n + j] - (2.0 * sum + bias[j])));
+          }
+        if (worst >= 2e-5)
+          FAIL("m " << m << " n " << n << " k " << k << ": worst difference " << worst);
+      }
+}
+
+TEST_CASE("a row of a product has the same bits however many rows there are", "[kernels]") {
+  const std::int64_t m = 23, n = 10, k = 67;
+  const auto a = drawn(m * k, 1), b = drawn(n * k, 2), right = drawn(k * n, 3);
+  std::vector<float> dots(m * n), rows(m * n), dot(n), row(n);
+  const kernels::dot_product all_dots{
+      .a = a.data(), .a_row = k, .b = b.data(), .b_row = k, .c = dots.data(), .c_row = n, .m = m, .n = n, .k = k};
+  const kernels::row_product all_rows{.a = a.data(),
+                                      .a_row = k,
+                                      .a_step = 1,
+                                      .b = right.data(),
+                                      .b_step = n,
+                                      .c = rows.data(),
+                                      .c_row = n,
+                                      .m = m,
+                                      .n = n,
+                                      .k = k};
+  kernels::multiply(all_dots);
+  kernels::multiply(all_rows);
+  for (std::int64_t i = 0; i < m; ++i) {
+    auto one_dot = all_dots;
+    auto one_row = all_rows;
+    one_dot.a += i * k, one_dot.c = dot.data(), one_dot.m = 1;
+    one_row.a += i * k, one_row.c = row.data(), one_row.m = 1;
+    kernels::multiply(one_dot);
+    kernels::multiply(one_row);
+    CHECK(std::memcmp(dot.data(), dots.data() + i * n, n * sizeof(float)) == 0);
+    CHECK(std::memcmp(row.data(), rows.data() + i * n, n * sizeof(float)) == 0);
+  }
+}
