@@ -55,7 +55,6 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(first["run_digest"], other["run_digest"], "one thread and three")
         self.assertEqual(first["run_digest"], resolved["run_digest"], "the scenario and its resolved form")
         self.assertEqual(first["scenario_digest"], resolved["scenario_digest"])
-        return first
 
     def test_every_method_has_a_smoke_scenario(self):
         done = mneme("list", "--markdown", "strategies")
