@@ -181,16 +181,20 @@ MNEME_INLINE void dot_terms(dot_tile_rows<Rows>& tile, std::int64_t p, std::int6
     if (p < k)
       dot_terms<Lanes / 2>(tile, p, k);
   } else {
-    for (; p < k; ++p)
+    for (; p < k; ++p) { // in vectors too: scalars would be fused or not as the compiler unrolls them
+      const floats<4>::type right{tile.b[0][p], tile.b[1][p], tile.b[2][p], tile.b[3][p]};
       for (int r = 0; r < Rows; ++r)
-        for (int j = 0; j < 4; ++j)
-          tile.sums[r][j] += tile.a[r][p] * tile.b[j][p];
+        tile.sums[r] += tile.a[r][p] * right;
+    }
   }
 }
 
 template <class Set, int Rows>
 MNEME_INLINE void dot_rows(const dot_product& what, std::int64_t j, std::int64_t i = 0) {
   const std::int64_t columns = what.n - j < 4 ? what.n - j : 4;
+  floats<4>::type bias{};
+  for (std::int64_t t = 0; t < columns && what.bias; ++t)
+    bias[t] = what.bias[j + t];
   for (; i + Rows <= what.m; i += Rows) {
     dot_tile_rows<Rows> tile;
     for (int r = 0; r < Rows; ++r) {
@@ -202,12 +206,12 @@ MNEME_INLINE void dot_rows(const dot_product& what, std::int64_t j, std::int64_t
       tile.b[t] = what.b + (what.b_at ? what.b_at[column] : column * what.b_row);
     }
     dot_terms<Set::lanes>(tile, 0, what.k);
-    for (int r = 0; r < Rows; ++r)
-      for (int t = 0; t < columns; ++t) {
-        float& c = what.c[(i + r) * what.c_row + j + t];
-        const float value = what.scale * tile.sums[r][t] + (what.bias ? what.bias[j + t] : 0.0F);
-        c = what.add ? c + value : value;
-      }
+    for (int r = 0; r < Rows; ++r) {
+      float* const c = what.c + (i + r) * what.c_row + j;
+      const floats<4>::type value = what.scale * tile.sums[r] + bias;
+      for (std::int64_t t = 0; t < columns; ++t)
+        c[t] = what.add ? c[t] + value[t] : value[t];
+    }
   }
   if constexpr (Rows > 1)
     if (i < what.m)

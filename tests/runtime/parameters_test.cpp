@@ -17,7 +17,7 @@ public:
   std::string identity() const override { return "small"; }
   std::int64_t working_set(std::int64_t) const override { return 0; }
   activations forward(const at::Tensor&, const at::Tensor&, class_range, tape*) const override { return {}; }
-  void backward(const at::Tensor&, const tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
+  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
                 at::Tensor&) const override {}
 
 private:

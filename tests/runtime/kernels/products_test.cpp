@@ -85,31 +85,43 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
 }
 
 TEST_CASE("a row of a product has the same bits however many rows there are", "[kernels]") {
-  const std::int64_t m = 23, n = 10, k = 67;
-  const auto a = drawn(m * k, 1), b = drawn(n * k, 2), right = drawn(k * n, 3);
-  std::vector<float> dots(m * n), rows(m * n), dot(n), row(n);
-  const kernels::dot_product all_dots{
-      .a = a.data(), .a_row = k, .b = b.data(), .b_row = k, .c = dots.data(), .c_row = n, .m = m, .n = n, .k = k};
-  const kernels::row_product all_rows{.a = a.data(),
-                                      .a_row = k,
-                                      .a_step = 1,
-                                      .b = right.data(),
-                                      .b_step = n,
-                                      .c = rows.data(),
-                                      .c_row = n,
-                                      .m = m,
-                                      .n = n,
-                                      .k = k};
-  kernels::multiply(all_dots);
-  kernels::multiply(all_rows);
-  for (std::int64_t i = 0; i < m; ++i) {
-    auto one_dot = all_dots;
-    auto one_row = all_rows;
-    one_dot.a += i * k, one_dot.c = dot.data(), one_dot.m = 1;
-    one_row.a += i * k, one_row.c = row.data(), one_row.m = 1;
-    kernels::multiply(one_dot);
-    kernels::multiply(one_row);
-    CHECK(std::memcmp(dot.data(), dots.data() + i * n, n * sizeof(float)) == 0);
-    CHECK(std::memcmp(row.data(), rows.data() + i * n, n * sizeof(float)) == 0);
-  }
+  const std::int64_t m = 23;
+  for (std::int64_t k = 1; k < 40; ++k)
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 10, 37}) {
+      const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(std::max(m, n), 3), before = drawn(m * n, 4);
+      const auto rows_of = [&](std::int64_t first, std::int64_t rows, bool dots) {
+        std::vector<float> c(before.begin() + first * n, before.begin() + (first + rows) * n);
+        if (dots)
+          kernels::multiply(kernels::dot_product{.a = a.data() + first * k,
+                                                 .a_row = k,
+                                                 .b = b.data(),
+                                                 .b_row = k,
+                                                 .c = c.data(),
+                                                 .c_row = n,
+                                                 .m = rows,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .bias = bias.data()});
+        else
+          kernels::multiply(kernels::row_product{.a = a.data() + first * k,
+                                                 .a_row = k,
+                                                 .a_step = 1,
+                                                 .b = b.data(),
+                                                 .b_step = n,
+                                                 .c = c.data(),
+                                                 .c_row = n,
+                                                 .m = rows,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .scale = -0.3F,
+                                                 .add = true});
+        return c;
+      };
+      for (const bool dots : {false, true}) {
+        const auto all = rows_of(0, m, dots);
+        for (std::int64_t i = 0; i < m; ++i)
+          if (std::memcmp(rows_of(i, 1, dots).data(), all.data() + i * n, static_cast<std::size_t>(n) * sizeof(float)))
+            FAIL("row " << i << " of k " << k << ", n " << n << (dots ? ", dots" : ", rows"));
+      }
+    }
 }
