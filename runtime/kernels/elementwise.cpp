@@ -196,9 +196,6 @@ MNEME_KERNEL(normalise_bytes, (float* out, const std::uint8_t* in, std::int64_t 
              (out, in, n, with))
 MNEME_KERNEL(normalise_floats, (float* out, const float* in, std::int64_t n, const pixel_scale& with),
              (out, in, n, with))
-
-} // namespace
-
 MNEME_KERNEL(relu, (float* x, std::int64_t n), (x, n))
 MNEME_KERNEL(relu_backward, (float* d, const float* y, std::int64_t n), (d, y, n))
 MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
@@ -215,11 +212,33 @@ MNEME_KERNEL(adam, (float* w, const float* g, float* m, float* v, std::int64_t n
 MNEME_KERNEL(widen, (float* out, const std::uint8_t* in, std::int64_t n), (out, in, n))
 MNEME_KERNEL(cross_entropy, (double& value, const cross_entropy_rows& in), (value, in))
 
+} // namespace
+
 void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
-  normalise_bytes(out, in, n, with);
+  best_normalise_bytes(out, in, n, with);
 }
 void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
-  normalise_floats(out, in, n, with);
+  best_normalise_floats(out, in, n, with);
 }
+void relu(float* x, std::int64_t n) { best_relu(x, n); }
+void relu_backward(float* d, const float* y, std::int64_t n) { best_relu_backward(d, y, n); }
+void scale(float* x, std::int64_t n, float factor) { best_scale(x, n, factor); }
+void deliver(float* out, const float* x, std::int64_t n, float factor, bool add) {
+  best_deliver(out, x, n, factor, add);
+}
+void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor) {
+  best_pull_back(g, w, start, n, factor);
+}
+void sum_rows(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add) {
+  best_sum_rows(out, in, rows, columns, scale, add);
+}
+void add_squares(double& total, const float* x, std::int64_t n) { best_add_squares(total, x, n); }
+void check_finite(bool& finite, const float* x, std::int64_t n) { best_check_finite(finite, x, n); }
+void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with) { best_sgd(w, g, v, n, with); }
+void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with) {
+  best_adam(w, g, m, v, n, with);
+}
+void widen(float* out, const std::uint8_t* in, std::int64_t n) { best_widen(out, in, n); }
+void cross_entropy(double& value, const cross_entropy_rows& in) { best_cross_entropy(value, in); }
 
 } // namespace mneme::kernels

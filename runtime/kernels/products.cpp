@@ -229,7 +229,7 @@ MNEME_KERNEL(multiply_dots, (const dot_product& what), (what))
 
 } // namespace
 
-void multiply(const row_product& what) { multiply_rows(what); }
-void multiply(const dot_product& what) { multiply_dots(what); }
+void multiply(const row_product& what) { best_multiply_rows(what); }
+void multiply(const dot_product& what) { best_multiply_dots(what); }
 
 } // namespace mneme::kernels

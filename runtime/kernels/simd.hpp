@@ -35,7 +35,7 @@ using wide_set = instruction_set<16, 16>; ///< AVX-512: 32 registers of 16 float
 using half_set = instruction_set<8, 8>;   ///< AVX2 with FMA: 16 registers of 8
 using plain_set = instruction_set<4, 8>;  ///< Any machine
 
-/// MNEME_KERNEL(name, (parameters), (arguments)): defines `void name(parameters)`, which runs
+/// MNEME_KERNEL(name, (parameters), (arguments)): defines `void best_name(parameters)`, which runs
 /// name_body<Set>(arguments) for the best set of this machine. Not by target_clones: sanitizers and ifuncs clash.
 #if defined(__x86_64__)
 #define MNEME_KERNEL(name, parameters, arguments)                                                                      \
@@ -44,13 +44,13 @@ using plain_set = instruction_set<4, 8>;  ///< Any machine
   }                                                                                                                    \
   __attribute__((target("avx2,fma"))) static void name##_half parameters { name##_body<half_set> arguments; }          \
   static void name##_plain parameters { name##_body<plain_set> arguments; }                                            \
-  void name parameters {                                                                                               \
+  static void best_##name parameters {                                                                                 \
     static const auto chosen = chosen_for_machine(name##_wide, name##_half, name##_plain);                             \
     chosen arguments;                                                                                                  \
   }
 #else
 #define MNEME_KERNEL(name, parameters, arguments)                                                                      \
-  void name parameters { name##_body<plain_set> arguments; }
+  static void best_##name parameters { name##_body<plain_set> arguments; }
 #endif
 
 /// The first of the three that this machine can run.

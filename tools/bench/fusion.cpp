@@ -1,13 +1,15 @@
-// bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets.
+// bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets, beside the loop that
+// plain LibTorch code would run: one client after the other, autograd, its own operators.
 //   build/release/bench_fusion [SECONDS_PER_CELL]
 #include "runtime/executor.hpp"
 #include "runtime/rng.hpp"
 #include "runtime/scenario/keys.hpp"
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <numeric>
 using namespace mneme;
 
@@ -70,23 +72,56 @@ std::vector<job> round_of(const workload& what, std::int64_t clients) {
   return all;
 }
 
-/// Client-rounds per CPU second at one width: the median of eleven passes over all clients.
-double rate_at(std::int64_t width, std::span<const job> clients, double seconds) {
-  const auto workers = make_executor("cpu");
-  const auto pass = [&] {
-    const double began = cpu_seconds();
-    for (std::size_t first = 0; first < clients.size(); first += static_cast<std::size_t>(width))
-      for (const auto& outcome : workers->run(clients.subspan(first, static_cast<std::size_t>(width))))
-        if (std::holds_alternative<std::string>(outcome))
-          std::abort();
-    return cpu_seconds() - began;
-  };
+/// Calls per CPU second, times `clients`: the median of at least eleven calls.
+double rate_of(std::size_t clients, double seconds, const std::function<void()>& pass) {
   pass(); // buffers and caches
   std::vector<double> took;
-  for (double total = 0.0; took.size() < 11 || total < seconds; total += took.back())
-    took.push_back(pass());
+  for (double total = 0.0; took.size() < 11 || total < seconds; total += took.back()) {
+    const double began = cpu_seconds();
+    pass();
+    took.push_back(cpu_seconds() - began);
+  }
   std::nth_element(took.begin(), took.begin() + std::ssize(took) / 2, took.end());
-  return static_cast<double>(clients.size()) / took[took.size() / 2];
+  return static_cast<double>(clients) / took[took.size() / 2];
+}
+
+double rate_at(std::int64_t width, std::span<const job> clients, double seconds) {
+  const auto runs = make_executor("cpu");
+  return rate_of(clients.size(), seconds, [&] {
+    for (std::size_t first = 0; first < clients.size(); first += static_cast<std::size_t>(width))
+      for (const auto& outcome : runs->run(clients.subspan(first, static_cast<std::size_t>(width))))
+        if (std::holds_alternative<std::string>(outcome))
+          std::abort();
+  });
+}
+
+/// One client's local training as plain LibTorch code.
+void train_bare(const train_job& what) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& one : what.net->layout())
+    parameters.push_back(what.start->at(flat_weights).narrow(0, one.offset, one.size).view(one.shape).clone());
+  for (auto& one : parameters)
+    one.requires_grad_(true);
+  const auto& source = *what.samples.source;
+  const auto rows = at::tensor(*what.samples.rows, at::kLong);
+  std::vector<std::int64_t> labels;
+  for (const auto row : *what.samples.rows)
+    labels.push_back(source.label(row));
+  const auto all_labels = at::tensor(labels, at::kLong);
+  const auto order = at::randperm(rows.size(0), at::kLong);
+  for (std::int64_t first = 0; first < rows.size(0); first += what.options.batch_rows) {
+    const auto chosen = order.slice(0, first, first + what.options.batch_rows);
+    auto x = source.images.index_select(0, rows.index_select(0, chosen)).to(at::kFloat).flatten(1);
+    x.mul_(source.scale[0]).add_(source.shift[0]);
+    const auto hidden = at::relu(at::linear(x, parameters[0], parameters[1]));
+    const auto logits = at::linear(hidden, parameters[2], parameters[3]);
+    at::cross_entropy_loss(logits, all_labels.index_select(0, chosen)).backward();
+    const at::NoGradGuard no_gradients;
+    for (auto& one : parameters) {
+      one.sub_(one.grad(), what.options.learning_rate);
+      one.mutable_grad().reset();
+    }
+  }
 }
 
 } // namespace
@@ -94,16 +129,22 @@ double rate_at(std::int64_t width, std::span<const job> clients, double seconds)
 int main(int argc, char** argv) {
   at::set_num_threads(1);
   const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
-  for (const workload what : {workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10},
-                              workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
+  for (const workload what :
+       {workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10}, workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
     const auto clients = round_of(what, 256);
-    std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1\n", what.name,
-                static_cast<long>(what.batch_rows), static_cast<long>(chosen_width(clients[0].what, "cpu")));
+    std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1  to plain\n",
+                what.name, static_cast<long>(what.batch_rows), static_cast<long>(chosen_width(clients[0].what, "cpu")));
+    const auto some = std::span(clients).first(32); // the loop is slow
+    const double bare = rate_of(some.size(), seconds, [&] {
+      for (const auto& one : some)
+        train_bare(std::get<train_job>(one.what));
+    });
+    std::printf("  plain %29.0f\n", bare);
     double alone = 0.0;
     for (const std::int64_t width : {1, 4, 16, 64, 256}) {
       const double rate = rate_at(width, clients, seconds);
       alone = width == 1 ? rate : alone;
-      std::printf("  %5ld  %29.0f  %10.2f\n", static_cast<long>(width), rate, rate / alone);
+      std::printf("  %5ld %29.0f  %10.2f  %8.1f\n", static_cast<long>(width), rate, rate / alone, rate / bare);
     }
   }
 }

@@ -154,9 +154,10 @@ TEST_CASE("kernels of layers equal their composites", "[models]") {
     CHECK(largest_difference(d_in, twin_d_in) < 1e-4);
     CHECK(largest_difference(gradients, twin_gradients) < 1e-3);
   };
-  check(conv, [&](const layer::backward_data& data, const gradient_sink& sink) { conv.composite_backward(of, data, sink); });
-  check(linear, [&](const layer::backward_data& data, const gradient_sink& sink) { linear.composite_backward(of, data, sink); });
-  check(pool, [&](const layer::backward_data& data, const gradient_sink&) { pool.composite_backward(of, data); });
+  using data = layer::backward_data;
+  check(conv, [&](const data& of_pass, const gradient_sink& sink) { conv.composite_backward(of, of_pass, sink); });
+  check(linear, [&](const data& of_pass, const gradient_sink& sink) { linear.composite_backward(of, of_pass, sink); });
+  check(pool, [&](const data& of_pass, const gradient_sink&) { pool.composite_backward(of, of_pass); });
 }
 
 TEST_CASE("weights shared by all models give the same bits as their copies", "[models]") {
