@@ -293,6 +293,7 @@ def registrations(tree):
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
+DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # at the left edge, so outside of any function
 NO_NAMES = {"decltype", "noexcept", "alignas", "sizeof", "requires", "explicit", "if", "while", "for", "switch",
             "return", "static_assert", "throw"}
 # Called by the language or by CAF through names that stand nowhere in the tree.
@@ -331,6 +332,9 @@ def dead_declarations(tree):
             continue
         words.update(WORD.findall(NOT_CODE.sub(blanked, text)))
         code = code_of(text)
+        for name in DEFINING_MACRO.findall(code):
+            declarations[name] += 1
+            defined.add(name)
         line_of = Lines(code)
         for piece in pieces(code):
             name = declared_name(piece) if piece.opens in ("", "function") else None

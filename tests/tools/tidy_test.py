@@ -154,6 +154,12 @@ class Tidy(unittest.TestCase):
         used = defined + "static const int x = (thing().forgotten(2), 0);\n"
         self.assertEqual(found({"runtime/thing.hpp": header, "runtime/thing.cpp": used}), [])
 
+    def test_a_macro_at_the_left_edge_defines_its_first_argument(self):
+        header = "/// Kernels.\n#pragma once\nvoid relu(float* x);\nvoid scale(float* x);\n"
+        kernels = "MNEME_KERNEL(relu, (float* x), (x))\nMNEME_KERNEL(scale, (float* x), (x))\nint a = (relu(0), 0);\n"
+        self.assertEqual(found({"runtime/kernels.hpp": header, "runtime/kernels.cpp": kernels}),
+                         [("dead", "runtime/kernels.hpp", 4)])
+
     def test_a_virtual_function_that_nobody_calls_is_dead_however_many_override_it(self):
         base = "/// A base.\n#pragma once\nclass base {\npublic:\n  virtual int answer() const = 0;\n};\n"
         derived = "class derived : public base {\n  int answer() const override { return 1; }\n};\n"
