@@ -72,7 +72,9 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
   refused("run a.toml --sed seed=1", "unknown option '--sed' of `mneme run`; did you mean --set?");
   refused("run a.toml --tread=1", "unknown option '--tread' of `mneme run`; did you mean --threads?");
   refused("run a.toml --set seed", "--set 'seed': expected KEY=VALUE, as in --set rounds.cohort=5");
-  refused("run a.toml --threads 0", "--threads = 0: expected an integer in [1, 4096]");
+  refused("run a.toml --threads 0", "--threads = '0': expected an integer in [1, 4096]");
+  refused("run a.toml --threads two", "--threads = 'two': expected an integer in [1, 4096]");
+  refused("help run list", "unexpected argument 'list'; expected mneme help TOPIC");
   refused("run a.toml --seeds 1,x",
           "--seeds = '1,x': expected integers >= 0 with commas between them, as in --seeds 1,2,3");
   refused("run a.toml --seeds 1,1",
@@ -181,6 +183,7 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
       CHECK(contains(text, "  " + key.name + " = " + key.default_text));
   }
   CHECK(contains(mneme_in(here.path(), "help run").out, "--seeds"));
+  CHECK(contains(mneme_in(here.path(), "help").out, "\n  validate"));
   CHECK(contains(mneme_in(here.path(), "help cohort").out, "  rounds.cohort = 10\n"));
   CHECK_FALSE(contains(mneme_in(here.path(), "help").out, "resume"));
 }
