@@ -10,7 +10,7 @@ namespace {
 struct command_line {
   run_arguments run{};
   std::vector<std::string> to_validate{};
-  std::string listed{}, topic{};
+  std::string listed{}, topic{}; // topic: for the help of help only
   bool markdown = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *validate_command, *list_command, *help_command;
@@ -81,18 +81,21 @@ int dispatch(const command_line& line) {
     return validate_scenarios(line.to_validate);
   if (*line.list_command)
     return list_things(line.listed, line.markdown);
-  if (!*line.help_command)
-    return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
-  if (line.topic.empty()) {
+  return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
+}
+
+/// `mneme help [TOPIC]`. Not parsed by CLI11, which would take a topic that is a command for that command.
+int help(const command_line& line, const std::vector<std::string>& topics) {
+  if (topics.size() > 1)
+    return bad_input("unexpected argument '" + topics[1] + "'; expected mneme help TOPIC");
+  const auto commands = line.command_names();
+  if (topics.empty())
     std::fputs(line.app.help().c_str(), stdout);
-    return explain("", line.command_names());
+  else if (std::find(commands.begin(), commands.end(), topics[0]) != commands.end()) {
+    std::fputs(line.app.get_subcommand(topics[0])->help("mneme").c_str(), stdout);
+    return exit_done;
   }
-  for (const auto* command : line.app.get_subcommands([](const CLI::App*) { return true; }))
-    if (command->get_name() == line.topic) {
-      std::fputs(command->help("mneme").c_str(), stdout);
-      return exit_done;
-    }
-  return explain(line.topic, line.command_names());
+  return explain(topics.empty() ? "" : topics[0], commands);
 }
 
 int parse_and_dispatch(int count, const char* const* words) {
@@ -100,6 +103,8 @@ int parse_and_dispatch(int count, const char* const* words) {
   const auto commands = line.command_names();
   if (count > 1 && words[1][0] != '-' && std::find(commands.begin(), commands.end(), words[1]) == commands.end())
     return unknown_word("command", words[1], commands);
+  if (count > 1 && std::string_view(words[1]) == "help" && (count == 2 || words[2][0] != '-'))
+    return help(line, {words + 2, words + count});
   try {
     line.app.parse(count, words);
   } catch (const CLI::Success& asked) { // --help, --version

@@ -1,8 +1,5 @@
 /// The command line of mneme: what the user typed, and which command it becomes.
 #pragma once
-#include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 namespace mneme {
@@ -16,7 +13,7 @@ struct run_arguments {
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
   std::string seeds{};                 ///< "1,2,3"; empty: the scenario's own
   std::string out{};                   ///< Empty: the default folder below runs/
-  std::optional<std::int64_t> threads{};
+  std::string threads{};               ///< Empty: one per core
   bool quiet = false, json = false, trace = false;
 };
 

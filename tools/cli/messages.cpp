@@ -42,7 +42,10 @@ void print_columns(const std::vector<std::pair<std::string, std::string>>& rows)
   for (const auto& [left, right] : rows)
     width = std::max(width, left.size());
   for (const auto& [left, right] : rows)
-    std::printf("  %-*s  %s\n", static_cast<int>(width), left.c_str(), right.c_str());
+    if (right.empty())
+      std::printf("  %s\n", left.c_str());
+    else
+      std::printf("  %-*s  %s\n", static_cast<int>(width), left.c_str(), right.c_str());
 }
 
 } // namespace mneme

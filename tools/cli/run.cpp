@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 namespace mneme {
 namespace {
@@ -15,6 +16,18 @@ struct planned_run {
 
 constexpr std::int64_t threads_max = 4096;
 
+/// All of `text` as an integer.
+std::optional<std::int64_t> parsed_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> parsed_threads(const std::string& text) {
+  const auto threads = parsed_integer(text);
+  return threads && *threads >= 1 && *threads <= threads_max ? threads : std::nullopt;
+}
+
 /// "1,2,3"; empty for "".
 expected<std::vector<std::int64_t>> parsed_seeds(const std::string& text) {
   const auto refused = [&](const std::string& why) {
@@ -24,13 +37,12 @@ expected<std::vector<std::int64_t>> parsed_seeds(const std::string& text) {
   std::size_t from = 0;
   while (!text.empty() && from <= text.size()) {
     const auto comma = std::min(text.find(',', from), text.size());
-    std::int64_t seed = -1;
-    const auto [end, error] = std::from_chars(text.data() + from, text.data() + comma, seed);
-    if (error != std::errc{} || end != text.data() + comma || seed < 0)
+    const auto seed = parsed_integer(std::string_view(text).substr(from, comma - from));
+    if (!seed || *seed < 0)
       return refused("expected integers >= 0 with commas between them");
-    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end())
-      return refused("seed " + std::to_string(seed) + " is there twice; expected different seeds");
-    seeds.push_back(seed);
+    if (std::find(seeds.begin(), seeds.end(), *seed) != seeds.end())
+      return refused("seed " + std::to_string(*seed) + " is there twice; expected different seeds");
+    seeds.push_back(*seed);
     from = comma + 1;
   }
   return seeds;
@@ -62,8 +74,8 @@ findings wrong_arguments(const run_arguments& arguments) {
   if (arguments.scenarios.empty())
     wrong.push_back(
         {"", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml"});
-  if (arguments.threads && (*arguments.threads < 1 || *arguments.threads > threads_max))
-    wrong.push_back({"", "--threads = " + std::to_string(*arguments.threads) + ": expected an integer in [1, " +
+  if (!arguments.threads.empty() && !parsed_threads(arguments.threads))
+    wrong.push_back({"", "--threads = '" + arguments.threads + "': expected an integer in [1, " +
                              std::to_string(threads_max) + "]"});
   std::error_code ignored;
   if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)))
@@ -124,7 +136,8 @@ int run_scenarios(const run_arguments& arguments) {
   if (!wrong.empty())
     return print_errors(wrong);
   const auto& interrupts = watch_interrupts();
-  run_options options{.threads = arguments.threads.value_or(0), .trace = arguments.trace, .interrupts = &interrupts};
+  run_options options{
+      .threads = parsed_threads(arguments.threads).value_or(0), .trace = arguments.trace, .interrupts = &interrupts};
   options.style = arguments.json    ? progress_style::json
                   : arguments.quiet ? progress_style::quiet
                                     : default_style(stdout);

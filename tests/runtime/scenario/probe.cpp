@@ -38,7 +38,7 @@ class probe_net : public model_kind {
 public:
   void keys(key_table& table) override {
     table.integers("hidden", hidden_, {.low = 1}, "Widths.");
-    table.flag("norm", norm_, "A flag.");
+    table.flag("probed", probed_, "A flag.");
   }
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3>, std::int64_t) const override {
     return tl::unexpected<std::string>("a probe cannot be built");
@@ -46,7 +46,7 @@ public:
 
 private:
   std::vector<std::int64_t> hidden_{200, 100};
-  bool norm_ = false;
+  bool probed_ = false;
 };
 
 class probe_stem final : public model_kind {

@@ -6,7 +6,7 @@
 namespace mneme::test {
 
 /// [strategy] name = "probe-method" (mu, rule, layers, pause, buffer, extra; presets "small",
-/// "broken") and [model] name = "probe-net" (hidden, norm) or "probe-stem" (stem) are registered by probe.cpp.
+/// "broken") and [model] name = "probe-net" (hidden, probed) or "probe-stem" (stem) are registered by probe.cpp.
 inline const std::string probe_sections = "\n[strategy]\nname = \"probe-method\"\n[model]\nname = \"probe-net\"\n";
 
 /// A folder of scenario files; places in findings are relative to it.

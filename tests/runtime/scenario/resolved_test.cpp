@@ -50,7 +50,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"model.name", "probe-stem"},
     {"model.trainable", "head"},
     {"model.hidden", "[200]"},
-    {"model.norm", "true"},
+    {"model.probed", "true"},
     {"training.optimizer", "adam"},
     {"training.epochs", "0"},
     {"training.batch", "0"},

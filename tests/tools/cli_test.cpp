@@ -1,0 +1,228 @@
+#include "runtime/scenario/sections.hpp"
+#include "runtime/strategy.hpp"
+#include "tests/support/scratch.hpp"
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/wait.h>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+struct ended {
+  int code = -1;
+  std::string out{}, errors{};
+};
+
+/// Runs the program in `folder`, as a shell would.
+ended mneme_in(const std::filesystem::path& folder, const std::string& arguments) {
+  const auto errors = folder / ".errors";
+  const auto command =
+      "cd '" + folder.string() + "' && '" MNEME_PROGRAM "' " + arguments + " 2>'" + errors.string() + "'";
+  auto* pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe);
+  ended result;
+  std::array<char, 4096> buffer{};
+  while (const auto bytes = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    result.out.append(buffer.data(), bytes);
+  const int status = ::pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  result.errors = content_of(errors);
+  return result;
+}
+
+const std::string tiny = R"(title = "Tiny"
+[data]
+name = "synthetic"
+shape = [4]
+classes = 4
+rows = 80
+[tasks]
+count = 2
+[clients]
+count = 4
+[rounds]
+per_task = 1
+[model]
+name = "linear"
+[strategy]
+name = "fedavg"
+)";
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const auto refused = [&](const std::string& arguments, const std::string& error) {
+    CAPTURE(arguments);
+    const auto result = mneme_in(here.path(), arguments);
+    CHECK(result.code == 2);
+    CHECK(result.errors == "error: " + error + "\n");
+    CHECK(result.out.empty());
+  };
+  refused("", "no command given; expected one of run, validate, list, help");
+  refused("rnu a.toml", "unknown command 'rnu'; did you mean 'run'?");
+  refused("resume runs/x", "unknown command 'resume'; expected one of run, validate, list, help");
+  refused("run", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml");
+  refused("run a.toml --sed seed=1", "unknown option '--sed' of `mneme run`; did you mean --set?");
+  refused("run a.toml --tread=1", "unknown option '--tread' of `mneme run`; did you mean --threads?");
+  refused("run a.toml --set seed", "--set 'seed': expected KEY=VALUE, as in --set rounds.cohort=5");
+  refused("run a.toml --threads 0", "--threads = '0': expected an integer in [1, 4096]");
+  refused("run a.toml --threads two", "--threads = 'two': expected an integer in [1, 4096]");
+  refused("help run list", "unexpected argument 'list'; expected mneme help TOPIC");
+  refused("run a.toml --seeds 1,x",
+          "--seeds = '1,x': expected integers >= 0 with commas between them, as in --seeds 1,2,3");
+  refused("run a.toml --seeds 1,1",
+          "--seeds = '1,1': seed 1 is there twice; expected different seeds, as in --seeds 1,2,3");
+  refused("run a.toml --out .",
+          "--out '.' exists already, and a run never writes into another's files; name a new folder");
+  refused("validate", "no scenario given; expected mneme validate SCENARIO...");
+  refused("list stratgies", "unknown list 'stratgies'; did you mean 'strategies'?");
+  refused("list --markdown",
+          "--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
+  refused("help fedvag", "unknown topic 'fedvag'; did you mean 'fedavg'?");
+  CHECK(mneme_in(here.path(), "run a.toml --quiet --json").code == 2);
+  CHECK(mneme_in(here.path(), "run a.toml --out").code == 2);
+  CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
+}
+
+TEST_CASE("a broken scenario is exit code 2, and nothing is written or run", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "good.toml", tiny);
+  write_file(here.path() / "bad.toml", tiny + "[rounds]\n");
+  const auto result = mneme_in(here.path(), "run good.toml bad.toml --set rounds.cohort=9 --out all");
+  CHECK(result.code == 2);
+  CHECK(result.errors == "--set: error: rounds.cohort = 9: expected at most clients.count = 4, or 0 for all\n"
+                         "bad.toml:17:1: error: not valid TOML: in a table header: cannot redefine existing table "
+                         "'rounds'; give each key and section once\n");
+  CHECK_FALSE(std::filesystem::exists(here.path() / "all"));
+}
+
+TEST_CASE("validate says ok, or all that is wrong with data and scenario", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "good.toml", tiny);
+  write_file(here.path() / "bad.toml", "[rounds]\ncohrt = 1\n");
+  const auto result = mneme_in(here.path(), "validate good.toml bad.toml");
+  CHECK(result.code == 2);
+  CHECK(result.out == "good.toml: ok\n");
+  CHECK(result.errors == "bad.toml: error: no [strategy] section; add one, as in [strategy] and name = \"fedavg\"\n"
+                         "bad.toml:2:1: error: unknown key 'cohrt' in [rounds]; did you mean 'cohort'?\n");
+  CHECK(mneme_in(here.path(), "validate good.toml").code == 0);
+}
+
+TEST_CASE("seeds run one after another into folders of their own", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const auto result = mneme_in(here.path(), "run a.toml --seeds 3,4 --out both --quiet --threads 1");
+  CHECK(result.code == 0);
+  CHECK(result.errors.empty());
+  CHECK(contains(content_of(here.path() / "both/s3/scenario.toml"), "\nseed = 3\n"));
+  CHECK(contains(content_of(here.path() / "both/s4/summary.json"), "\"done\""));
+}
+
+TEST_CASE("several scenarios below one folder go to folders of their names", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  write_file(here.path() / "b.toml", tiny);
+  CHECK(mneme_in(here.path(), "run a.toml b.toml --out both --quiet --threads 1").code == 0);
+  CHECK(std::filesystem::exists(here.path() / "both/a/summary.json"));
+  CHECK(std::filesystem::exists(here.path() / "both/b/summary.json"));
+}
+
+TEST_CASE("a resolved scenario runs again to the same digest", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  REQUIRE(mneme_in(here.path(), "run a.toml --out one --quiet --threads 1").code == 0);
+  const auto again = mneme_in(here.path(), "run one/scenario.toml --out two --quiet --threads 2");
+  CHECK(again.code == 0);
+  CHECK(again.errors.empty()); // no warnings either
+  const auto digest = [&](const char* run) {
+    const auto text = content_of(here.path() / run / "summary.json");
+    const auto at = text.find("\"run_digest\"");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  CHECK(digest("one").size() > 32);
+  CHECK(digest("one") == digest("two"));
+}
+
+TEST_CASE("with --json every line of stdout is an object, warnings too", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny + "[partition]\nkind = \"iid\"\nbeta = 0.1\n");
+  const auto result = mneme_in(here.path(), "run a.toml --json --threads 1");
+  CHECK(result.code == 0);
+  CHECK(result.errors.empty());
+  CHECK(result.out.starts_with(
+      "{\"event\":\"warning\",\"where\":\"a.toml:18:8\",\"text\":\"partition.beta has no effect here"));
+  for (std::size_t from = 0; from < result.out.size(); from = result.out.find('\n', from) + 1)
+    CHECK(result.out[from] == '{');
+}
+
+TEST_CASE("help names every key of every section, model and strategy", "[cli]") {
+  const scratch_folder here;
+  scenario defaults;
+  for (const auto& section : sections_of(defaults)) {
+    const auto text = mneme_in(here.path(), "help " + section.name).out;
+    for (const auto& key : section.keys.all()) {
+      CAPTURE(section.name, key.name);
+      CHECK(contains(text, "  " + key.name + " = " + key.default_text + "\n      " + expected_text(key) + ". " +
+                               key.meaning));
+    }
+  }
+  for (const auto& entry : strategies()) {
+    const auto text = mneme_in(here.path(), "help " + entry.name).out;
+    const auto one = entry.make();
+    key_table own;
+    one->keys(own);
+    CHECK(contains(text, entry.summary));
+    for (const auto& key : own.all())
+      CHECK(contains(text, "  " + key.name + " = " + key.default_text));
+  }
+  CHECK(contains(mneme_in(here.path(), "help run").out, "--seeds"));
+  CHECK(contains(mneme_in(here.path(), "help").out, "\n  validate"));
+  CHECK(contains(mneme_in(here.path(), "help cohort").out, "  rounds.cohort = 10\n"));
+  CHECK_FALSE(contains(mneme_in(here.path(), "help").out, "resume"));
+}
+
+TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") {
+  const scratch_folder here;
+  std::filesystem::create_directories(here.path() / "scenarios/sub");
+  write_file(here.path() / "scenarios/sub/b.toml", tiny);
+  write_file(here.path() / "scenarios/a.toml", "title = \"First\"\n");
+  CHECK(mneme_in(here.path(), "list scenarios").out == "  scenarios/a.toml      First\n  scenarios/sub/b.toml  Tiny\n");
+  const auto all = mneme_in(here.path(), "list").out;
+  for (const auto* name :
+       {"strategies:", "fedavg", "models:", "mlp", "datasets:", "synthetic", "partitions:", "dirichlet"})
+    CHECK(contains(all, name));
+  const auto table = mneme_in(here.path(), "list --markdown strategies").out;
+  CHECK(table.starts_with("| name | what it is | own keys |\n|---|---|---|\n| `fedavg` |"));
+  CHECK(contains(table, "`mu = 0.01`"));
+}
+
+TEST_CASE("the version is the project's", "[cli]") {
+  const scratch_folder here;
+  const auto result = mneme_in(here.path(), "--version");
+  CHECK(result.code == 0);
+  CHECK(result.out == "mneme " MNEME_VERSION "\n");
+}
+
+TEST_CASE("an interrupt ends a run with exit code 130 and what it has recorded", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  // exec keeps the shell's process id, so that $! is the program's.
+  const auto script = "(cd '" + here.path().string() +
+                      "' && exec '" MNEME_PROGRAM "' run a.toml --set rounds.per_task=1000000"
+                      " --set evaluation.every=1 --threads 1 --out r >log 2>&1) & pid=$!; i=0; "
+                      "while [ ! -s '" +
+                      here.path().string() +
+                      "/r/metrics.jsonl' ] && [ $i -lt 300 ]; do sleep 0.1; "
+                      "i=$((i+1)); done; kill -INT $pid; wait $pid";
+  // A background job of a shell ignores SIGINT unless the program handles it, which it does.
+  const int status = std::system(script.c_str());
+  CHECK(WEXITSTATUS(status) == 130);
+  CHECK(contains(content_of(here.path() / "r/summary.json"), "\"interrupted\""));
+}
