@@ -157,7 +157,7 @@ TEST_CASE("with --json every line of stdout is an object, warnings too", "[cli]"
   CHECK(result.code == 0);
   CHECK(result.errors.empty());
   CHECK(result.out.starts_with(
-      "{\"event\":\"warning\",\"where\":\"a.toml:18:8\",\"text\":\"partition.beta has no effect here"));
+      "{\"event\":\"warning\",\"where\":\"a.toml:19:8\",\"text\":\"partition.beta has no effect here"));
   for (std::size_t from = 0; from < result.out.size(); from = result.out.find('\n', from) + 1)
     CHECK(result.out[from] == '{');
 }
