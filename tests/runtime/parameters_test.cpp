@@ -18,7 +18,7 @@ public:
   std::int64_t working_set(std::int64_t) const override { return 0; }
   activations forward(const at::Tensor&, const at::Tensor&, class_range, tape*) const override { return {}; }
   void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
-                at::Tensor&) const override {}
+                const gradient_sink&) const override {}
 
 private:
   std::vector<parameter> layout_{{.name = "fc1.weight", .shape = {3, 2}, .offset = 0, .size = 6},
