@@ -38,9 +38,7 @@ flight_book::release(assignment_id top, const release_rules& rules,
   std::erase_if(parked_, [&](const parked_job& one) { return !flights_.contains(one.job.id.assignment); });
   // The flight that virtual time waits for comes first, whatever else is due at the same time.
   std::sort(parked_.begin(), parked_.end(), [&](const parked_job& a, const parked_job& b) {
-    auto rank = [&](const parked_job& one) {
-      return std::tuple{one.job.id.assignment != top, one.due, one.job.id};
-    };
+    auto rank = [&](const parked_job& one) { return std::tuple{one.job.id.assignment != top, one.due, one.job.id}; };
     return rank(a) < rank(b);
   });
 
@@ -74,13 +72,14 @@ flight_book::release(assignment_id top, const release_rules& rules,
 }
 
 std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, std::int64_t rows_max) {
-  std::sort(jobs.begin(), jobs.end(),
-            [](const issued_job& a, const issued_job& b) { return std::tuple{-a.rows, a.id} < std::tuple{-b.rows, b.id}; });
+  std::sort(jobs.begin(), jobs.end(), [](const issued_job& a, const issued_job& b) {
+    return std::tuple{-a.rows, a.id} < std::tuple{-b.rows, b.id};
+  });
   std::vector<composition> batches;
   std::int64_t rows = 0;
   for (const auto& one : jobs) {
-    const bool new_batch = batches.empty() || std::ssize(batches.back()) >= width ||
-                           (rows_max > 0 && rows + one.rows > rows_max);
+    const bool new_batch =
+        batches.empty() || std::ssize(batches.back()) >= width || (rows_max > 0 && rows + one.rows > rows_max);
     if (new_batch) {
       batches.emplace_back();
       rows = 0;

@@ -13,9 +13,9 @@ struct flight {
   assignment_id id{};
   client_id client{};
   round_id round{};
-  bool late = false;       ///< Missed its round's deadline and is kept.
-  bool started = false;    ///< Sent to its shard.
-  virtual_time horizon{};  ///< When the last known answer's jobs are due; at first the end of the download.
+  bool late = false;      ///< Missed its round's deadline and is kept.
+  bool started = false;   ///< Sent to its shard.
+  virtual_time horizon{}; ///< When the last known answer's jobs are due; at first the end of the download.
   /// Stages known and not yet reached by virtual time: how long each takes, front first.
   std::vector<virtual_duration> stages{};
   std::size_t stages_reached = 0;
@@ -58,7 +58,8 @@ public:
   /// Chooses what runs now: all jobs of `top`, then the others in due order while `rules` allow and
   /// `may_run` agrees; grouped by shard and key, cut at the width. Each batch ascending in id.
   [[nodiscard]] std::map<shard_id, std::vector<composition>>
-  release(assignment_id top, const release_rules& rules, const std::function<bool(const flight&, virtual_time due)>& may_run);
+  release(assignment_id top, const release_rules& rules,
+          const std::function<bool(const flight&, virtual_time due)>& may_run);
 
 private:
   std::unordered_map<assignment_id, flight> flights_;

@@ -56,9 +56,9 @@ struct evaluate { task_id upto{}; class_range mask{}; };                      //
 struct evaluated { std::vector<evaluate_output> per_task{}; };                // answer
 struct save_model {};                                                         // simulation -> server
 
-// -- a wave: real work that virtual time is waiting for -----------------------------------------------------------------
+// -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
-struct start_rounds { std::vector<assignment> all{}; };                       // scheduler -> shard; the shard adds the samples
+struct start_rounds { std::vector<assignment> all{}; };                       // scheduler -> shard
 struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
 /// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
 struct issued_job { job_id id{}; fuse_key key{}; std::int64_t rows = 0, bytes = 0, width = 1; };
@@ -76,7 +76,7 @@ struct batch_outcomes { outcomes all{}; };                                    //
 struct job_outcomes { outcomes all{}; };                                      // shard -> client
 struct abandon { std::vector<assignment_id> all{}; };                         // scheduler -> shard
 
-// -- recorder -----------------------------------------------------------------------------------------------------------
+// -- recorder ---------------------------------------------------------------------------------------------------------
 
 struct recorded_events { std::vector<event_record> all{}; };                  // scheduler -> recorder
 struct run_warning { std::string text{}; };                                   // scheduler -> recorder

@@ -112,8 +112,10 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   all.virtual_seconds = in_seconds(report.ended);
   all.wall_seconds = wall_.seconds();
   all.cpu_seconds = cpu_seconds();
-  all.client_rounds_per_second = all.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / all.wall_seconds : 0.0;
-  all.fused_width_mean = report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
+  all.client_rounds_per_second =
+      all.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / all.wall_seconds : 0.0;
+  all.fused_width_mean =
+      report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
   all.worker_busy_share = busy_seconds_ / (all.wall_seconds * static_cast<double>(world_->workers));
   all.peak_rss_bytes = peak_rss_bytes();
   all.device = world_->device;

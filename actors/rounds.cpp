@@ -10,7 +10,8 @@ constexpr std::size_t deliveries_held_max = 64; // uploads that wait for the ser
 
 } // namespace
 
-// -- a task begins ------------------------------------------------------------------------------------------------------
+// -- a task begins
+// ------------------------------------------------------------------------------------------------------
 
 void scheduler_state::begin_task(task_id which) {
   const auto& tasks = *world_->tasks;
@@ -37,11 +38,12 @@ void scheduler_state::warn_of_own_rounds() {
   const auto wanted = world_->what.rounds.per_task;
   if (plan_.rounds && *plan_.rounds != wanted && world_->what.given.contains("rounds.per_task"))
     tell_recorder(run_warning{world_->what.strategy.name + " sets its own rounds: " + std::to_string(*plan_.rounds) +
-                              " in task " + std::to_string(place_.task.value + 1) + ", not rounds.per_task = " +
-                              std::to_string(wanted)});
+                              " in task " + std::to_string(place_.task.value + 1) +
+                              ", not rounds.per_task = " + std::to_string(wanted)});
 }
 
-// -- a round opens ------------------------------------------------------------------------------------------------------
+// -- a round opens
+// ------------------------------------------------------------------------------------------------------
 
 void scheduler_state::begin_round() {
   if (stopping_)
@@ -77,13 +79,15 @@ void scheduler_state::try_dispatch() {
 }
 
 std::vector<client_id> scheduler_state::cohort() {
-  const auto& rows = *world_->rows;
-  if (rows.shown() == rows_shown::centralised)
-    return available({0}) ? std::vector<client_id>{{0}} : std::vector<client_id>{};
+  const auto free = [this](client_id who) { return available(who); };
   const auto clients = world_->people->size();
-  const rng_key key{.seed = static_cast<std::uint64_t>(world_->what.seed), .task = place_.task, .index = place_.round.value};
-  return draw_cohort(key_for(key, purpose::cohort), clients, plan_.everybody ? clients : world_->what.rounds.cohort,
-                     [this](client_id who) { return available(who); });
+  if (world_->rows->shown() == rows_shown::centralised)
+    return draw_cohort({}, 1, 1, free);
+  const auto stated = world_->what.rounds.cohort; // 0: all available
+  const auto wanted = plan_.everybody || stated == 0 ? clients : stated;
+  const rng_key key{
+      .seed = static_cast<std::uint64_t>(world_->what.seed), .task = place_.task, .index = place_.round.value};
+  return draw_cohort(key_for(key, purpose::cohort), clients, wanted, free);
 }
 
 bool scheduler_state::available(client_id who) const {
@@ -127,7 +131,8 @@ void scheduler_state::dispatch(client_id who) {
                        .visit = visit});
 }
 
-// -- clients at work ----------------------------------------------------------------------------------------------------
+// -- clients at work
+// ----------------------------------------------------------------------------------------------------
 
 /// A download or a stage is over: the next stage's time runs, or the upload is on its way.
 void scheduler_state::progress_of(flight& one) {
@@ -209,13 +214,15 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
     flights_.erase(id);
   }
   if (!which.empty())
-    std::erase_if(to_start_, [&](const assignment& one) { return std::binary_search(which.begin(), which.end(), one.id); });
+    std::erase_if(to_start_,
+                  [&](const assignment& one) { return std::binary_search(which.begin(), which.end(), one.id); });
   for (std::size_t i = 0; i < told.size(); ++i)
     if (!told[i].all.empty())
       self_->send(peers_.shards[i], std::move(told[i]));
 }
 
-// -- a round closes -----------------------------------------------------------------------------------------------------
+// -- a round closes
+// -----------------------------------------------------------------------------------------------------
 
 void scheduler_state::close() {
   round_open_ = wants_clients_ = false;
@@ -236,14 +243,15 @@ void scheduler_state::close() {
 void scheduler_state::round_closed() {
   const bool end_of_task = place_.round_of_task + 1 == place_.rounds_of_task;
   const auto every = world_->what.evaluation.every;
-  tell_recorder(progress_snapshot{.task = place_.task,
-                                  .round = place_.round,
-                                  .tasks = std::ssize(world_->tasks->tasks),
-                                  .rounds = report_.rounds - 1 - place_.round_of_task +
-                                            place_.rounds_of_task * (std::ssize(world_->tasks->tasks) - place_.task.value),
-                                  .at = queue_.now(),
-                                  .in_flight = static_cast<std::int64_t>(flights_.size()),
-                                  .client_rounds = report_.client_rounds});
+  tell_recorder(
+      progress_snapshot{.task = place_.task,
+                        .round = place_.round,
+                        .tasks = std::ssize(world_->tasks->tasks),
+                        .rounds = report_.rounds - 1 - place_.round_of_task +
+                                  place_.rounds_of_task * (std::ssize(world_->tasks->tasks) - place_.task.value),
+                        .at = queue_.now(),
+                        .in_flight = static_cast<std::int64_t>(flights_.size()),
+                        .client_rounds = report_.client_rounds});
   if (end_of_task || (every > 0 && (place_.round.value + 1) % every == 0))
     evaluate_round(end_of_task);
   else
@@ -264,7 +272,8 @@ void scheduler_state::take(const evaluated& result, bool end_of_task) {
     rows += one.rows;
     correct += one.correct;
     line.loss += one.loss_sum;
-    line.accuracy_per_task.push_back(one.rows == 0 ? 0.0 : 100.0 * static_cast<double>(one.correct) / static_cast<double>(one.rows));
+    line.accuracy_per_task.push_back(
+        one.rows == 0 ? 0.0 : 100.0 * static_cast<double>(one.correct) / static_cast<double>(one.rows));
     line.rows_per_task.push_back(one.rows);
   }
   line.accuracy = rows == 0 ? 0.0 : 100.0 * static_cast<double>(correct) / static_cast<double>(rows);

@@ -91,8 +91,13 @@ void scheduler_state::finish(run_status status, std::string error) {
 void scheduler_state::record(const char* actor, const char* what, std::optional<client_id> who, std::int64_t bytes) {
   if (!world_->trace)
     return;
-  events_.push_back({.at = queue_.now(), .actor = actor, .event = what, .client = who, .task = place_.task,
-                     .round = place_.round, .bytes = bytes});
+  events_.push_back({.at = queue_.now(),
+                     .actor = actor,
+                     .event = what,
+                     .client = who,
+                     .task = place_.task,
+                     .round = place_.round,
+                     .bytes = bytes});
   if (events_.size() >= events_held_max)
     flush_events();
 }

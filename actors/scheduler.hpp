@@ -81,8 +81,8 @@ private:
 
   event_queue<event> queue_;
   flight_book flights_;
-  std::vector<std::uint32_t> visits_;  // per client: assignments so far
-  std::vector<std::uint8_t> busy_;     // per client: at work, or dropped out of the open round
+  std::vector<std::uint32_t> visits_; // per client: assignments so far
+  std::vector<std::uint8_t> busy_;    // per client: at work, or dropped out of the open round
   std::unordered_map<client_id, memory_ref> memories_;
   std::uint64_t next_assignment_ = 0;
 
@@ -90,10 +90,10 @@ private:
   task_plan plan_;
   opened_round broadcast_;
   virtual_time deadline_at_ = virtual_time::max();
-  bool round_open_ = false;        // between the broadcast and close()
-  bool wants_clients_ = false;     // the round is open and nobody was available yet
+  bool round_open_ = false;         // between the broadcast and close()
+  bool wants_clients_ = false;      // the round is open and nobody was available yet
   std::int64_t cohort_missing_ = 0; // flights of the open round not delivered, dropped or left
-  std::int64_t folded_ = 0;        // deliveries of the open round
+  std::int64_t folded_ = 0;         // deliveries of the open round
   std::vector<client_id> dropped_out_;
   std::vector<delivery> waiting_deliveries_;
 

@@ -17,16 +17,14 @@ void scheduler_state::ask_server(Message message, Then then) {
 
 template <class Message>
 void scheduler_state::tell_server(Message message) {
-  self_->request(peers_.server, caf::infinite, std::move(message)).then([] {}, [this](const caf::error& why) {
-    finish(run_status::failed, in_words(why));
-  });
+  self_->request(peers_.server, caf::infinite, std::move(message))
+      .then([] {}, [this](const caf::error& why) { finish(run_status::failed, in_words(why)); });
 }
 
 template <class Message>
 void scheduler_state::tell_recorder(Message message) {
-  self_->request(peers_.recorder, caf::infinite, std::move(message)).then([] {}, [this](const caf::error& why) {
-    finish(run_status::failed, in_words(why));
-  });
+  self_->request(peers_.recorder, caf::infinite, std::move(message))
+      .then([] {}, [this](const caf::error& why) { finish(run_status::failed, in_words(why)); });
 }
 
 } // namespace mneme

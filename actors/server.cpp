@@ -11,7 +11,8 @@ caf::error server_error(const char* step, const std::string& what) {
   return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + what);
 }
 
-sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows, std::size_t first) {
+sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
+                     std::size_t first) {
   const auto last = std::min(rows.size(), first + evaluation_rows);
   return {.source = source,
           .rows = std::make_shared<const std::vector<std::int64_t>>(rows.begin() + static_cast<std::ptrdiff_t>(first),
@@ -109,9 +110,8 @@ void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function
 
 template <class T>
 void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
-  run_all(std::move(wanted), [this, run](outcomes all) {
-    drive<T>(run, [run = run.get(), &all] { run->desk.answer(std::move(all)); });
-  });
+  run_all(std::move(wanted),
+          [this, run](outcomes all) { drive<T>(run, [run = run.get(), &all] { run->desk.answer(std::move(all)); }); });
 }
 
 void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
@@ -138,7 +138,8 @@ void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
   }
 }
 
-// -- evaluation ---------------------------------------------------------------------------------------------------------
+// -- evaluation
+// ---------------------------------------------------------------------------------------------------------
 
 plan server_state::evaluation_plan(const evaluate& in) const {
   plan wanted;
@@ -146,7 +147,8 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
     const auto& rows = world_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += evaluation_rows)
-      wanted.push_back(evaluate_job{.what = learnt, .samples = chunk_of(world_->tasks->test, rows, first), .mask = in.mask});
+      wanted.push_back(
+          evaluate_job{.what = learnt, .samples = chunk_of(world_->tasks->test, rows, first), .mask = in.mask});
   }
   return wanted;
 }

@@ -17,7 +17,7 @@ private:
   struct hosted {
     client_actor actor{};
     std::uint32_t stage = 0;
-    plan parked{};              // jobs not yet sent to a worker keep their place
+    plan parked{}; // jobs not yet sent to a worker keep their place
     outcomes known{};
     std::size_t outcomes_missing = 0;
   };

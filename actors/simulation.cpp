@@ -37,7 +37,8 @@ public:
   cast(caf::actor_system& system, const world_ref& world, recorder_setup setup) {
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(world, std::move(setup));
     for (std::int64_t i = 0; i < world->workers; ++i)
-      workers_.push_back(system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world->device, recorder_));
+      workers_.push_back(
+          system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world->device, recorder_));
     pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(workers_);
     server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_);
     auto peers = [this, &system, world](const scheduler_actor& scheduler) {
@@ -101,7 +102,8 @@ void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& rep
 }
 
 /// Runs the actors to the end; the summary is made even where it cannot be written.
-run_summary play(caf::actor_system& system, const world_ref& world, recorder_setup setup, const std::atomic<int>* interrupts) {
+run_summary play(caf::actor_system& system, const world_ref& world, recorder_setup setup,
+                 const std::atomic<int>* interrupts) {
   caf::scoped_actor self(system);
   const cast actors(system, world, std::move(setup));
   auto report = await_end(self, actors, interrupts);
@@ -156,7 +158,7 @@ expected<run_summary> run_simulation(const scenario& what, const run_options& op
   try {
     files->write("scenario.toml", resolved_text(what));
     if (split)
-      files->write_partition(*split, what.clients.count, std::ssize(world.tasks->tasks), world.tasks->train->files_rows());
+      files->write_partition(*split, what.clients.count, std::ssize(world.tasks->tasks), *world.tasks->train);
   } catch (const std::exception& e) {
     run_summary summary;
     summary.status = "failed";

@@ -90,11 +90,10 @@ void scheduler_state::take(wave_report& report) {
 void scheduler_state::end_wave() {
   if (failure_) {
     const auto& why = *failure_;
-    return finish(run_status::failed, "client " + std::to_string(why.client.value) + ", round " +
-                                          std::to_string(why.round.value + 1) + ", job " +
-                                          std::to_string(why.last_job.assignment.value) + "." +
-                                          std::to_string(why.last_job.stage) + "." +
-                                          std::to_string(why.last_job.step) + ": " + why.what);
+    return finish(run_status::failed,
+                  "client " + std::to_string(why.client.value) + ", round " + std::to_string(why.round.value + 1) +
+                      ", job " + std::to_string(why.last_job.assignment.value) + "." +
+                      std::to_string(why.last_job.stage) + "." + std::to_string(why.last_job.step) + ": " + why.what);
   }
   advance();
 }

@@ -7,7 +7,8 @@ const tensor_map& client_context::memory() const noexcept {
 }
 
 client_run::client_run(const strategy& method, assignment what)
-    : what_(std::move(what)), desk_(what_.id), context_(desk_, what_), round_(method.client_round(context_, *what_.in)) {}
+    : what_(std::move(what)), desk_(what_.id), context_(desk_, what_),
+      round_(method.client_round(context_, *what_.in)) {}
 
 template <class Act>
 round_step client_run::advance(Act act) {

@@ -105,7 +105,7 @@ void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tas
 }
 
 void run_directory::write_partition(const partition& who, std::int64_t clients, std::int64_t tasks,
-                                    std::int64_t file_rows) {
+                                    const dataset& train) {
   constexpr std::size_t block_bytes = std::size_t{1} << 20;
   atomic_file file(path_ / "partition.csv");
   fmt::memory_buffer text;
@@ -113,7 +113,7 @@ void run_directory::write_partition(const partition& who, std::int64_t clients, 
   for (std::uint32_t t = 0; t < tasks; ++t)
     for (std::uint32_t c = 0; c < clients; ++c) {
       for (auto row : who.rows(client_id{c}, task_id{t}))
-        fmt::format_to(std::back_inserter(text), "{},{},{}\n", row % file_rows, c, t + 1);
+        fmt::format_to(std::back_inserter(text), "{},{},{}\n", train.file_row(row), c, t + 1);
       if (text.size() >= block_bytes) {
         file.write(view(text));
         text.clear();

@@ -57,9 +57,9 @@ public:
   void add(std::span<const event_record> lines);                 ///< events.csv, opened at the first call.
   /// accuracy_matrix.csv with all `tasks` columns and the rows so far, atomically.
   void write_matrix(const accuracy_matrix& matrix, std::int64_t tasks);
-  /// partition.csv by task, client and row, atomically. Rows are rows of the training file, whatever
-  /// the task's transform: row modulo `file_rows` (dataset::files_rows).
-  void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, std::int64_t file_rows);
+  /// partition.csv by task, client and row, atomically. Rows are rows of the original training file,
+  /// whatever the task's transform.
+  void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
 
 private:
   explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}

@@ -9,7 +9,7 @@ namespace mneme {
 struct round_place {
   round_id round{};
   task_id task{};
-  std::int64_t round_of_task = 0;  ///< From 0.
+  std::int64_t round_of_task = 0; ///< From 0.
   std::int64_t rounds_of_task = 1;
   class_range opened{};  ///< Classes of the tasks opened so far.
   class_range current{}; ///< Classes of this task; for methods that ask for an oracle, and `finetune`.
@@ -17,7 +17,7 @@ struct round_place {
 
 /// What the server sends to every client of a round. Frozen: shared by all of them.
 struct broadcast {
-  round_place place{};  ///< Filled by the engine.
+  round_place place{}; ///< Filled by the engine.
   tensors_ref weights{};
   tensors_ref extra{}; ///< Whatever else the method sends every round; may be null.
   tensors_ref once{};  ///< Sent to each client with its first dispatch only (a frozen encoder); may be null.
@@ -64,9 +64,7 @@ public:
     return {what_.seed, what, what_.client, what_.in->place.task, what_.visit, 0};
   }
   /// The stream below which training shuffles and augments.
-  [[nodiscard]] rng_key training_stream() const noexcept {
-    return key_for(stream(0), purpose::shuffle);
-  }
+  [[nodiscard]] rng_key training_stream() const noexcept { return key_for(stream(0), purpose::shuffle); }
 
 private:
   const assignment& what_;

@@ -54,6 +54,11 @@ struct dataset {
   [[nodiscard]] std::int32_t label(std::int64_t row) const {
     return labels[static_cast<std::size_t>(row % files_rows())];
   }
+  /// The row of the original file that `row` shows.
+  [[nodiscard]] std::int64_t file_row(std::int64_t row) const {
+    const auto at = row % files_rows();
+    return file_rows.empty() ? at : file_rows[static_cast<std::size_t>(at)];
+  }
   [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W
 };
 

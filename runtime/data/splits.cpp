@@ -14,6 +14,7 @@ image_table selected(const image_table& table, const std::vector<std::int64_t>& 
   image_table kept;
   kept.images = table.images.index_select(0, at::tensor(rows, at::kLong));
   for (const auto row : rows) {
+    kept.file_rows.push_back(table.file_rows.empty() ? row : table.file_rows[static_cast<std::size_t>(row)]);
     kept.labels.push_back(table.labels[static_cast<std::size_t>(row)]);
     if (!table.domains.empty())
       kept.domains.push_back(table.domains[static_cast<std::size_t>(row)]);

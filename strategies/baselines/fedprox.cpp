@@ -22,10 +22,9 @@ private:
   options options_;
 };
 
-const strategy_registration line{
-    {.name = "fedprox",
-     .summary = "FedAvg with a proximal term in the local objective (Li et al. 2020)",
-     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedprox>(); }}};
+const strategy_registration line{{.name = "fedprox",
+                                  .summary = "FedAvg with a proximal term in the local objective (Li et al. 2020)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedprox>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -12,7 +12,8 @@ struct options {
 class joint final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.flag("centralised", options_.centralised, "Whether one client holds all rows: ordinary training, no federation.");
+    table.flag("centralised", options_.centralised,
+               "Whether one client holds all rows: ordinary training, no federation.");
   }
   rows_shown rows() const override { return options_.centralised ? rows_shown::centralised : rows_shown::cumulative; }
 
@@ -20,10 +21,9 @@ private:
   options options_;
 };
 
-const strategy_registration line{
-    {.name = "joint",
-     .summary = "FedAvg on the rows of all tasks so far: the upper bound",
-     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<joint>(); }}};
+const strategy_registration line{{.name = "joint",
+                                  .summary = "FedAvg on the rows of all tasks so far: the upper bound",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<joint>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -78,14 +78,21 @@ task<client_result> averaging_method::client_round(client_context& ctx, const br
   if (!travelling_.whole())
     start = weights_only(travelling_.complete(in.once->at(flat_weights), *in.weights));
 
-  auto training = ctx.train({.net = setup_.net, .start = start, .samples = ctx.samples(), .objective = objective_,
-                             .side = nullptr, .options = options, .stream = ctx.training_stream()});
+  auto training = ctx.train({.net = setup_.net,
+                             .start = start,
+                             .samples = ctx.samples(),
+                             .objective = objective_,
+                             .side = nullptr,
+                             .options = options,
+                             .stream = ctx.training_stream()});
   auto trained = co_await training;
 
   const auto upload = travelling_.whole() ? trained.weights : travelling_.pick(trained.weights->at(flat_weights));
   co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
 }
 
-std::unique_ptr<server_half> averaging_method::make_server() const { return std::make_unique<averaging_server>(setup_); }
+std::unique_ptr<server_half> averaging_method::make_server() const {
+  return std::make_unique<averaging_server>(setup_);
+}
 
 } // namespace mneme

@@ -34,8 +34,8 @@ private:
   model_ref net_;
   upload_weighting weighting_;
   travelling_weights travelling_;
-  at::Tensor weights_;                   // [P]
-  tensors_ref frozen_;                   // sent once, where only the head travels
+  at::Tensor weights_;                           // [P]
+  tensors_ref frozen_;                           // sent once, where only the head travels
   std::map<std::string, weighted_average> sums_; // one per travelling tensor
 };
 

@@ -36,8 +36,11 @@ private:
 
 class throwing_server final : public server_half {
 public:
-  throwing_server(const throwing& method, std::unique_ptr<server_half> inner) : method_(method), inner_(std::move(inner)) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override { return inner_->open_task(ctx, where); }
+  throwing_server(const throwing& method, std::unique_ptr<server_half> inner)
+      : method_(method), inner_(std::move(inner)) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& where) override {
+    return inner_->open_task(ctx, where);
+  }
   broadcast open_round(const round_place& where) override { return inner_->open_round(where); }
   void fold(const delivery& in) override {
     if (method_.place_ == "fold" && in.started_from.value + 1 == method_.round_)
@@ -61,7 +64,9 @@ std::unique_ptr<server_half> throwing::make_server() const {
 }
 
 const strategy_registration throwing_line{
-    {.name = "throwing", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> { return std::make_unique<throwing>(); }}};
+    {.name = "throwing", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {
+       return std::make_unique<throwing>();
+     }}};
 
 /// A linear net whose forward pass throws as LibTorch does when it meets a batch of `rows` rows.
 class fragile final : public model {
@@ -72,7 +77,8 @@ public:
   std::int64_t classes() const noexcept override { return inner_->classes(); }
   std::string identity() const override { return "fragile " + inner_->identity(); }
   std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
-  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep) const override {
+  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                      tape* keep) const override {
     if (inputs.size(1) == rows_)
       (void)at::mm(at::zeros({2, 3}), at::zeros({2, 3})); // throws c10::Error
     return inner_->forward(weights, inputs, classes, keep);
@@ -102,7 +108,9 @@ private:
 };
 
 const model_registration fragile_line{
-    {.name = "fragile", .summary = "for tests", .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<fragile_kind>(); }}};
+    {.name = "fragile", .summary = "for tests", .make = []() -> std::unique_ptr<model_kind> {
+       return std::make_unique<fragile_kind>();
+     }}};
 
 const std::string five_clients = R"(
 [data]
@@ -133,7 +141,8 @@ const std::string fedavg = "[strategy]\nname = \"fedavg\"\n";
 TEST_CASE("a throw in a client's code names client and round, and keeps what was recorded") {
   const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\n");
   CHECK(run.summary.status == "failed");
-  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("the client's code is wrong"));
+  CHECK_THAT(run.summary.error,
+             ContainsSubstring("client 2, round 2") && ContainsSubstring("the client's code is wrong"));
   CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') == 1);
   CHECK(run.summary.rounds == 1);
 }
@@ -151,13 +160,16 @@ TEST_CASE("an error of LibTorch inside a fused batch names its culprits only") {
   // 42 rows over five clients: two hold 9 rows (padded to 16) and three hold 8.
   const auto run = run_toml(five_clients + fedavg, {.over = {{"model.name", "fragile"}, {"model.rows", "16"}}});
   CHECK(run.summary.status == "failed");
-  CHECK_THAT(run.summary.error, ContainsSubstring("round 1") && ContainsSubstring("client ") && ContainsSubstring("mat1 and mat2"));
+  CHECK_THAT(run.summary.error,
+             ContainsSubstring("round 1") && ContainsSubstring("client ") && ContainsSubstring("mat1 and mat2"));
 }
 
 TEST_CASE("numbers that are not finite end the run by name") {
-  const auto run = run_toml(five_clients + fedavg, {.over = {{"training.learning_rate", "1e300"}, {"training.epochs", "9"}}});
+  const auto run =
+      run_toml(five_clients + fedavg, {.over = {{"training.learning_rate", "1e300"}, {"training.epochs", "9"}}});
   CHECK(run.summary.status == "failed");
-  CHECK_THAT(run.summary.error, ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
+  CHECK_THAT(run.summary.error,
+             ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
 }
 
 TEST_CASE("an interrupt ends the run after the event at hand and keeps what was recorded") {
@@ -166,7 +178,8 @@ TEST_CASE("an interrupt ends the run after the event at hand and keeps what was 
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     interrupts = 1;
   });
-  const auto run = run_toml(five_clients + fedavg, {.over = {{"rounds.per_task", "1000000"}}, .interrupts = &interrupts});
+  const auto run =
+      run_toml(five_clients + fedavg, {.over = {{"rounds.per_task", "1000000"}}, .interrupts = &interrupts});
   CHECK(run.summary.status == "interrupted");
   CHECK(run.summary.rounds > 0);
   CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') >= run.summary.rounds - 1);

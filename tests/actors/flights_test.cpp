@@ -70,7 +70,8 @@ TEST_CASE("the job on top of the queue is released although the budget is too sm
   flight_book book;
   book.add(flight_of(0));
   book.add(flight_of(1));
-  book.park({{.job = job_of(0, 1, 100), .due = second(1), .shard = {}}, {.job = job_of(1, 1, 100), .due = second(1), .shard = {}}});
+  book.park({{.job = job_of(0, 1, 100), .due = second(1), .shard = {}},
+             {.job = job_of(1, 1, 100), .due = second(1), .shard = {}}});
   const auto batches = book.release({1}, {.ahead_bytes_max = 1, .workers = 1}, always);
   REQUIRE(batches.at({}).size() == 1);
   CHECK(ids(batches.at({}).front()) == std::vector<std::uint64_t>{1});
@@ -97,7 +98,8 @@ TEST_CASE("what is not wanted any more stays parked") {
   flight_book book;
   book.add(flight_of(0));
   book.add(flight_of(1));
-  book.park({{.job = job_of(0, 1), .due = second(1), .shard = {}}, {.job = job_of(1, 1), .due = second(9), .shard = {}}});
+  book.park(
+      {{.job = job_of(0, 1), .due = second(1), .shard = {}}, {.job = job_of(1, 1), .due = second(9), .shard = {}}});
   const auto batches = book.release({0}, {.ahead_bytes_max = 1000, .workers = 1},
                                     [](const flight&, virtual_time due) { return due <= second(5); });
   CHECK(ids(batches.at({}).front()) == std::vector<std::uint64_t>{0});

@@ -129,7 +129,8 @@ TEST_CASE("a deadline drops who is late, and the next round has them again") {
 }
 
 TEST_CASE("an upload kept although late is folded into the round that is open when it arrives") {
-  const auto run = run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"rounds.late", "keep"}}, .trace = true});
+  const auto run =
+      run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"rounds.late", "keep"}}, .trace = true});
   const auto second_round = events_of(run.events).substr(events_of(run.events).find("5.0 scheduler close_round"));
   CHECK(second_round == "5.0 scheduler close_round\n"
                         "5.0 scheduler open_round\n"
@@ -169,7 +170,8 @@ TEST_CASE("a round of drop-outs closes at once, empty, and leaves the model as i
 
 TEST_CASE("a drop-out does not hold up its round and changes nobody else's draws") {
   const auto all = run_toml(three_clients, {.over = {{"rounds.per_task", "30"}}, .trace = true});
-  const auto some = run_toml(three_clients, {.over = {{"rounds.per_task", "30"}, {"devices.dropout", "0.3"}}, .trace = true});
+  const auto some =
+      run_toml(three_clients, {.over = {{"rounds.per_task", "30"}, {"devices.dropout", "0.3"}}, .trace = true});
   CHECK(some.summary.dropped > 10); // of 90; 27 expected
   CHECK(some.summary.dropped < 45);
   CHECK(some.summary.client_rounds == 90 - some.summary.dropped);

@@ -150,7 +150,9 @@ TEST_CASE("the accuracy matrix has a column per task of the run and a row per ta
 TEST_CASE("partition.csv names rows of the file, whatever the transform") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
-  run.write_partition(two_rows_each{}, 2, 2, 100);
+  dataset train;
+  train.labels.resize(100);
+  run.write_partition(two_rows_each{}, 2, 2, train);
   CHECK(test::content_of(run.path() / "partition.csv") ==
         "row,client,task\n0,0,1\n0,0,1\n10,1,1\n10,1,1\n1,0,2\n1,0,2\n11,1,2\n11,1,2\n");
 }

@@ -8,13 +8,22 @@ namespace {
 
 constexpr std::int64_t features = 2, classes = 4; // linear: 4 x 2 weights and 4 biases
 
-method_setup setup_of(trainable_part part = trainable_part::all, upload_weighting weighting = upload_weighting::samples) {
+method_setup setup_of(trainable_part part = trainable_part::all,
+                      upload_weighting weighting = upload_weighting::samples) {
   const auto net = model_named("linear", {1, 1, features}, classes);
-  return {.net = net, .initial = weights_only(at::zeros({net->size()})), .trainable = part, .weighting = weighting, .tasks = 2};
+  return {.net = net,
+          .initial = weights_only(at::zeros({net->size()})),
+          .trainable = part,
+          .weighting = weighting,
+          .tasks = 2};
 }
 
 delivery upload_of(std::uint32_t client, double value, std::int64_t rows) {
-  return {.assignment = {client}, .from = {client}, .started_from = {}, .upload = weights_only(at::full({12}, value)), .rows = rows};
+  return {.assignment = {client},
+          .from = {client},
+          .started_from = {},
+          .upload = weights_only(at::full({12}, value)),
+          .rows = rows};
 }
 
 at::Tensor closed(averaging_server& server) {
@@ -40,8 +49,9 @@ at::Tensor trained(const std::string& name, const round_place& place) {
   for (std::int64_t r = 0; r < 16; ++r)
     if (r % classes >= place.current.low && r % classes < place.current.high)
       rows.push_back(r);
-  const auto result = run_round(*method, *device,
-                                {.in = std::make_shared<const broadcast>(in), .samples = view_of(striped_rows(16, features, classes), rows)});
+  const auto result = run_round(
+      *method, *device,
+      {.in = std::make_shared<const broadcast>(in), .samples = view_of(striped_rows(16, features, classes), rows)});
   return result.upload->at(flat_weights);
 }
 
@@ -83,7 +93,8 @@ TEST_CASE("where only the head is trained, only the head travels, and the rest i
   CHECK(sent.weights->bytes() == 4 * (100 * 4 + 4));
   CHECK(sent.once->bytes() == 4 * setup.net->size());
   const travelling_weights travelling(setup.net, trainable_part::head);
-  CHECK(at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
+  CHECK(
+      at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
 }
 
 TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones; other rows stay untouched") {

@@ -16,8 +16,11 @@ struct federation {
   round_place place{.opened = {0, 2}, .current = {0, 2}};
 
   explicit federation(const std::string& name) : method(strategy_named(name)) {
-    method->prepare({.net = net, .initial = weights_only(initial_weights(*net, 5)), .training = {.batch = 4},
-                     .tasks = 2, .seed = 5});
+    method->prepare({.net = net,
+                     .initial = weights_only(initial_weights(*net, 5)),
+                     .training = {.batch = 4},
+                     .tasks = 2,
+                     .seed = 5});
   }
   /// Client c holds rows of the two open classes.
   assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {
@@ -25,8 +28,13 @@ struct federation {
     for (std::int64_t r = 0; r < 40; ++r)
       if (r % classes < 2 && r / 4 % 3 == c)
         mine.push_back(r);
-    return {.id = {c}, .client = {c}, .in = std::make_shared<const broadcast>(in), .memory = std::move(memory),
-            .samples = view_of(rows, mine), .seed = 5, .visit = 0};
+    return {.id = {c},
+            .client = {c},
+            .in = std::make_shared<const broadcast>(in),
+            .memory = std::move(memory),
+            .samples = view_of(rows, mine),
+            .seed = 5,
+            .visit = 0};
   }
 };
 

@@ -62,12 +62,18 @@ inline finished_run run_toml(const std::string& toml, const run_setup& setup = {
     FAIL("scenario refused:\n" << all);
   }
   const auto out = folder.path() / "out";
-  auto ended = run_simulation(read->value, {.out = out, .threads = setup.threads, .style = progress_style::quiet,
-                                            .trace = setup.trace, .interrupts = setup.interrupts});
+  auto ended = run_simulation(read->value, {.out = out,
+                                            .threads = setup.threads,
+                                            .style = progress_style::quiet,
+                                            .trace = setup.trace,
+                                            .interrupts = setup.interrupts});
   if (!ended)
     FAIL("run refused: " << shown(ended.error().front()));
-  return {.summary = std::move(*ended), .events = content_of(out / "events.csv"), .metrics = content_of(out / "metrics.jsonl"),
-          .model = content_of(out / "model.safetensors"), .scenario = content_of(out / "scenario.toml")};
+  return {.summary = std::move(*ended),
+          .events = content_of(out / "events.csv"),
+          .metrics = content_of(out / "metrics.jsonl"),
+          .model = content_of(out / "model.safetensors"),
+          .scenario = content_of(out / "scenario.toml")};
 }
 
 } // namespace mneme::test

@@ -68,3 +68,10 @@ TEST_CASE("what is wrong with either split is reported", "[data]") {
   CHECK(said(with_splits({}, bad_train, bad_test)) == "train: error: a\ntest: error: b\n");
   CHECK(said(with_splits({}, table_of({0}), bad_test)) == "test: error: b\n");
 }
+
+TEST_CASE("rows that were kept know where they stood in the file", "[data]") {
+  const auto once = limited(table_of({0, 0, 1, 0, 1, 1}), {.per_class = 2}, 2);
+  CHECK(once.file_rows == std::vector<std::int64_t>{0, 1, 2, 4});
+  CHECK(limited(once, {.per_class = 1}, 2).file_rows == std::vector<std::int64_t>{0, 2});
+  CHECK(limited(table_of({0, 1}), {}, 2).file_rows.empty());
+}

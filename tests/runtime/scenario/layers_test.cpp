@@ -79,7 +79,7 @@ TEST_CASE("paths are relative to the file that says them", "[scenario]") {
   CHECK(folder.read("paper/a.toml", {{"data.root", "."}}).value.data.root == here / "");
 }
 
-TEST_CASE("--set takes a value of TOML, and what is none as a string", "[scenario]") {
+TEST_CASE("an override takes a value of TOML, and what is none as a string", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   const auto read = folder.read("a.toml", {{"title", "a b = c"},
@@ -99,7 +99,7 @@ TEST_CASE("--set takes a value of TOML, and what is none as a string", "[scenari
   CHECK(resolved_text(read.value).find("\nmu = 3.0\n") != std::string::npos);
 }
 
-TEST_CASE("--set that is wrong is refused like a file", "[scenario]") {
+TEST_CASE("an override that is wrong is refused like a file", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   const auto refused = [&](const char* key, const char* value) { return folder.refusal("a.toml", {{key, value}}); };
