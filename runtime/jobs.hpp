@@ -52,7 +52,7 @@ struct statistics_job {
 };
 struct statistics_output {
   at::Tensor gram{};   ///< [M, M] float64, or undefined
-  at::Tensor sums{};   ///< [C, M] float64: sum of H over the rows of each class, in row order
+  at::Tensor sums{};   ///< [C, M] float64: sum of H over the rows of each class
   at::Tensor counts{}; ///< [C] float64
 };
 

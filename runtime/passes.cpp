@@ -48,6 +48,29 @@ std::int64_t label_of(const sample_view& samples, std::int64_t i) {
   return samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]);
 }
 
+/// The block's labels, [b] int64, each below `classes`.
+at::Tensor labels_of(const sample_view& samples, const block& seen, std::int64_t classes) {
+  auto labels = at::empty({seen.rows}, at::kLong);
+  for (std::int64_t i = 0; i < seen.rows; ++i) {
+    const auto label = label_of(samples, seen.first + i);
+    if (label < 0 || label >= classes)
+      throw std::invalid_argument("row " + std::to_string(seen.first + i) + " of the job has label " +
+                                  std::to_string(label) + ", but there are " + std::to_string(classes) + " classes");
+    labels.mutable_data_ptr<std::int64_t>()[i] = label;
+  }
+  return labels;
+}
+
+/// Adds rows h [b, M] to the sums of their classes.
+void add_by_class(const at::Tensor& h, const at::Tensor& labels, statistics_output& out) {
+  const auto one_hot = at::one_hot(labels, out.sums.size(0)).to(out.sums.options()); // [b, C]
+  out.counts.add_(one_hot.sum(0));
+  if (h.is_cpu())
+    out.sums.index_add_(0, labels, h); // row by row
+  else
+    out.sums.addmm_(one_hot.t(), h); // atomics, as index_add_ has them there, would sum in any order
+}
+
 class_range all_classes(const model& net) { return {0, net.classes()}; }
 
 /// Softmax cross-entropy of one row in double.
@@ -100,14 +123,7 @@ statistics_output run_pass(const statistics_job& job, image_store& images) {
     const auto shown = projection.defined() ? at::relu(at::mm(seen.features, projection)) : seen.features; // [b, M]
     auto h = gathered.narrow(0, waiting, seen.rows);
     h.copy_(shown);
-    for (std::int64_t i = 0; i < seen.rows; ++i) {
-      const auto label = label_of(job.samples, seen.first + i);
-      if (label < 0 || label >= classes)
-        throw std::invalid_argument("row " + std::to_string(seen.first + i) + " of the job has label " +
-                                    std::to_string(label) + ", but there are " + std::to_string(classes) + " classes");
-      out.sums[label].add_(h[i]);
-      out.counts[label].add_(1.0);
-    }
+    add_by_class(h, labels_of(job.samples, seen, classes), out);
     waiting += seen.rows;
     if (waiting == gram_rows)
       add_gram();

@@ -1,7 +1,8 @@
 #include "runtime/executor.hpp"
 #include "runtime/step_plan.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/learning.hpp"
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <catch2/catch_approx.hpp>
 #include <limits>

@@ -1,6 +1,7 @@
 #include "runtime/gather.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/learning.hpp"
-#include <ATen/ATen.h>
 #include <set>
 using namespace mneme;
 using namespace mneme::test;

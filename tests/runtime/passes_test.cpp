@@ -1,6 +1,7 @@
 #include "runtime/passes.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/learning.hpp"
-#include <ATen/ATen.h>
 #include <catch2/catch_approx.hpp>
 #include <cmath>
 using namespace mneme;

@@ -1,8 +1,9 @@
 #include "runtime/losses.hpp"
 #include "runtime/optimizers.hpp"
 #include "runtime/training.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/learning.hpp"
-#include <ATen/ATen.h>
 #include <catch2/catch_approx.hpp>
 #include <cmath>
 #include <limits>

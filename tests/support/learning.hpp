@@ -3,7 +3,8 @@
 #include "runtime/executor.hpp"
 #include "runtime/rng.hpp"
 #include "runtime/scenario/keys.hpp"
-#include <ATen/ops/empty.h>
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <numeric>

@@ -6,6 +6,7 @@
 #include "runtime/scenario/keys.hpp"
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -1,6 +1,7 @@
 #include "runtime/models/layers.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/learning.hpp"
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 using namespace mneme;
 using namespace mneme::test;

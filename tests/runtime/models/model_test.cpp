@@ -1,5 +1,6 @@
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
 #include "tests/support/learning.hpp"
-#include <ATen/ops/zeros.h>
 #include <cmath>
 using namespace mneme;
 using namespace mneme::test;
