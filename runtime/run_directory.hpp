@@ -10,6 +10,7 @@
 namespace mneme {
 
 class partition;
+struct dataset;
 
 /// Everything summary.json says. `status`: "done", "failed", "interrupted".
 struct run_summary {

@@ -43,7 +43,7 @@ target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE
 target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only nlohmann_json::nlohmann_json
                       ZLIB::ZLIB LibLZMA::LibLZMA ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
-target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror>)
+target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=restrict$<SEMICOLON>-Wno-error=maybe-uninitialized>)
 if(MNEME_SANITIZE)
   target_compile_options(mneme_numbers INTERFACE -fsanitize=${MNEME_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(mneme_numbers INTERFACE -fsanitize=${MNEME_SANITIZE})
