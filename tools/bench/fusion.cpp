@@ -104,19 +104,19 @@ void train_bare(const train_job& what) {
   for (auto& one : parameters)
     one.requires_grad_(true);
   const auto& source = *what.samples.source;
-  const auto rows = at::tensor(*what.samples.rows, at::kLong);
+  auto order = *what.samples.rows;
+  rng_stream(key_for(what.stream, purpose::shuffle)).shuffle(std::span(order));
   std::vector<std::int64_t> labels;
-  for (const auto row : *what.samples.rows)
+  for (const auto row : order)
     labels.push_back(source.label(row));
-  const auto all_labels = at::tensor(labels, at::kLong);
-  const auto order = at::randperm(rows.size(0), at::kLong);
-  for (std::int64_t first = 0; first < rows.size(0); first += what.options.batch_rows) {
-    const auto chosen = order.slice(0, first, first + what.options.batch_rows);
-    auto x = source.images.index_select(0, rows.index_select(0, chosen)).to(at::kFloat).flatten(1);
+  const auto all_rows = at::tensor(order, at::kLong), all_labels = at::tensor(labels, at::kLong);
+  for (std::int64_t first = 0; first < all_rows.size(0); first += what.options.batch_rows) {
+    const auto last = first + what.options.batch_rows;
+    auto x = source.images.index_select(0, all_rows.slice(0, first, last)).to(at::kFloat).flatten(1);
     x.mul_(source.scale[0]).add_(source.shift[0]);
     const auto hidden = at::relu(at::linear(x, parameters[0], parameters[1]));
     const auto logits = at::linear(hidden, parameters[2], parameters[3]);
-    at::cross_entropy_loss(logits, all_labels.index_select(0, chosen)).backward();
+    at::cross_entropy_loss(logits, all_labels.slice(0, first, last)).backward();
     const at::NoGradGuard no_gradients;
     for (auto& one : parameters) {
       one.sub_(one.grad(), what.options.learning_rate);

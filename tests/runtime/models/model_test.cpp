@@ -1,6 +1,7 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
+#include <algorithm>
 #include <cmath>
 using namespace mneme;
 using namespace mneme::test;
@@ -111,5 +112,7 @@ TEST_CASE("models are listed by name", "[models]") {
   std::vector<std::string> names;
   for (const auto& entry : models())
     names.push_back(entry.name);
-  CHECK(names == std::vector<std::string>{"identity", "lenet", "linear", "mlp"});
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  for (const auto* known : {"identity", "lenet", "linear", "mlp"}) // tests may add some
+    CHECK(std::count(names.begin(), names.end(), known) == 1);
 }
