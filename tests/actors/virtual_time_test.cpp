@@ -150,6 +150,34 @@ TEST_CASE("an upload kept although late is folded into the round that is open wh
   CHECK(run.summary.client_rounds == 5);
 }
 
+TEST_CASE("a drop-out and a deadline in one round: who never answers is not waited for") {
+  // With seed 2 the draw for client 1's first assignment is below 0.3, the others' are not.
+  const auto run = run_toml(
+      three_clients,
+      {.over = {{"seed", "2"}, {"devices.dropout", "0.3"}, {"rounds.deadline", "5 s"}, {"rounds.per_task", "1"}},
+       .trace = true});
+  CHECK(events_of(run.events) == "0.0 scheduler task\n"
+                                 "0.0 scheduler open_round\n"
+                                 "0.0 scheduler dispatch 0\n"
+                                 "0.0 scheduler dispatch 1\n"
+                                 "0.0 client drop_out 1\n"
+                                 "0.0 scheduler dispatch 2\n"
+                                 "0.6 client start 0\n"
+                                 "0.6 client start 2\n"
+                                 "1.6 client upload 0\n"
+                                 "2.7 server deliver 0\n"
+                                 "4.6 client upload 2\n"
+                                 "5.0 scheduler deadline\n"
+                                 "5.0 client late 2\n"
+                                 "5.0 scheduler close_round\n"
+                                 "5.0 server evaluate\n"
+                                 "5.0 scheduler end\n");
+  CHECK(run.summary.dropped == 1);
+  CHECK(run.summary.late_uploads == 1);
+  CHECK(run.summary.upload_bytes == 16);
+  CHECK(run.summary.download_bytes == 48); // a download counts at dispatch, answered or not
+}
+
 TEST_CASE("an arrival at exactly the deadline is in time") {
   const auto run = run_toml(three_clients, {.over = {{"rounds.deadline", "6700 ms"}}});
   CHECK(run.summary.late_uploads == 0);
