@@ -47,6 +47,8 @@ expected<model_ref> build_model(const scenario& what, const curriculum& tasks) {
   auto net = what.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(what.where("model.name"), net.error());
+  if (const auto why = what.strategy.method->objection(**net); !why.empty())
+    return failed(what.where("model.name"), what.strategy.name + ": " + why);
   return *net;
 }
 

@@ -133,6 +133,8 @@ public:
   virtual void keys(key_table&) {}
   [[nodiscard]] virtual std::vector<preset> presets() const { return {}; }
   [[nodiscard]] virtual rows_shown rows() const { return rows_shown::current; }
+  /// Why the method cannot run with this model, in words and with the likely fix; empty: it can.
+  [[nodiscard]] virtual std::string objection(const model& /*net*/) const { return {}; }
   /// Called once, after the keys were read and the model built.
   virtual void prepare(const method_setup& setup) = 0;
   /// One round of one client, as a pure function of `ctx` and `in`; both outlive it. It may be

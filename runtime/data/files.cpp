@@ -50,8 +50,9 @@ std::string missing_text(const file_set& wanted, const std::vector<path>& folder
     places.push_back(folder.string());
   const auto where = places.empty() ? std::string("no folder: neither data.root nor MNEME_DATA names one")
                                     : fmt::format("{}", fmt::join(places, ", "));
-  return fmt::format("the files were not found. Searched: {}. Looked for: {} (each also with .gz or .xz).{} {}", where,
-                     fmt::join(files, ", "), partly, wanted.remedy);
+  return fmt::format("the files were not found. Searched: {}. Looked for: {} (each also with .gz or .xz).{} {} Files "
+                     "elsewhere are found through data.root or $MNEME_DATA.",
+                     where, fmt::join(files, ", "), partly, wanted.remedy);
 }
 
 } // namespace

@@ -65,6 +65,13 @@ predictor averaging_server::predict() const { return {.net = net_, .weights = we
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
+std::string averaging_method::objection(const model& net) const {
+  if (net.classes() > 0)
+    return {};
+  return "'" + net.identity() +
+         "' has no head, so there is nothing to train and to average; linear, mlp and lenet have one";
+}
+
 void averaging_method::prepare(const method_setup& setup) {
   setup_ = setup;
   travelling_ = travelling_weights(setup.net, setup.trainable);

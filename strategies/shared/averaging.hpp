@@ -42,6 +42,7 @@ private:
 /// The client half: local training from the broadcast weights, with hooks for what differs.
 class averaging_method : public strategy {
 public:
+  [[nodiscard]] std::string objection(const model& net) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

@@ -1,0 +1,45 @@
+// Bad input that only the data or the model can show is found before a run writes anything.
+#include "tests/support/run.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// All findings about `toml`, a line each, without the folder of the scenario.
+std::string refused(const std::string& toml) {
+  const temporary_folder folder;
+  const auto file = folder.path() / "test.toml";
+  std::ofstream(file) << toml;
+  const auto read = read_scenario(file, {});
+  REQUIRE(read);
+  std::string all;
+  for (const auto& one : check_against_data(read->value))
+    all += shown(one) + "\n";
+  const auto place = all.find(folder.path().string());
+  return place == std::string::npos ? all : all.erase(place, folder.path().string().size() + 1);
+}
+
+const std::string few_rows = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [4]\n[tasks]\nkind = \"single\"\n"
+                             "[strategy]\nname = \"fedavg\"\n";
+
+} // namespace
+
+TEST_CASE("a scenario that can run is not refused") { CHECK(refused(few_rows).empty()); }
+
+TEST_CASE("averaging a model without parameters is refused at its name") {
+  CHECK(refused(few_rows + "[model]\nname = \"identity\"\n") ==
+        "test.toml:10:8: error: fedavg: 'identity 4' has no head, so there is nothing to train and to average; linear, "
+        "mlp and lenet have one\n");
+}
+
+TEST_CASE("a model that cannot take the images is refused at its name") {
+  const auto said = refused(few_rows + "[model]\nname = \"lenet\"\n");
+  CHECK(said.starts_with("test.toml:10:8: error: "));
+}
+
+TEST_CASE("a partition that the rows do not allow is refused") {
+  const auto said = refused(few_rows + "[partition]\nkind = \"dirichlet-capped\"\n[clients]\ncount = 40\n");
+  CHECK(said.starts_with("test.toml:"));
+  CHECK(said.find("40") != std::string::npos);
+}
