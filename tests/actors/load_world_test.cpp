@@ -8,7 +8,7 @@ namespace {
 
 /// All findings about `toml`, a line each, without the folder of the scenario.
 std::string refused(const std::string& toml) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const auto file = folder.path() / "test.toml";
   std::ofstream(file) << toml;
   const auto read = read_scenario(file, {});

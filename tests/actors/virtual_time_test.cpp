@@ -8,6 +8,7 @@
 // 128 bits take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous.
 #include "tests/support/run.hpp"
 #include <catch2/catch_test_macros.hpp>
+#include <sstream>
 using namespace mneme;
 using namespace mneme::test;
 

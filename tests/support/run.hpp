@@ -1,38 +1,12 @@
 /// Runs a scenario given as TOML text, whole, in a temporary folder.
 #pragma once
 #include "actors/simulation.hpp"
+#include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
-#include <stdlib.h>
 #include <string>
 namespace mneme::test {
-
-/// A folder that goes away with the test.
-class temporary_folder {
-public:
-  temporary_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mneme-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-private:
-  std::filesystem::path path_;
-};
-
-inline std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 struct finished_run {
   run_summary summary{};
@@ -51,7 +25,7 @@ struct run_setup {
 
 /// Reads `toml`, runs it, and reads back what it left. Fails the test if the input is refused.
 inline finished_run run_toml(const std::string& toml, const run_setup& setup = {}) {
-  const temporary_folder folder;
+  const scratch_folder folder;
   const auto file = folder.path() / "test.toml";
   std::ofstream(file) << toml;
   const auto read = read_scenario(file, setup.over);
