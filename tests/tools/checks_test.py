@@ -45,8 +45,8 @@ class Checks(unittest.TestCase):
         entry = {"file": "/x/a.cpp", "directory": "/x",
                  "command": "/bin/ccache /bin/c++ -DA=\\\"b\\\" -I/x -isystem /y -O2 -std=c++20 -o a -c /x/a.cpp"}
         self.assertEqual(clang_check.clang_command(entry),
-                         ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-Werror", "-Wno-unknown-warning-option",
-                          "/x/a.cpp"])
+                         ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-Werror",
+                          "-Wno-unknown-warning-option", "/x/a.cpp"])
 
     def test_unknown_arguments_are_refused(self):
         for script in ("bootstrap", "test"):
