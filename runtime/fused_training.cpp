@@ -1,7 +1,7 @@
 #include "runtime/fused_training.hpp"
 #include "runtime/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/models/layers.hpp"
+#include "runtime/models/layer.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <numeric>
@@ -37,10 +37,12 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     throw std::invalid_argument("the net '" + net_.identity() + "' has no head, so there is nothing to train");
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises();
   trained_ = trained_segments(net_, options_.classes, options_.head_only);
+  // A frozen body is in evaluation mode: its running statistics stay, and nothing is dropped.
+  const bool padded = !net_.mixes_rows() || options_.head_only;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& what = training_of(batch[i]);
     const auto rows = options_.epochs == 0 ? 0 : what.samples.size();
-    clients_.push_back({.what = &what, .place = i, .plan = {rows, options_.batch_rows}});
+    clients_.push_back({.what = &what, .place = i, .plan = {rows, options_.batch_rows, padded}});
   }
   std::stable_sort(clients_.begin(), clients_.end(), [](const client& a, const client& b) {
     return std::pair(a.plan.steps(), last_padded_rows(a.plan)) > std::pair(b.plan.steps(), last_padded_rows(b.plan));
@@ -123,7 +125,9 @@ void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t activ
 void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
   fill(run, rows, epoch, s);
   auto& group = view_of(run);
-  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept);
+  const training_mode training{name_streams(run, epoch, s)};
+  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
+                                 options_.head_only ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const auto result = (*loss_)({.logits = seen.logits,
                                 .features = seen.features,
@@ -144,6 +148,17 @@ void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoc
   for (std::size_t k = first; k < first + count; ++k)
     taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
   optimizer_->step(run, taken);
+}
+
+/// The keys of what the net draws in this step.
+std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_t epoch, std::int64_t s) {
+  streams_.clear();
+  for (auto k = run.first; net_.draws() && k < run.first + run.count; ++k) {
+    auto key = key_for(clients_[static_cast<std::size_t>(k)].what->stream, purpose::dropout_mask);
+    key.index = static_cast<std::uint64_t>(epoch) << 28U | static_cast<std::uint64_t>(s); // a layer adds 8 bits
+    streams_.push_back(key);
+  }
+  return streams_;
 }
 
 /// The step's rows, labels and row weights; padded rows are zeros that weigh nothing.

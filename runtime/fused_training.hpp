@@ -48,6 +48,7 @@ private:
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
   /// One step of clients whose steps have `rows` padded rows.
   void step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
+  std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
   void fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
   void list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
                  float* row_weight);
@@ -71,6 +72,7 @@ private:
   at::Tensor weights_, gradients_;                       // [K, P]
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
+  std::vector<rng_key> streams_;      // of the step, model by model
   std::vector<std::int64_t> rows_;    // of the step, client by client
   std::vector<augmentation> augment_; // one per row, or empty
 };

@@ -9,10 +9,6 @@ namespace {
 
 // P weights of a net.
 
-at::Tensor part(const at::Tensor& flat, const parameter& one) {
-  return flat.narrow(0, one.offset, one.size).view(one.shape);
-}
-
 /// As the shape of a tensor reads in an error: "[64, 10]".
 std::string text_of(at::IntArrayRef shape) {
   std::ostringstream text;
@@ -50,7 +46,7 @@ tensor_map named_parameters(const model& net, const at::Tensor& flat) {
   tensor_map result;
   for (const auto& one : net.layout()) {
     MNEME_CHECK(flat.dim() == 1 && one.offset + one.size <= flat.numel(), one.name, flat.sizes());
-    result.put(one.name, part(flat, one));
+    result.put(one.name, as_in_files(flat, one).contiguous());
   }
   return result;
 }
@@ -65,17 +61,18 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, 
   for (const auto& one : net.layout()) {
     known.insert(one.name);
     if (one.head && !own_head) {
-      part(flat, one).copy_(part(*head_from, one));
+      put_as_in_files(flat, one, as_in_files(*head_from, one));
       continue;
     }
     const auto* found = named.find(one.name);
     if (auto why = refusal(one, found); !why.empty())
       wrong.push_back({file, std::move(why)});
     else
-      part(flat, one).copy_(*found);
+      put_as_in_files(flat, one, found->to(at::kFloat).contiguous());
   }
+  // Batches a layer has seen, which PyTorch counts and no result depends on, are left out.
   for (const auto& [name, value] : named)
-    if (!known.contains(name))
+    if (!known.contains(name) && !name.ends_with(".num_batches_tracked"))
       wrong.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +
                                  " belongs to no parameter of the model; remove it, or check the keys of [model]"});
   if (!wrong.empty())

@@ -30,7 +30,7 @@ void for_each_block(const pass_over& what, image_store& images, const std::funct
   const auto weights = what.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
   const auto [channels, height, width] = what.samples.source->shape();
   const std::span rows(*what.samples.rows);
-  tape kept; // lets blocks share their memory
+  tape kept{.for_backward = false}; // lets blocks share their memory
   for (std::int64_t first = 0; first < what.samples.size(); first += block_rows) {
     const auto count = std::min(block_rows, what.samples.size() - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));

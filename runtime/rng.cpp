@@ -40,10 +40,15 @@ words4 philox4x32(words4 counter, words2 key) {
 }
 
 // Half of the digest is the Philox key, half the upper counter words; the lower two count blocks.
-rng_stream::rng_stream(const rng_key& key) {
+stream_name name_of(const rng_key& key) {
   const words4 name = digest(key);
-  key_ = {name[0], name[1]};
-  counter_ = {0, 0, name[2], name[3]};
+  return {.key = {name[0], name[1]}, .high = {name[2], name[3]}};
+}
+
+rng_stream::rng_stream(const rng_key& key) {
+  const auto name = name_of(key);
+  key_ = name.key;
+  counter_ = {0, 0, name.high[0], name.high[1]};
 }
 
 void rng_stream::refill() {

@@ -33,6 +33,12 @@ struct rng_key {
   return base;
 }
 
+/// What a stream is made of: block b of it is philox4x32({b as two words, high}, key).
+struct stream_name {
+  std::array<std::uint32_t, 2> key{}, high{};
+};
+[[nodiscard]] stream_name name_of(const rng_key& key);
+
 /// One stream. Cheap to make (no state but a key and a counter), so make one where it is needed.
 /// Integers are the same on every platform; reals are too, but for the last digit where the
 /// mathematical library differs.

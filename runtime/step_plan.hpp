@@ -10,6 +10,7 @@ namespace mneme {
 struct step_plan {
   std::int64_t rows = 0;       ///< Of the client.
   std::int64_t batch_rows = 0; ///< 0: full batch, one step.
+  bool padded = true;          ///< False for nets that mix the rows of a step: every row counts there.
 
   [[nodiscard]] std::int64_t steps() const noexcept {
     if (rows == 0)
@@ -20,10 +21,12 @@ struct step_plan {
   [[nodiscard]] std::int64_t rows_of(std::int64_t s) const noexcept {
     return batch_rows == 0 ? rows : std::min(batch_rows, rows - s * batch_rows);
   }
-  /// The next power of two of the real rows, at most a batch. @pre s < steps()
+  /// Where padding is allowed: the next power of two of the real rows, at most a batch. @pre s < steps()
   [[nodiscard]] std::int64_t padded_rows_of(std::int64_t s) const noexcept {
-    const auto padded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows_of(s))));
-    return batch_rows == 0 ? padded : std::min(padded, batch_rows);
+    if (!padded)
+      return rows_of(s);
+    const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows_of(s))));
+    return batch_rows == 0 ? whole : std::min(whole, batch_rows);
   }
 };
 

@@ -18,6 +18,15 @@ MNEME_INLINE void relu_backward_body(float* __restrict d, const float* __restric
 }
 
 template <class Set>
+MNEME_INLINE void add_body(float* __restrict out, const float* __restrict a, const float* __restrict b, std::int64_t n,
+                           bool relu) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float sum = a[i] + b[i];
+    out[i] = relu && sum <= 0.0F ? 0.0F : sum;
+  }
+}
+
+template <class Set>
 MNEME_INLINE void scale_body(float* x, std::int64_t n, float factor) {
   for (std::int64_t i = 0; i < n; ++i)
     x[i] *= factor;
@@ -198,6 +207,7 @@ MNEME_KERNEL(normalise_floats, (float* out, const float* in, std::int64_t n, con
              (out, in, n, with))
 MNEME_KERNEL(relu, (float* x, std::int64_t n), (x, n))
 MNEME_KERNEL(relu_backward, (float* d, const float* y, std::int64_t n), (d, y, n))
+MNEME_KERNEL(add, (float* out, const float* a, const float* b, std::int64_t n, bool relu), (out, a, b, n, relu))
 MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
 MNEME_KERNEL(deliver, (float* out, const float* x, std::int64_t n, float factor, bool add), (out, x, n, factor, add))
 MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int64_t n, float factor),
@@ -222,6 +232,7 @@ void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& w
 }
 void relu(float* x, std::int64_t n) { best_relu(x, n); }
 void relu_backward(float* d, const float* y, std::int64_t n) { best_relu_backward(d, y, n); }
+void add(float* out, const float* a, const float* b, std::int64_t n, bool relu) { best_add(out, a, b, n, relu); }
 void scale(float* x, std::int64_t n, float factor) { best_scale(x, n, factor); }
 void deliver(float* out, const float* x, std::int64_t n, float factor, bool add) {
   best_deliver(out, x, n, factor, add);

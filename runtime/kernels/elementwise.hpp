@@ -7,6 +7,8 @@ namespace mneme::kernels {
 void relu(float* x, std::int64_t n);
 /// d = 0 where the activation y was not positive.
 void relu_backward(float* d, const float* y, std::int64_t n);
+/// out = a + b, then ReLU if wanted.
+void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
 /// x *= factor
 void scale(float* x, std::int64_t n, float factor);
 /// out = factor * x, or added to it.

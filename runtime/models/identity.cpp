@@ -13,7 +13,8 @@ public:
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override {
     return rows * width_ * static_cast<std::int64_t>(sizeof(float));
   }
-  [[nodiscard]] activations forward(const at::Tensor&, const at::Tensor& inputs, class_range, tape*) const override {
+  [[nodiscard]] activations forward(const at::Tensor&, const at::Tensor& inputs, class_range, tape*,
+                                    const training_mode*) const override {
     return {inputs.view({inputs.size(0), inputs.size(1), width_}), {}};
   }
   void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,

@@ -1,4 +1,4 @@
-#include "runtime/models/sequential.hpp"
+#include "runtime/models/network.hpp"
 namespace mneme {
 namespace {
 
@@ -13,13 +13,13 @@ public:
       return tl::unexpected("lenet needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
                             std::to_string(width) + "; mlp takes any shape");
-    auto net = std::make_shared<sequential>("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
-                                                std::to_string(width) + "-" + std::to_string(classes),
-                                            shape);
-    net->add_convolution("conv1", 6, 5, padding, activation::relu);
-    net->add_max_pool();
-    net->add_convolution("conv2", 16, 5, 0, activation::relu);
-    net->add_max_pool();
+    auto net = std::make_shared<network>("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
+                                             std::to_string(width) + "-" + std::to_string(classes),
+                                         shape);
+    net->add_convolution("conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation::relu});
+    net->add_max_pool(2, 2, 0);
+    net->add_convolution("conv2", {.filters = 16, .kernel = 5, .after = activation::relu});
+    net->add_max_pool(2, 2, 0);
     net->add_linear("fc1", 120, activation::relu);
     net->add_linear("fc2", 84, activation::relu);
     net->add_head("fc3", classes);

@@ -1,4 +1,4 @@
-#include "runtime/models/sequential.hpp"
+#include "runtime/models/network.hpp"
 #include "runtime/scenario/keys.hpp"
 namespace mneme {
 namespace {
@@ -15,7 +15,7 @@ public:
     auto identity = "mlp " + std::to_string(shape[0] * shape[1] * shape[2]) + "-";
     for (const auto width : hidden_)
       identity += std::to_string(width) + "-";
-    auto net = std::make_shared<sequential>(identity + std::to_string(classes), shape);
+    auto net = std::make_shared<network>(identity + std::to_string(classes), shape);
     for (std::size_t i = 0; i < hidden_.size(); ++i)
       net->add_linear("fc" + std::to_string(i + 1), hidden_[i], activation::relu);
     net->add_head("fc" + std::to_string(hidden_.size() + 1), classes);

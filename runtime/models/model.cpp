@@ -2,6 +2,7 @@
 #include "runtime/check.hpp"
 #include "runtime/registry.hpp"
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <algorithm>
 #include <xxhash.h>
 namespace mneme {
@@ -11,15 +12,48 @@ std::int64_t model::size() const noexcept {
   return all.empty() ? 0 : all.back().offset + all.back().size;
 }
 
+namespace {
+
+/// Extents of the parameter as it lies in memory, where that is not as in files.
+std::vector<std::int64_t> extents_in_memory(const parameter& which) {
+  std::vector<std::int64_t> extents;
+  for (const auto axis : which.order)
+    extents.push_back(which.view[static_cast<std::size_t>(axis)]);
+  return extents;
+}
+
+} // namespace
+
+at::Tensor as_in_files(const at::Tensor& flat, const parameter& which) {
+  const auto own = flat.narrow(0, which.offset, which.size);
+  if (which.order.empty())
+    return own.view(which.shape);
+  std::vector<std::int64_t> back(which.order.size());
+  for (std::size_t axis = 0; axis < which.order.size(); ++axis)
+    back[static_cast<std::size_t>(which.order[axis])] = static_cast<std::int64_t>(axis);
+  return own.view(extents_in_memory(which)).permute(back).reshape(which.shape);
+}
+
+void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor& values) {
+  auto own = flat.narrow(0, which.offset, which.size);
+  if (which.order.empty())
+    own.view(which.shape).copy_(values);
+  else
+    own.view(extents_in_memory(which)).copy_(values.view(which.view).permute(which.order));
+}
+
 at::Tensor initial_weights(const model& net, std::uint64_t seed) {
   auto flat = at::empty({net.size()}, at::kFloat); // [P]
-  float* const weights = flat.mutable_data_ptr<float>();
   for (const auto& one : net.layout()) {
     auto key = key_for({.seed = seed}, purpose::initial_weights);
     key.index = XXH3_64bits(one.name.data(), one.name.size());
     rng_stream stream(key);
-    for (std::int64_t i = 0; i < one.size; ++i)
-      weights[one.offset + i] = static_cast<float>(stream.uniform(-one.bound, one.bound));
+    auto drawn = at::full({one.size}, one.constant, at::kFloat);
+    float* const values = drawn.mutable_data_ptr<float>();
+    for (std::int64_t i = 0; i < one.size && (one.bound > 0.0 || one.deviation > 0.0); ++i)
+      values[i] = static_cast<float>(one.deviation > 0.0 ? one.deviation * stream.normal()
+                                                         : stream.uniform(-one.bound, one.bound));
+    put_as_in_files(flat, one, drawn.view(one.shape));
   }
   return flat;
 }
@@ -32,7 +66,7 @@ std::vector<segment> trained_segments(const model& net, class_range classes, boo
       MNEME_CHECK(0 <= classes.low && classes.high <= one.shape[0], classes.low, classes.high, one.name);
       const auto row = one.size / one.shape[0];
       piece = {one.offset + classes.low * row, classes.size() * row};
-    } else if (head_only) {
+    } else if (head_only || one.buffer) {
       continue;
     }
     if (!all.empty() && all.back().offset + all.back().size == piece.offset)

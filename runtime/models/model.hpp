@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 namespace mneme {
@@ -16,16 +17,36 @@ namespace mneme {
 /// One parameter: where it lies in the flat buffer, and how it is drawn.
 struct parameter {
   std::string name{};                ///< As in files: "fc1.weight".
-  std::vector<std::int64_t> shape{}; ///< Without K: [out, in], [out, in, h, w], [out].
+  std::vector<std::int64_t> shape{}; ///< In files, without K: [out, in], [out, in, h, w], [out].
   std::int64_t offset = 0;           ///< First element within [P].
   std::int64_t size = 0;
-  double bound = 0.0; ///< Drawn from U(-bound, bound): 1 / sqrt(fan in), as PyTorch's layers do.
-  bool head = false;  ///< Rows belong to classes.
+  bool head = false;   ///< Rows belong to classes.
+  bool buffer = false; ///< Running statistics: moved by training's forward passes, not by gradients.
+  // Drawn from U(-bound, bound) or N(0, deviation^2), whichever is not 0; else all `constant`.
+  double bound = 0.0; ///< 1 / sqrt(fan in), as PyTorch's layers do.
+  double deviation = 0.0;
+  double constant = 0.0;
+  /// In memory, the file's tensor seen as `view` has its axes in `order`; empty: as in files.
+  std::vector<std::int64_t> view{}, order{};
+};
+/// The parameter's values within `flat` [P], in the shape that files have: a view where that is possible.
+[[nodiscard]] at::Tensor as_in_files(const at::Tensor& flat, const parameter& which);
+/// Puts `values`, in the shape that files have, into their place in `flat` [P].
+void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor& values);
+
+/// What a forward pass keeps for the backward pass of the same rows, and memory that passes hand on
+/// to each other. Reused from step to step.
+struct tape {
+  bool for_backward = true; ///< Set to false before passes that no backward pass follows: they need less memory.
+  // The net's own business:
+  bool training = false; ///< Mode of the last forward pass.
+  std::vector<at::Tensor> values{}, kept{}, gradients{}, spare{};
 };
 
-/// What a forward pass keeps for the backward pass of the same rows. Reused from step to step.
-struct tape {
-  std::vector<at::Tensor> saved{};
+/// What training does in a forward pass and evaluation does not: layers use the statistics of the step's
+/// rows, which all count, and move their running statistics in the weights; dropout draws its masks.
+struct training_mode {
+  std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
 };
 
 struct activations {
@@ -54,11 +75,17 @@ public:
   /// Bytes that one model of a fused group touches per step of `rows`: decides the width.
   [[nodiscard]] virtual std::int64_t working_set(std::int64_t rows) const = 0;
 
+  /// Whether results of a row depend on the others of its step (batch norm): such nets are never padded.
+  [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
+  /// Whether training draws (dropout).
+  [[nodiscard]] virtual bool draws() const noexcept { return false; }
+
   /// Forward over `weights` [K, P] (or [1, P], shared by all K) and `inputs` [K, B, channels, H, W]
   /// float32; logits of `classes` only. Keeps in `keep` what backward() needs, unless null. Rows of
-  /// `weights` are contiguous, however far apart they lie. What is returned may share memory with `keep`.
+  /// `weights` are contiguous, however far apart they lie. Without `training` the net is in evaluation
+  /// mode; with it, running statistics in `weights` are moved. What is returned may share memory with `keep`.
   [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
-                                            tape* keep) const = 0;
+                                            tape* keep, const training_mode* training = nullptr) const = 0;
   /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
   /// of the head outside `classes` are left as they are. `d_features` [K, B, D] adds a loss on
   /// features; undefined: none. With `head_only` the gradient ends at the head. A sink that is the

@@ -1,39 +1,42 @@
-#include "runtime/models/layers.hpp"
+#include "runtime/models/pooling.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/pooling.hpp"
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>
-#include <algorithm>
+#include <ATen/ops/mean.h>
 namespace mneme {
 namespace {
 
-/// The largest of a window's four pixels, the first of equals (or the last NaN, as in PyTorch), and which one it is.
-float largest(const float* top, const float* bottom, std::uint8_t& place) {
-  const float window[4] = {top[0], top[1], bottom[0], bottom[1]};
-  float best = window[0];
-  place = 0;
-  for (std::uint8_t i = 1; i < 4; ++i)
-    if (window[i] > best || window[i] != window[i])
-      best = window[i], place = i;
-  return best;
+kernels::pool_shape geometry(const max_pool_layer::shape& shape, std::int64_t rows) {
+  return {.rows = rows,
+          .height = shape.in.height,
+          .width = shape.in.width,
+          .channels = shape.in.channels,
+          .window = shape.window,
+          .stride = shape.stride,
+          .padding = shape.padding};
 }
 
 } // namespace
+
+max_pool_layer::max_pool_layer(const shape& what) : shape_(what) {
+  MNEME_CHECK(0 < shape_.window && shape_.window <= 15 && 2 * shape_.padding <= shape_.window, shape_.window,
+              shape_.padding);
+}
+
+image_shape max_pool_layer::out_shape() const {
+  const auto all = geometry(shape_, 1);
+  return {all.out_height(), all.out_width(), shape_.in.channels};
+}
 
 void max_pool_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
   if (!in.is_cpu())
     return composite_forward(of, in, out);
   reshape_buffer(kept, out.sizes(), out, at::kByte);
-  const auto height = shape_.height / 2, columns = shape_.width / 2;
-  const float* x = in.const_data_ptr<float>();
-  float* y = out.mutable_data_ptr<float>();
-  std::uint8_t* places = kept.mutable_data_ptr<std::uint8_t>();
-  for (std::int64_t plane = 0; plane < of.models * of.rows * shape_.channels;
-       ++plane, x += shape_.height * shape_.width)
-    for (std::int64_t row = 0; row < height; ++row) {
-      const float* const top = x + 2 * row * shape_.width;
-      for (std::int64_t column = 0; column < columns; ++column)
-        *y++ = largest(top + 2 * column, top + shape_.width + 2 * column, *places++);
-    }
+  kernels::max_pool(geometry(shape_, of.models * of.rows), in.const_data_ptr<float>(), out.mutable_data_ptr<float>(),
+                    kept.mutable_data_ptr<std::uint8_t>());
 }
 
 void max_pool_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
@@ -41,29 +44,44 @@ void max_pool_layer::backward(const layer_pass& of, const backward_data& data, c
     return;
   if (!data.in.is_cpu())
     return composite_backward(of, data);
-  const auto height = shape_.height / 2, columns = shape_.width / 2;
-  const float* d = data.d_out.const_data_ptr<float>();
-  float* d_in = data.d_in->mutable_data_ptr<float>();
-  const std::uint8_t* places = data.kept.const_data_ptr<std::uint8_t>();
-  std::fill_n(d_in, data.d_in->numel(), 0.0F);
-  for (std::int64_t plane = 0; plane < of.models * of.rows * shape_.channels;
-       ++plane, d_in += shape_.height * shape_.width)
-    for (std::int64_t row = 0; row < height; ++row)
-      for (std::int64_t column = 0; column < columns; ++column, ++places)
-        d_in[(2 * row + *places / 2) * shape_.width + 2 * column + *places % 2] = *d++;
+  kernels::max_pool_back(geometry(shape_, of.models * of.rows), data.d_out.const_data_ptr<float>(),
+                         data.kept.const_data_ptr<std::uint8_t>(), data.d_in->mutable_data_ptr<float>());
 }
 
-void max_pool_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
-  const auto images = in.view({of.models * of.rows, shape_.channels, shape_.height, shape_.width});
-  out.copy_(at::max_pool2d(images, {2, 2}, {2, 2}).view(out.sizes()));
+at::Tensor max_pool_layer::images_of(const at::Tensor& all, const image_shape& one) {
+  return all.view({-1, one.height, one.width, one.channels}).permute({0, 3, 1, 2});
 }
 
-void max_pool_layer::composite_backward(const layer_pass& of, const backward_data& data) const {
-  const auto images = data.in.view({of.models * of.rows, shape_.channels, shape_.height, shape_.width});
-  const auto d_out = data.d_out.view({of.models * of.rows, shape_.channels, shape_.height / 2, shape_.width / 2});
-  const auto places = std::get<1>(at::max_pool2d_with_indices(images, {2, 2}, {2, 2}));
-  const auto d_in = at::max_pool2d_with_indices_backward(d_out, images, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, places);
-  data.d_in->copy_(d_in.view(data.d_in->sizes()));
+void max_pool_layer::composite_forward(const layer_pass&, const at::Tensor& in, at::Tensor& out) const {
+  const std::int64_t window = shape_.window, stride = shape_.stride, padding = shape_.padding;
+  images_of(out, out_shape())
+      .copy_(at::max_pool2d(images_of(in, shape_.in), {window, window}, {stride, stride}, {padding, padding}));
+}
+
+void max_pool_layer::composite_backward(const layer_pass&, const backward_data& data) const {
+  const std::int64_t window[] = {shape_.window, shape_.window}, stride[] = {shape_.stride, shape_.stride},
+                     padding[] = {shape_.padding, shape_.padding};
+  const auto images = images_of(data.in, shape_.in);
+  const auto places = std::get<1>(at::max_pool2d_with_indices(images, window, stride, padding));
+  images_of(*data.d_in, shape_.in)
+      .copy_(at::max_pool2d_with_indices_backward(images_of(data.d_out, out_shape()), images, window, stride, padding,
+                                                  {1, 1}, false, places));
+}
+
+void mean_pool_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+  const auto images = in.view({of.models, of.rows, in_.pixels(), in_.channels});
+  if (!in.is_cpu())
+    at::mean_out(out, images, 2);
+  else
+    kernels::mean_pool(of.models * of.rows, in_.pixels(), in_.channels, in.const_data_ptr<float>(),
+                       out.mutable_data_ptr<float>());
+}
+
+void mean_pool_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
+  if (!data.d_in)
+    return;
+  auto d_images = data.d_in->view({of.models, of.rows, in_.pixels(), in_.channels});
+  d_images.copy_((data.d_out / static_cast<double>(in_.pixels())).unsqueeze(2).expand_as(d_images));
 }
 
 } // namespace mneme

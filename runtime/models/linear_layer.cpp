@@ -1,56 +1,17 @@
-#include "runtime/models/layers.hpp"
+#include "runtime/models/linear_layer.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/products.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sum.h>
 namespace mneme {
 namespace {
 
-/// The weights of model k: rows may be shared by all models.
-const float* weights_of(const at::Tensor& weights, std::int64_t k) {
-  return weights.const_data_ptr<float>() + (weights.size(0) == 1 ? 0 : k * weights.stride(0));
-}
-
 float* row_of(const at::Tensor& all, std::int64_t k) { return all.mutable_data_ptr<float>() + k * all.stride(0); }
 
-/// A parameter of all models: [K, rows, columns], expanded where weights are shared.
-at::Tensor parameter_view(const at::Tensor& weights, std::int64_t models, std::int64_t offset, std::int64_t rows,
-                          std::int64_t columns) {
-  auto view = weights.narrow(1, offset, rows * columns).unflatten(1, {rows, columns});
-  return view.size(0) == models ? view : view.expand({models, rows, columns});
-}
-
-/// write_gradient() for all models at once: gradients [K, ...].
-void write_gradients(const gradient_sink& sink, std::int64_t offset, const at::Tensor& gradients) {
-  const auto flat = gradients.flatten(1);
-  auto target = sink.into.narrow(1, offset, flat.size(1));
-  if (sink.add)
-    target.add_(flat, sink.scale);
-  else
-    target.copy_(sink.scale == 1.0F ? flat : flat * sink.scale);
-}
-
 } // namespace
-
-void write_gradient(const gradient_sink& sink, std::int64_t k, std::int64_t offset, const at::Tensor& gradient) {
-  const auto flat = gradient.flatten();
-  auto target = sink.into.select(0, k).narrow(0, offset, flat.numel());
-  if (sink.add)
-    target.add_(flat, sink.scale);
-  else
-    target.copy_(sink.scale == 1.0F ? flat : flat * sink.scale);
-}
-
-void reshape_buffer(at::Tensor& buffer, at::IntArrayRef sizes, const at::Tensor& like, at::ScalarType type) {
-  if (!buffer.defined())
-    buffer = at::empty(sizes, like.options().dtype(type));
-  else if (buffer.sizes() != sizes)
-    buffer.resize_(sizes);
-}
 
 void linear_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
@@ -59,7 +20,7 @@ void linear_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tenso
   const float* const x = in.const_data_ptr<float>();
   float* const y = out.mutable_data_ptr<float>();
   for (std::int64_t k = 0; k < of.models; ++k) {
-    const float* const w = weights_of(of.weights, k);
+    const float* const w = of.weights_of(k);
     float* const result = y + k * of.rows * rows.size();
     kernels::multiply(kernels::dot_product{.a = x + k * of.rows * shape_.in,
                                            .a_row = shape_.in,
@@ -90,7 +51,7 @@ void linear_layer::backward(const layer_pass& of, const backward_data& data, con
       kernels::multiply(kernels::row_product{.a = d,
                                              .a_row = width,
                                              .a_step = 1,
-                                             .b = weights_of(of.weights, k) + shape_.weight_offset + rows.low * in,
+                                             .b = of.weights_of(k) + shape_.weight_offset + rows.low * in,
                                              .b_step = in,
                                              .c = row_of(*data.d_in, k),
                                              .c_row = in,
@@ -116,9 +77,9 @@ void linear_layer::backward(const layer_pass& of, const backward_data& data, con
 
 void linear_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
   const auto rows = rows_of(of.classes);
-  const auto weight = parameter_view(of.weights, of.models, shape_.weight_offset + rows.low * shape_.in, rows.size(),
-                                     shape_.in); // [K, out, in]
-  const auto bias = parameter_view(of.weights, of.models, shape_.bias_offset + rows.low, 1, rows.size()); // [K, 1, out]
+  const auto weight = parameter_view(of, shape_.weight_offset + rows.low * shape_.in, rows.size(),
+                                     shape_.in);                                       // [K, out, in]
+  const auto bias = parameter_view(of, shape_.bias_offset + rows.low, 1, rows.size()); // [K, 1, out]
   at::baddbmm_out(out, bias, in.view({of.models, of.rows, shape_.in}), weight.transpose(1, 2));
   if (shape_.after == activation::relu)
     at::relu_(out);
@@ -131,8 +92,7 @@ void linear_layer::composite_backward(const layer_pass& of, const backward_data&
   if (shape_.after == activation::relu)
     data.d_out.masked_fill_(data.out <= 0, 0);
   if (data.d_in) {
-    const auto weight =
-        parameter_view(of.weights, of.models, shape_.weight_offset + rows.low * shape_.in, rows.size(), shape_.in);
+    const auto weight = parameter_view(of, shape_.weight_offset + rows.low * shape_.in, rows.size(), shape_.in);
     at::bmm_out(*data.d_in, data.d_out, weight);
   }
   write_gradients(sink, shape_.weight_offset + rows.low * shape_.in, at::bmm(data.d_out.transpose(1, 2), in));

@@ -1,0 +1,473 @@
+#include "runtime/kernels/convolution.hpp"
+#include "runtime/kernels/simd.hpp"
+#include <algorithm>
+#include <memory>
+#include <vector>
+namespace mneme::kernels {
+namespace {
+
+// Every convolution here is a product C = A B, where a row of A is the patch of pixels that one pixel of the result
+// reads. Patches of a block are copied together (a few KB to a MB, in the second-level cache), a panel of B as well
+// (first-level), and tiles of C are summed in registers (Goto and van de Geijn 2008, "Anatomy of High-Performance
+// Matrix Multiplication").
+
+constexpr std::int64_t patches_max = 192;             // rows of A in a block: whole tiles
+constexpr std::int64_t terms_max = 288;               // terms of a block: 9 taps of 32 channels
+constexpr std::int64_t patch_floats = terms_max + 16; // between packed patches: not a power of two
+constexpr std::int64_t panel_floats_max = 32 * terms_max;
+constexpr int vector_floats = 16;
+constexpr int runs_max = 16; // rows of taps in a block, and one: kernels are at most 15 pixels high
+
+/// Which pixels a grid of results reads: result (y, x) reads the rectangle of taps at
+/// (y * step + from_y + 0 .. taps_y - 1, x * step + from_x + 0 .. taps_x - 1) of its image; zeros outside.
+struct patch_grid {
+  const float* source = nullptr; // [rows, height, width, channels]
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t rows = 0, grid_height = 0, grid_width = 0;
+  std::int64_t step = 1, from_y = 0, from_x = 0, taps_y = 0, taps_x = 0;
+  [[nodiscard]] std::int64_t patches() const { return rows * grid_height * grid_width; }
+  /// Taps of one row and their channels lie side by side in an image: one run of memory.
+  [[nodiscard]] std::int64_t run_floats() const { return taps_x * channels; }
+  [[nodiscard]] std::int64_t terms() const { return taps_y * run_floats(); }
+};
+
+/// Where the results of a grid go: its pixel (y, x) is pixel (y * step + from_y, x * step + from_x) of C.
+struct grid_target {
+  float* c = nullptr; // [rows, height, width, n]
+  std::int64_t height = 0, width = 0, n = 0;
+  std::int64_t step = 1, from_y = 0, from_x = 0;
+};
+
+/// Copies at least n floats, in whole vectors: what lies behind is written again, or never read.
+MNEME_INLINE void copy_vectors(float* __restrict to, const float* __restrict from, std::int64_t n) {
+  typename floats<vector_floats>::type chunk;
+  for (std::int64_t i = 0; i < n; i += vector_floats) {
+    load(chunk, from + i);
+    store(to + i, chunk);
+  }
+}
+
+MNEME_INLINE void clear_floats(float* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    to[i] = 0.0F;
+}
+
+/// Copies floats `first` .. first + n - 1 of an image's row, zeros where the row (of `row_floats`) ends.
+MNEME_INLINE void copy_clipped(float* __restrict to, const float* __restrict row, std::int64_t row_floats,
+                               std::int64_t first, std::int64_t n) {
+  const std::int64_t low = first < 0 ? (-first < n ? -first : n) : 0;
+  const std::int64_t high = first + n > row_floats ? (row_floats > first ? row_floats - first : 0) : n;
+  clear_floats(to, low);
+  for (std::int64_t i = low; i < high; ++i)
+    to[i] = row[first + i];
+  const std::int64_t end = high > low ? high : low;
+  clear_floats(to + end, n - end);
+}
+
+/// A part of a patch whose floats lie side by side, in an image's row and in the packed patch.
+struct patch_run {
+  std::int64_t tap_y = 0, first = 0, length = 0, to = 0;
+};
+
+/// Cuts terms term .. term + n - 1 into runs; returns their number.
+MNEME_INLINE int runs_of(const patch_grid& in, std::int64_t term, std::int64_t n, patch_run* runs) {
+  int count = 0;
+  for (std::int64_t at = term; at < term + n; ++count) {
+    const std::int64_t within = at % in.run_floats(), rest = in.run_floats() - within;
+    runs[count] = {at / in.run_floats(), within, rest < term + n - at ? rest : term + n - at, at - term};
+    at += runs[count].length;
+  }
+  return count;
+}
+
+/// Terms term .. term + n - 1 of patches patch .. patch + count - 1, to `packed` [count, patch_floats].
+MNEME_INLINE void pack_patches(const patch_grid& in, std::int64_t patch, std::int64_t count, std::int64_t term,
+                               std::int64_t n, float* packed) {
+  patch_run runs[runs_max];
+  const int run_count = runs_of(in, term, n, runs);
+  const std::int64_t row_floats = in.width * in.channels;
+  const std::int64_t last_whole =
+      in.rows * in.height * row_floats - vector_floats; // no vector is read beyond the images
+  std::int64_t x = patch % in.grid_width, y = patch / in.grid_width % in.grid_height;
+  std::int64_t image = patch / (in.grid_width * in.grid_height);
+  for (std::int64_t i = 0; i < count; ++i, packed += patch_floats) {
+    const std::int64_t column = (x * in.step + in.from_x) * in.channels;
+    const bool inside = column >= 0 && column + in.run_floats() <= row_floats;
+    for (int r = 0; r < run_count; ++r) {
+      const std::int64_t source_y = y * in.step + in.from_y + runs[r].tap_y;
+      const std::int64_t row = (image * in.height + source_y) * row_floats, first = column + runs[r].first;
+      if (source_y < 0 || source_y >= in.height)
+        clear_floats(packed + runs[r].to, runs[r].length);
+      else if (inside && row + first + runs[r].length <= last_whole)
+        copy_vectors(packed + runs[r].to, in.source + row + first, runs[r].length);
+      else
+        copy_clipped(packed + runs[r].to, in.source + row, row_floats, first, runs[r].length);
+    }
+    if (++x == in.grid_width) {
+      x = 0;
+      if (++y == in.grid_height)
+        y = 0, ++image;
+    }
+  }
+}
+
+/// Columns j .. j + width - 1 of b [terms, n], zeros beyond n, to panel [terms, width].
+template <int Width>
+MNEME_INLINE void pack_panel(const float* b, std::int64_t terms, std::int64_t n, std::int64_t j, float* panel) {
+  const std::int64_t columns = n - j < Width ? n - j : Width;
+  for (std::int64_t p = 0; p < terms; ++p, panel += Width) {
+    if (columns == Width) {
+      for (int i = 0; i < Width; ++i)
+        panel[i] = b[p * n + j + i];
+      continue;
+    }
+    for (std::int64_t i = 0; i < Width; ++i)
+      panel[i] = i < columns ? b[p * n + j + i] : 0.0F;
+  }
+}
+
+/// What a tile does with its sums.
+struct tile_end {
+  std::int64_t columns = 0; // of the panel that exist
+  float scale = 1.0F;
+  bool add = false;            // to what is in C
+  const float* bias = nullptr; // [columns]
+  bool relu = false;
+};
+
+/// One tile of C: Rows rows, Vectors vectors of columns. Terms of packed A lie side by side in its rows, or,
+/// `Across`, below each other.
+template <int Lanes, int Vectors, int Rows, bool Across>
+MNEME_INLINE void tile(const float* a, const float* panel, std::int64_t terms, float* const* c, const tile_end& end) {
+  using vec = typename floats<Lanes>::type;
+  vec sums[Rows][Vectors] = {};
+  for (std::int64_t p = 0; p < terms; ++p) {
+    vec column[Vectors];
+    for (int v = 0; v < Vectors; ++v)
+      load(column[v], panel + (p * Vectors + v) * Lanes);
+    for (int r = 0; r < Rows; ++r) {
+      const float factor = Across ? a[p * patch_floats + r] : a[r * patch_floats + p];
+      for (int v = 0; v < Vectors; ++v)
+        sums[r][v] += factor * column[v];
+    }
+  }
+  for (int r = 0; r < Rows; ++r)
+    for (int v = 0; v < Vectors; ++v) {
+      const std::int64_t columns = end.columns - v * Lanes < Lanes ? end.columns - v * Lanes : Lanes;
+      float* const to = c[r] + v * Lanes;
+      vec value = end.scale * sums[r][v], other = {};
+      const auto read = [&](const float* from) __attribute__((always_inline)) {
+        if (columns == Lanes)
+          load(other, from);
+        else
+          for (std::int64_t i = 0; i < columns; ++i)
+            other[i] = from[i];
+      };
+      if (end.bias) {
+        read(end.bias + v * Lanes);
+        value += other;
+      }
+      if (end.add) {
+        read(to);
+        value += other;
+      }
+      if (end.relu)
+        value = value <= 0.0F ? vec{} : value; // NaN stays
+      if (columns == Lanes)
+        store(to, value);
+      else
+        for (std::int64_t i = 0; i < columns; ++i)
+          to[i] = value[i];
+    }
+}
+
+/// All rows of a block under one panel.
+template <int Lanes, int Vectors, int Rows, bool Across>
+MNEME_INLINE void column_of_tiles(const float* packed, const float* panel, std::int64_t terms, float* const* c,
+                                  std::int64_t rows, const tile_end& end, std::int64_t i = 0) {
+  for (; i + Rows <= rows; i += Rows)
+    tile<Lanes, Vectors, Rows, Across>(packed + i * (Across ? 1 : patch_floats), panel, terms, c + i, end);
+  if constexpr (Rows > 1)
+    if (i < rows)
+      column_of_tiles<Lanes, Vectors, Rows == 12 || Rows == 6 ? Rows / 3 : Rows / 2, Across>(packed, panel, terms, c,
+                                                                                             rows, end, i);
+}
+
+template <class Set>
+constexpr int tile_rows = Set::accumulators == 16 ? 12
+                          : Set::lanes == 8       ? 6
+                                                  : 4;
+
+/// packed A (terms as `Across` says) times b [terms, n] into the rows c [rows], panel by panel.
+template <class Set, bool Across>
+MNEME_INLINE void block_product(const float* packed, std::int64_t rows, const float* b, std::int64_t terms,
+                                std::int64_t n, float* const* c, const tile_end& end, float* panel) {
+  constexpr int lanes = Set::lanes, rows_max = tile_rows<Set>;
+  float* at[terms_max]; // rows of C are patches (patches_max) or terms (terms_max)
+  static_assert(patches_max <= terms_max);
+  for (std::int64_t j = 0; j < n;) {
+    tile_end part = end;
+    const bool wide = n - j > lanes;
+    part.columns = n - j < (wide ? 2 * lanes : lanes) ? n - j : (wide ? 2 * lanes : lanes);
+    part.bias = end.bias ? end.bias + j : nullptr;
+    for (std::int64_t i = 0; i < rows; ++i)
+      at[i] = c[i] + j;
+    if (wide) {
+      pack_panel<2 * lanes>(b, terms, n, j, panel);
+      column_of_tiles<lanes, 2, rows_max, Across>(packed, panel, terms, at, rows, part);
+    } else {
+      pack_panel<lanes>(b, terms, n, j, panel);
+      column_of_tiles<lanes, 1, rows_max, Across>(packed, panel, terms, at, rows, part);
+    }
+    j += part.columns;
+  }
+}
+
+/// Memory of one call, aligned to cache lines.
+struct workspace {
+  static constexpr std::int64_t floats = patches_max * patch_floats + panel_floats_max;
+  std::unique_ptr<float[]> memory{new float[floats + 16]};
+  float *packed, *panel;
+  std::unique_ptr<float[]> panels{};
+  workspace() {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.get());
+    packed = memory.get() + (64 - address % 64) / sizeof(float);
+    panel = packed + patches_max * patch_floats;
+  }
+};
+
+/// The length of blocks that cut `all` evenly, none longer than `longest`.
+MNEME_INLINE std::int64_t even_blocks(std::int64_t all, std::int64_t longest) {
+  const std::int64_t count = (all + longest - 1) / longest;
+  return count == 0 ? 0 : (all + count - 1) / count;
+}
+
+struct patch_product {
+  patch_grid in{};
+  const float* b = nullptr; // [terms, n]
+  grid_target out{};
+  bool add = false;
+  const float* bias = nullptr; // [n]
+  bool relu = false;
+};
+
+/// b [terms, n] in panels of two vectors of columns, the last one of one vector if that is enough.
+template <class Set>
+MNEME_INLINE void pack_panels(const float* b, std::int64_t terms, std::int64_t n, float* panels) {
+  constexpr int lanes = Set::lanes;
+  for (std::int64_t j = 0; j < n; j += 2 * lanes, panels += terms * 2 * lanes)
+    if (n - j > lanes)
+      pack_panel<2 * lanes>(b, terms, n, j, panels);
+    else
+      pack_panel<lanes>(b, terms, n, j, panels);
+}
+
+/// A band of patches against all panels.
+template <class Set, int Rows>
+MNEME_INLINE void band_product(const float* packed, const float* panels, std::int64_t terms, std::int64_t n,
+                               float* const* c, const tile_end& end) {
+  constexpr int lanes = Set::lanes;
+  float* at[Rows];
+  for (std::int64_t j = 0; j < n; j += 2 * lanes, panels += terms * 2 * lanes) {
+    tile_end part = end;
+    part.bias = end.bias ? end.bias + j : nullptr;
+    part.columns = n - j < 2 * lanes ? n - j : 2 * lanes;
+    for (int r = 0; r < Rows; ++r)
+      at[r] = c[r] + j;
+    if (n - j > lanes)
+      tile<lanes, 2, Rows, false>(packed, panels, terms, at, part);
+    else
+      tile<lanes, 1, Rows, false>(packed, panels, terms, at, part);
+  }
+}
+
+/// Where patch i of the grid goes.
+MNEME_INLINE float* target_of(const patch_grid& in, const grid_target& out, std::int64_t i) {
+  const std::int64_t x = i % in.grid_width, y = i / in.grid_width % in.grid_height;
+  const std::int64_t image = i / (in.grid_width * in.grid_height);
+  return out.c + ((image * out.height + y * out.step + out.from_y) * out.width + x * out.step + out.from_x) * out.n;
+}
+
+/// Patches patch .. last - 1, in bands of `Rows`; those that are left in narrower ones.
+template <class Set, int Rows>
+MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::int64_t terms, workspace& space,
+                           const tile_end& end, std::int64_t patch, std::int64_t last) {
+  float* c[Rows];
+  for (; patch + Rows <= last; patch += Rows) {
+    for (int r = 0; r < Rows; ++r)
+      c[r] = target_of(what.in, what.out, patch + r);
+    pack_patches(what.in, patch, Rows, term, terms, space.packed);
+    band_product<Set, Rows>(space.packed, space.panels.get(), terms, what.out.n, c, end);
+  }
+  if constexpr (Rows > 1)
+    if (patch < last)
+      bands_of<Set, Rows == 12 || Rows == 6 ? Rows / 3 : Rows / 2>(what, term, terms, space, end, patch, last);
+}
+
+/// A block of patches whose results stay in the second-level cache, beside the part of b that a block of terms
+/// needs; in it, band by band of patches in the first-level cache.
+template <class Set>
+MNEME_INLINE void patches_times_body(const patch_product& what, workspace& space) {
+  constexpr std::int64_t result_floats = std::int64_t{1} << 17U; // 512 KiB
+  const std::int64_t terms = what.in.terms(), block_terms = even_blocks(terms, terms_max), n = what.out.n;
+  const std::int64_t patches = what.in.patches();
+  const std::int64_t block_patches = even_blocks(patches, result_floats / n < 192 ? 192 : result_floats / n);
+  space.panels.reset(new float[static_cast<std::size_t>(block_terms * (n + 2 * Set::lanes))]);
+  for (std::int64_t patch = 0; patch < patches; patch += block_patches)
+    for (std::int64_t term = 0; term < terms; term += block_terms) {
+      const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
+      if (patch == 0 || terms > block_terms)
+        pack_panels<Set>(what.b + term * n, count, n, space.panels.get());
+      const tile_end end{.add = what.add || term > 0,
+                         .bias = term == 0 ? what.bias : nullptr,
+                         .relu = what.relu && term + count == terms};
+      bands_of<Set, tile_rows<Set>>(what, term, count, space, end, patch,
+                                    patch + block_patches < patches ? patch + block_patches : patches);
+    }
+}
+
+struct patch_correlation {
+  patch_grid in{};
+  const float* d = nullptr; // [patches, n]
+  float* dw = nullptr;      // [terms, n]
+  std::int64_t n = 0;
+  float scale = 1.0F;
+  bool add = false;
+};
+
+template <class Set>
+MNEME_INLINE void patches_across_body(const patch_correlation& what, workspace& space) {
+  const auto& [in, d, dw, n, scale, add] = what;
+  const std::int64_t terms = in.terms(), block_terms = even_blocks(terms, terms_max);
+  const std::int64_t block_patches = even_blocks(in.patches(), patches_max);
+  float* c[terms_max];
+  for (std::int64_t term = 0; term < terms; term += block_terms) {
+    const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
+    for (std::int64_t i = 0; i < count; ++i)
+      c[i] = dw + (term + i) * n;
+    for (std::int64_t patch = 0; patch < in.patches(); patch += block_patches) {
+      const std::int64_t length = in.patches() - patch < block_patches ? in.patches() - patch : block_patches;
+      pack_patches(in, patch, length, term, count, space.packed);
+      const tile_end end{.scale = scale, .add = add || patch > 0};
+      block_product<Set, true>(space.packed, count, d + patch * n, length, n, c, end, space.panel);
+    }
+  }
+}
+
+MNEME_KERNEL(patches_times, (const patch_product& what, workspace& space), (what, space))
+MNEME_KERNEL(patches_across, (const patch_correlation& what, workspace& space), (what, space))
+
+patch_grid forward_grid(const conv_shape& of, const float* x) {
+  return {.source = x,
+          .height = of.height,
+          .width = of.width,
+          .channels = of.channels,
+          .rows = of.rows,
+          .grid_height = of.out_height(),
+          .grid_width = of.out_width(),
+          .step = of.stride,
+          .from_y = -of.padding,
+          .from_x = -of.padding,
+          .taps_y = of.kernel,
+          .taps_x = of.kernel};
+}
+
+/// Along one axis, the pixels of the input that are `phase` modulo the stride: the taps that reach them and the
+/// pixels of the result these taps come from.
+struct reached {
+  std::int64_t pixels = 0; // of the input
+  std::int64_t tap = 0;    // the last tap that reaches them; the others lie a stride each before it
+  std::int64_t taps = 0;
+  std::int64_t from = 0; // first pixel of the result for the first of `pixels`
+};
+reached reached_at(std::int64_t phase, std::int64_t pixels, const conv_shape& of) {
+  const std::int64_t first = (phase + of.padding) % of.stride;
+  reached at{.pixels = (pixels - phase + of.stride - 1) / of.stride};
+  if (first >= of.kernel || pixels <= phase)
+    return at;
+  at.taps = (of.kernel - 1 - first) / of.stride + 1;
+  at.tap = first + (at.taps - 1) * of.stride;
+  at.from = (phase + of.padding - at.tap) / of.stride;
+  return at;
+}
+
+/// b [taps_y, taps_x, filters, channels]: the filters' taps that reach a phase, last first, turned for the way back.
+void turn_filters(const conv_shape& of, const float* w, const reached& y, const reached& x, float* b) {
+  constexpr std::int64_t side = 16; // of the squares that are turned at once: whole cache lines
+  for (std::int64_t i = 0; i < y.taps; ++i)
+    for (std::int64_t j = 0; j < x.taps; ++j, b += of.filters * of.channels) {
+      const float* const tap =
+          w + ((y.tap - i * of.stride) * of.kernel + x.tap - j * of.stride) * of.channels * of.filters;
+      for (std::int64_t f0 = 0; f0 < of.filters; f0 += side)
+        for (std::int64_t c0 = 0; c0 < of.channels; c0 += side)
+          for (std::int64_t f = f0; f < std::min(f0 + side, of.filters); ++f)
+            for (std::int64_t c = c0; c < std::min(c0 + side, of.channels); ++c)
+              b[f * of.channels + c] = tap[c * of.filters + f];
+    }
+}
+
+/// Pixels of the input that nothing reads have no gradient.
+void clear_phase(const conv_shape& of, std::int64_t phase_y, std::int64_t phase_x, float* dx) {
+  for (std::int64_t image = 0; image < of.rows; ++image)
+    for (std::int64_t y = phase_y; y < of.height; y += of.stride)
+      for (std::int64_t x = phase_x; x < of.width; x += of.stride)
+        std::fill_n(dx + ((image * of.height + y) * of.width + x) * of.channels, of.channels, 0.0F);
+}
+
+} // namespace
+
+void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y) {
+  workspace space;
+  best_patches_times({.in = forward_grid(shape, x),
+                      .b = w,
+                      .out = {.c = y, .height = shape.out_height(), .width = shape.out_width(), .n = shape.filters},
+                      .bias = bias,
+                      .relu = relu},
+                     space);
+}
+
+/// A phase at a time: under a stride s, pixels whose places are equal modulo s are reached by the same taps.
+void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add) {
+  workspace space;
+  std::vector<float> turned(static_cast<std::size_t>(shape.terms() * shape.filters));
+  for (std::int64_t phase_y = 0; phase_y < shape.stride; ++phase_y)
+    for (std::int64_t phase_x = 0; phase_x < shape.stride; ++phase_x) {
+      const auto y = reached_at(phase_y, shape.height, shape), x = reached_at(phase_x, shape.width, shape);
+      if (y.taps == 0 || x.taps == 0) {
+        if (!add)
+          clear_phase(shape, phase_y, phase_x, dx);
+        continue;
+      }
+      turn_filters(shape, w, y, x, turned.data());
+      best_patches_times({.in = {.source = dy,
+                                 .height = shape.out_height(),
+                                 .width = shape.out_width(),
+                                 .channels = shape.filters,
+                                 .rows = shape.rows,
+                                 .grid_height = y.pixels,
+                                 .grid_width = x.pixels,
+                                 .step = 1,
+                                 .from_y = y.from,
+                                 .from_x = x.from,
+                                 .taps_y = y.taps,
+                                 .taps_x = x.taps},
+                          .b = turned.data(),
+                          .out = {.c = dx,
+                                  .height = shape.height,
+                                  .width = shape.width,
+                                  .n = shape.channels,
+                                  .step = shape.stride,
+                                  .from_y = phase_y,
+                                  .from_x = phase_x},
+                          .add = add},
+                         space);
+    }
+}
+
+void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add) {
+  workspace space;
+  best_patches_across({.in = forward_grid(shape, x), .d = dy, .dw = dw, .n = shape.filters, .scale = scale, .add = add},
+                      space);
+}
+
+} // namespace mneme::kernels

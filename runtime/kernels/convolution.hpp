@@ -1,0 +1,27 @@
+/// Convolutions of one model on a CPU, channels last, as products of patches with filters.
+#pragma once
+#include <cstdint>
+namespace mneme::kernels {
+
+/// Square kernels, zero padding, one stride. Images are [rows, height, width, channels], filters
+/// [kernel, kernel, channels, filters], results [rows, out_height, out_width, filters]; all float32.
+struct conv_shape {
+  std::int64_t rows = 0; ///< Images.
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
+  [[nodiscard]] std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+  [[nodiscard]] std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  /// Terms of one result: rows of the filters as a matrix.
+  [[nodiscard]] std::int64_t terms() const { return kernel * kernel * channels; }
+};
+
+// The bits of an image's results do not depend on the other images.
+
+/// y = x * w + bias, then ReLU if wanted. `bias` [filters] may be null.
+void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y);
+/// The gradient of the input: dx = dy * w turned round, or added to dx.
+void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add);
+/// The gradient of the filters: dw = scale * x^T dy, or added to dw.
+void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add);
+
+} // namespace mneme::kernels

@@ -1,0 +1,11 @@
+/// Masks of dropout on a CPU.
+#pragma once
+#include "runtime/rng.hpp"
+namespace mneme::kernels {
+
+/// mask[i] = 0 where word i of the stream is less than `drop_below`, else 1.
+void draw_mask(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask, std::int64_t n);
+/// out = in * scale where the mask is 1, else 0.
+void apply_mask(const float* in, const std::uint8_t* mask, float scale, float* out, std::int64_t n);
+
+} // namespace mneme::kernels

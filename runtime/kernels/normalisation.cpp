@@ -1,0 +1,141 @@
+#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/simd.hpp"
+#include <algorithm>
+namespace mneme::kernels {
+namespace {
+
+constexpr std::int64_t lanes = 16;      // columns whose sums are kept in registers
+constexpr std::int64_t block_rows = 64; // summed in float32
+
+/// Adds up, over all rows, what `take(row, first column, n, sums, others)` adds to two sums per column; n <= lanes.
+template <class Take>
+MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* sums, double* others, Take take) {
+  std::fill_n(sums, columns, 0.0);
+  std::fill_n(others, columns, 0.0);
+  for (std::int64_t row = 0; row < rows; row += block_rows) {
+    const std::int64_t end = row + block_rows < rows ? row + block_rows : rows;
+    for (std::int64_t c = 0; c < columns; c += lanes) {
+      float sum[lanes] = {}, other[lanes] = {};
+      if (c + lanes <= columns)
+        for (std::int64_t r = row; r < end; ++r)
+          take(r, c, lanes, sum, other);
+      else
+        for (std::int64_t r = row; r < end; ++r)
+          take(r, c, columns - c, sum, other);
+      for (std::int64_t i = 0; i < lanes && c + i < columns; ++i)
+        sums[c + i] += sum[i], others[c + i] += other[i];
+    }
+  }
+}
+
+template <class Set>
+MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
+                                   bool add) {
+  for (std::int64_t c = 0; c < columns; c += lanes) {
+    const std::int64_t n = columns - c < lanes ? columns - c : lanes;
+    double sums[lanes] = {}, none[lanes] = {};
+    sum_blocks(
+        rows, n, sums,
+        none, [&](std::int64_t r, std::int64_t, std::int64_t width, float* sum, float*) __attribute__((always_inline)) {
+          for (std::int64_t i = 0; i < width; ++i)
+            sum[i] += in[r * columns + c + i];
+        });
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto value = scale * static_cast<float>(sums[i]);
+      out[c + i] = add ? out[c + i] + value : value;
+    }
+  }
+}
+
+template <class Set>
+MNEME_INLINE void sum_from_pivot_body(const float* __restrict x, std::int64_t rows, std::int64_t columns, double* sums,
+                                      double* squares) {
+  sum_blocks(
+      rows, columns, sums, squares,
+      [&](std::int64_t r, std::int64_t c, std::int64_t n, float* sum, float* square) __attribute__((always_inline)) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          const float centred = x[r * columns + c + i] - x[c + i];
+          sum[i] += centred, square[i] += centred * centred;
+        }
+      });
+}
+
+template <class Set>
+MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t rows, std::int64_t columns,
+                                     const float* __restrict scale, const float* __restrict shift, bool relu,
+                                     float* __restrict y) {
+  for (std::int64_t r = 0; r < rows; ++r, x += columns, y += columns)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const float value = x[c] * scale[c] + shift[c];
+      y[c] = relu && value <= 0.0F ? 0.0F : value;
+    }
+}
+
+template <class Set>
+MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double* products) {
+  const normalised of = in; // a copy: stores could otherwise change it
+  sum_blocks(
+      of.rows, of.columns, sums, products,
+      [&](std::int64_t r, std::int64_t c, std::int64_t n, float* sum, float* product) __attribute__((always_inline)) {
+        const float* const d = of.d + r * of.columns + c;
+        const float* const x = of.x + r * of.columns + c;
+        if (of.y)
+          for (std::int64_t i = 0; i < n; ++i) {
+            const float shown = of.y[r * of.columns + c + i] > 0.0F ? d[i] : 0.0F;
+            sum[i] += shown, product[i] += shown * (x[i] - of.mean[c + i]);
+          }
+        else
+          for (std::int64_t i = 0; i < n; ++i)
+            sum[i] += d[i], product[i] += d[i] * (x[i] - of.mean[c + i]);
+      });
+}
+
+template <class Set>
+MNEME_INLINE void scale_gradients_body(const normalised& in, const float* __restrict scale,
+                                       const float* __restrict slope, const float* __restrict shift,
+                                       float* __restrict dx) {
+  const normalised of = in;
+  for (std::int64_t r = 0; r < of.rows; ++r, dx += of.columns) {
+    const float* const d = of.d + r * of.columns;
+    const float* const x = of.x + r * of.columns;
+    const float* const y = of.y ? of.y + r * of.columns : nullptr;
+    if (y)
+      for (std::int64_t c = 0; c < of.columns; ++c)
+        dx[c] = (y[c] > 0.0F ? d[c] : 0.0F) * scale[c] + ((x[c] - of.mean[c]) * slope[c] + shift[c]);
+    else
+      for (std::int64_t c = 0; c < of.columns; ++c)
+        dx[c] = d[c] * scale[c] + ((x[c] - of.mean[c]) * slope[c] + shift[c]);
+  }
+}
+
+MNEME_KERNEL(sum_columns, (float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add),
+             (out, in, rows, columns, scale, add))
+MNEME_KERNEL(sum_from_pivot, (const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares),
+             (x, rows, columns, sums, squares))
+MNEME_KERNEL(scale_columns,
+             (const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
+              bool relu, float* y),
+             (x, rows, columns, scale, shift, relu, y))
+MNEME_KERNEL(sum_gradients, (const normalised& in, double* sums, double* products), (in, sums, products))
+MNEME_KERNEL(scale_gradients,
+             (const normalised& in, const float* scale, const float* slope, const float* shift, float* dx),
+             (in, scale, slope, shift, dx))
+
+} // namespace
+
+void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add) {
+  best_sum_columns(out, in, rows, columns, scale, add);
+}
+void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares) {
+  best_sum_from_pivot(x, rows, columns, sums, squares);
+}
+void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
+                   bool relu, float* y) {
+  best_scale_columns(x, rows, columns, scale, shift, relu, y);
+}
+void sum_gradients(const normalised& in, double* sums, double* products) { best_sum_gradients(in, sums, products); }
+void scale_gradients(const normalised& in, const float* scale, const float* slope, const float* shift, float* dx) {
+  best_scale_gradients(in, scale, slope, shift, dx);
+}
+
+} // namespace mneme::kernels

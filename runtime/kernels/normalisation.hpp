@@ -1,0 +1,30 @@
+/// Column statistics of matrices on a CPU, and the steps of batch and group normalisation that rest on them.
+#pragma once
+#include <cstdint>
+namespace mneme::kernels {
+
+// x, d, y: [rows, columns] float32, row-major. Sums run in float32 over short blocks of rows and in float64 over
+// blocks.
+
+/// out[c] = scale * sum over rows of in[row, c], or added to it.
+void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
+/// Sums of x - pivot and of its square, per column, where pivot is the first row.
+void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares);
+/// y = x * scale[c] + shift[c], then ReLU if wanted.
+void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
+                   bool relu, float* y);
+
+/// Where a gradient comes back through a normalisation. With `y`, the output of a ReLU, d counts where y > 0 only.
+struct normalised {
+  const float* d = nullptr;
+  const float* x = nullptr;
+  const float* y = nullptr;
+  const float* mean = nullptr; ///< [columns]
+  std::int64_t rows = 0, columns = 0;
+};
+/// Sums over rows of d and of d * (x - mean), per column.
+void sum_gradients(const normalised& in, double* sums, double* products);
+/// dx = d * scale[c] + (x - mean[c]) * slope[c] + shift[c]
+void scale_gradients(const normalised& in, const float* scale, const float* slope, const float* shift, float* dx);
+
+} // namespace mneme::kernels

@@ -1,0 +1,38 @@
+#include "runtime/models/network.hpp"
+namespace mneme {
+namespace {
+
+/// The CNN of the CIFAR-10 benchmark of pfl-research (Granqvist et al. 2024), after the net of Reddi et al. 2021,
+/// "Adaptive Federated Optimization": two convolutions without padding, dropout, one hidden layer.
+class cnn_kind final : public model_kind {
+public:
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto [channels, height, width] = shape;
+    if (height < smallest_px || width < smallest_px)
+      return tl::unexpected("cnn needs images of at least " + std::to_string(smallest_px) + " x " +
+                            std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
+                            std::to_string(width) + "; mlp takes any shape");
+    auto net = std::make_shared<network>("cnn " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
+                                             std::to_string(width) + "-" + std::to_string(classes),
+                                         shape);
+    net->add_convolution("conv1", {.filters = 32, .after = activation::relu});
+    net->add_convolution("conv2", {.filters = 64, .after = activation::relu});
+    net->add_max_pool(2, 2, 0);
+    net->add_dropout(0.25);
+    net->add_linear("fc1", 128, activation::relu);
+    net->add_dropout(0.5);
+    net->add_head("fc2", classes);
+    return net;
+  }
+
+private:
+  static constexpr std::int64_t smallest_px = 6; // below, nothing is left after the pooling
+};
+
+const model_registration line{{.name = "cnn",
+                               .summary = "two convolutions, dropout, one hidden layer (Reddi et al. 2021)",
+                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<cnn_kind>(); }}};
+
+} // namespace
+} // namespace mneme

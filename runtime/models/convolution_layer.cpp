@@ -1,0 +1,108 @@
+#include "runtime/models/convolution_layer.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/kernels/normalisation.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/relu.h>
+namespace mneme {
+
+convolution_layer::convolution_layer(const shape& what) : shape_(what) {
+  MNEME_CHECK(out_shape().height > 0 && out_shape().width > 0, shape_.in.height, shape_.in.width, shape_.kernel);
+}
+
+kernels::conv_shape convolution_layer::geometry(std::int64_t rows) const {
+  return {.rows = rows,
+          .height = shape_.in.height,
+          .width = shape_.in.width,
+          .channels = shape_.in.channels,
+          .filters = shape_.filters,
+          .kernel = shape_.kernel,
+          .stride = shape_.stride,
+          .padding = shape_.padding};
+}
+
+image_shape convolution_layer::out_shape() const {
+  const auto all = geometry(1);
+  return {all.out_height(), all.out_width(), shape_.filters};
+}
+
+void convolution_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out,
+                                at::Tensor& /*kept*/) const {
+  if (!in.is_cpu())
+    return composite_forward(of, in, out);
+  const auto in_floats = of.rows * shape_.in.floats(), out_floats = of.rows * width({});
+  for (std::int64_t k = 0; k < of.models; ++k) {
+    const float* const w = of.weights_of(k);
+    kernels::convolve(geometry(of.rows), in.const_data_ptr<float>() + k * in_floats, w + shape_.weight_offset,
+                      biased() ? w + shape_.bias_offset : nullptr, shape_.after == activation::relu,
+                      out.mutable_data_ptr<float>() + k * out_floats);
+  }
+}
+
+void convolution_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+  if (!data.in.is_cpu())
+    return composite_backward(of, data, sink);
+  const auto in_floats = of.rows * shape_.in.floats(), out_floats = of.rows * width({});
+  const auto pixels = of.rows * out_shape().pixels();
+  for (std::int64_t k = 0; k < of.models; ++k) {
+    float* const d = data.d_out.mutable_data_ptr<float>() + k * out_floats;
+    float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
+    if (shape_.after == activation::relu)
+      kernels::relu_backward(d, data.out.const_data_ptr<float>() + k * out_floats, out_floats);
+    if (biased())
+      kernels::sum_columns(gradient + shape_.bias_offset, d, pixels, shape_.filters, sink.scale, sink.add);
+    if (data.d_in)
+      kernels::convolve_back(geometry(of.rows), d, of.weights_of(k) + shape_.weight_offset,
+                             data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add);
+    kernels::correlate(geometry(of.rows), data.in.const_data_ptr<float>() + k * in_floats, d,
+                       gradient + shape_.weight_offset, sink.scale, sink.add);
+  }
+}
+
+// -- with LibTorch's operators, one model after the other -------------------------------------------------------------
+
+at::Tensor convolution_layer::images_of(const at::Tensor& all, std::int64_t k, const image_shape& one) {
+  return all[k].view({all.size(1), one.height, one.width, one.channels}).permute({0, 3, 1, 2});
+}
+
+at::Tensor convolution_layer::filters_of(const layer_pass& of, std::int64_t k) const {
+  const auto size = shape_.kernel * shape_.kernel * shape_.in.channels * shape_.filters;
+  return of.weights_row(k)
+      .narrow(0, shape_.weight_offset, size)
+      .view({shape_.kernel, shape_.kernel, shape_.in.channels, shape_.filters})
+      .permute({3, 2, 0, 1});
+}
+
+void convolution_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
+  for (std::int64_t k = 0; k < of.models; ++k) {
+    const auto bias = biased() ? of.weights_row(k).narrow(0, shape_.bias_offset, shape_.filters) : at::Tensor{};
+    images_of(out, k, out_shape())
+        .copy_(at::convolution(images_of(in, k, shape_.in), filters_of(of, k), bias, {shape_.stride, shape_.stride},
+                               {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1));
+  }
+  if (shape_.after == activation::relu)
+    at::relu_(out);
+}
+
+void convolution_layer::composite_backward(const layer_pass& of, const backward_data& data,
+                                           const gradient_sink& sink) const {
+  if (shape_.after == activation::relu)
+    data.d_out.masked_fill_(data.out <= 0, 0);
+  for (std::int64_t k = 0; k < of.models; ++k) {
+    const auto [d_in, d_filters, d_bias] = at::convolution_backward(
+        images_of(data.d_out, k, out_shape()), images_of(data.in, k, shape_.in), filters_of(of, k),
+        at::OptionalIntArrayRef({shape_.filters}), {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding},
+        {1, 1}, false, {0, 0}, 1, {data.d_in != nullptr, true, biased()});
+    if (data.d_in && data.add)
+      images_of(*data.d_in, k, shape_.in).add_(d_in);
+    else if (data.d_in)
+      images_of(*data.d_in, k, shape_.in).copy_(d_in);
+    write_gradient(sink, k, shape_.weight_offset, d_filters.permute({2, 3, 1, 0}).contiguous());
+    if (biased())
+      write_gradient(sink, k, shape_.bias_offset, d_bias);
+  }
+}
+
+} // namespace mneme

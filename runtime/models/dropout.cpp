@@ -1,0 +1,50 @@
+#include "runtime/models/dropout.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/dropout.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mul.h>
+#include <cmath>
+namespace mneme {
+
+dropout_layer::dropout_layer(std::int64_t width, std::uint64_t number, double rate)
+    : width_(width), number_(number), rate_(rate) {
+  MNEME_CHECK(0.0 <= rate && rate < 1.0, rate);
+}
+
+void dropout_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+  MNEME_CHECK(of.training && std::ssize(of.training->streams) == of.models, of.models);
+  const auto values = of.rows * width_;
+  auto masks = in.is_cpu() ? kept : at::Tensor{};
+  if (in.is_cpu())
+    reshape_buffer(kept, in.sizes(), in, at::kByte), masks = kept;
+  else
+    masks = at::empty(in.sizes(), at::kByte);
+  const auto drop_below = static_cast<std::uint32_t>(std::lround(std::ldexp(rate_, 31))) * 2U;
+  for (std::int64_t k = 0; k < of.models; ++k) {
+    auto key = of.training->streams[static_cast<std::size_t>(k)];
+    key.index = key.index << 8U | number_;
+    kernels::draw_mask(name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values, values);
+  }
+  const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
+  if (in.is_cpu()) {
+    kernels::apply_mask(in.const_data_ptr<float>(), kept.const_data_ptr<std::uint8_t>(), scale,
+                        out.mutable_data_ptr<float>(), in.numel());
+    return;
+  }
+  kept = masks.to(in.device());
+  at::mul_out(out, in, kept).mul_(scale);
+}
+
+void dropout_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink& /*sink*/) const {
+  if (!data.d_in)
+    return;
+  const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
+  if (data.in.is_cpu())
+    kernels::apply_mask(data.d_out.const_data_ptr<float>(), data.kept.const_data_ptr<std::uint8_t>(), scale,
+                        data.d_in->mutable_data_ptr<float>(), data.in.numel());
+  else
+    at::mul_out(*data.d_in, data.d_out, data.kept).mul_(scale);
+}
+
+} // namespace mneme

@@ -1,0 +1,160 @@
+#include "runtime/models/network.hpp"
+#include "runtime/check.hpp"
+#include "runtime/models/convolution_layer.hpp"
+#include "runtime/models/dropout.hpp"
+#include "runtime/models/linear_layer.hpp"
+#include "runtime/models/normalisation.hpp"
+#include "runtime/models/pooling.hpp"
+#include "runtime/models/shortcuts.hpp"
+#include <cmath>
+namespace mneme {
+
+network::network(std::string identity, std::array<std::int64_t, 3> shape)
+    : identity_(std::move(identity)), shapes_{{shape[1], shape[2], shape[0]}}, last_reader_{0} {}
+
+// -- building ---------------------------------------------------------------------------------------------------------
+
+std::int64_t network::add_parameter(parameter one) {
+  one.size = 1;
+  for (const auto extent : one.shape)
+    one.size *= extent;
+  one.offset = size();
+  layout_.push_back(std::move(one));
+  return layout_.back().offset;
+}
+
+void network::add_node(node one, const image_shape& out, bool has_parameters) {
+  const auto learns = [&](place value) { return value > 0 && nodes_[value - 1].learns; };
+  one.from = last_;
+  one.learns = has_parameters || learns(last_) || (one.other && learns(*one.other));
+  last_reader_[last_] = nodes_.size();
+  if (one.other)
+    last_reader_[*one.other] = nodes_.size();
+  nodes_.push_back(std::move(one));
+  shapes_.push_back(out);
+  last_reader_.push_back(nodes_.size() - 1); // nobody's, so far
+  last_ = nodes_.size();
+}
+
+void network::add_convolution(const std::string& name, const convolution& what) {
+  if (last_ == 0)
+    add_node({.what = std::make_unique<channels_last_layer>(shape_here())}, shape_here(), false);
+  const auto in = shape_here();
+  const auto fan_in = static_cast<double>(what.kernel * what.kernel * in.channels);
+  const auto fan_out = static_cast<double>(what.kernel * what.kernel * what.filters);
+  const std::vector<std::int64_t> filters{what.filters, in.channels, what.kernel, what.kernel};
+  convolution_layer::shape shape{.in = in,
+                                 .filters = what.filters,
+                                 .kernel = what.kernel,
+                                 .stride = what.stride,
+                                 .padding = what.padding,
+                                 .after = what.after};
+  shape.weight_offset = add_parameter({.name = name + ".weight",
+                                       .shape = filters,
+                                       .bound = what.he_normal ? 0.0 : 1.0 / std::sqrt(fan_in),
+                                       .deviation = what.he_normal ? std::sqrt(2.0 / fan_out) : 0.0,
+                                       .view = filters,
+                                       .order = {2, 3, 1, 0}});
+  if (what.bias)
+    shape.bias_offset =
+        add_parameter({.name = name + ".bias", .shape = {what.filters}, .bound = 1.0 / std::sqrt(fan_in)});
+  auto made = std::make_unique<convolution_layer>(shape);
+  const auto out = made->out_shape();
+  add_node({.what = std::move(made)}, out, true);
+}
+
+void network::add_normalisation(const std::string& name, std::int64_t groups, activation after) {
+  const auto in = shape_here();
+  normalisation_layer::shape shape{.in = in, .groups = groups, .after = after};
+  shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
+  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
+  auto made = std::make_unique<normalisation_layer>(shape);
+  if (groups == 0) {
+    mixes_rows_ = true;
+    normalisations_.push_back(made.get());
+    buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
+    buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
+  }
+  add_node({.what = std::move(made)}, in, true);
+}
+
+void network::add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding) {
+  auto made = std::make_unique<max_pool_layer>(
+      max_pool_layer::shape{.in = shape_here(), .window = window, .stride = stride, .padding = padding});
+  const auto out = made->out_shape();
+  add_node({.what = std::move(made)}, out, false);
+}
+
+void network::add_mean_pool() {
+  const auto in = shape_here();
+  add_node({.what = std::make_unique<mean_pool_layer>(in)}, {1, 1, in.channels}, false);
+}
+
+void network::add_dropout(double rate) {
+  const auto in = shape_here();
+  add_node({.what = std::make_unique<dropout_layer>(in.floats(), dropouts_, rate)}, in, false);
+  ++dropouts_;
+}
+
+void network::add_subsampling(std::int64_t stride, std::int64_t channels) {
+  auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels);
+  const auto out = made->out_shape();
+  add_node({.what = std::move(made)}, out, false);
+}
+
+void network::add_sum(place other, activation after) {
+  MNEME_CHECK(shapes_[other].floats() == shape_here().floats(), identity_, shapes_[other].floats());
+  add_node({.other = other, .after = after}, shape_here(), false);
+}
+
+void network::add_linear(const std::string& name, std::int64_t out, activation after) {
+  const auto in = shape_here();
+  const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
+  parameter weight{.name = name + ".weight", .shape = {out, in.floats()}, .bound = bound};
+  if (last_ > 0 && in.channels > 1 && in.pixels() > 1) { // files count an image's values channel by channel
+    weight.view = {out, in.channels, in.height, in.width};
+    weight.order = {0, 2, 3, 1};
+  }
+  linear_layer::shape shape{.in = in.floats(), .out = out, .after = after};
+  shape.weight_offset = add_parameter(std::move(weight));
+  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
+  add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
+}
+
+void network::add_head(const std::string& name, std::int64_t classes) {
+  const auto in = shape_here();
+  MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, identity_); // rows of the head lie as in files
+  const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
+  feature_width_ = in.floats();
+  classes_ = classes;
+  linear_layer::shape shape{.in = in.floats(), .out = classes, .head = true};
+  shape.weight_offset =
+      add_parameter({.name = name + ".weight", .shape = {classes, in.floats()}, .head = true, .bound = bound});
+  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {classes}, .head = true, .bound = bound});
+  add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
+  place_buffers();
+}
+
+void network::place_buffers() {
+  std::vector<std::int64_t> offsets;
+  for (auto& one : buffers_)
+    offsets.push_back(add_parameter(std::move(one)));
+  buffers_.clear();
+  for (std::size_t i = 0; i < normalisations_.size(); ++i)
+    normalisations_[i]->place_statistics(offsets[2 * i], offsets[2 * i + 1]);
+}
+
+std::int64_t network::width_of(place value, class_range classes) const {
+  return value == nodes_.size() ? classes.size() : shapes_[value].floats();
+}
+
+std::int64_t network::working_set(std::int64_t rows) const {
+  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+  std::int64_t row_bytes = shapes_[0].floats() * float_bytes;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) // an output and its gradient
+    row_bytes +=
+        2 * shapes_[i + 1].floats() * float_bytes + (nodes_[i].what ? nodes_[i].what->kept_bytes_per_row() : 0);
+  return size() * float_bytes + rows * row_bytes;
+}
+
+} // namespace mneme

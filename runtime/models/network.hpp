@@ -1,0 +1,84 @@
+/// network: a model made of layers that read each other's results; the last one is its head.
+#pragma once
+#include "runtime/models/layer.hpp"
+#include <optional>
+namespace mneme {
+
+class normalisation_layer;
+
+/// Built by a model's factory, layer by layer, then const. A layer reads what was added last, unless the
+/// factory goes back to an earlier place.
+class network final : public model {
+public:
+  /// @param identity what the net computes ("mlp 784-200-100-10")
+  /// @param shape channels, height, width of one row of its inputs
+  network(std::string identity, std::array<std::int64_t, 3> shape);
+
+  using place = std::size_t;
+  struct convolution {
+    std::int64_t filters = 0, kernel = 3, stride = 1, padding = 0;
+    bool bias = true;
+    activation after = activation::none;
+    bool he_normal = false; ///< Drawn from N(0, 2 / (kernel^2 filters)) (He et al. 2015, fan out), not as PyTorch does.
+  };
+  void add_convolution(const std::string& name, const convolution& what);
+  /// @param groups 0: batch normalisation
+  void add_normalisation(const std::string& name, std::int64_t groups, activation after);
+  void add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding);
+  void add_mean_pool();
+  void add_dropout(double rate);
+  /// Every `stride`-th pixel, zeros as further channels.
+  void add_subsampling(std::int64_t stride, std::int64_t channels);
+  void add_linear(const std::string& name, std::int64_t out, activation after);
+  /// What has been added last, plus what lies at `other`, of the same shape.
+  void add_sum(place other, activation after);
+  /// Ends the net: one row per class.
+  void add_head(const std::string& name, std::int64_t classes);
+  [[nodiscard]] place here() const { return last_; }
+  void go_to(place where) { last_ = where; }
+  [[nodiscard]] image_shape shape_here() const { return shapes_[last_]; }
+
+  [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return layout_; }
+  [[nodiscard]] std::int64_t feature_width() const noexcept override { return feature_width_; }
+  [[nodiscard]] std::int64_t classes() const noexcept override { return classes_; }
+  [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
+  [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
+  [[nodiscard]] bool draws() const noexcept override { return dropouts_ > 0; }
+  [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                    tape* keep, const training_mode* training) const override;
+  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+
+private:
+  /// Value 0 is the input; node i makes value i + 1.
+  struct node {
+    std::unique_ptr<layer> what{}; // null: a sum
+    place from = 0;
+    std::optional<place> other{};
+    activation after = activation::none; // of a sum
+    bool learns = false;                 // whether gradients are wanted in it or before it
+  };
+  void add_node(node one, const image_shape& out, bool has_parameters);
+  std::int64_t add_parameter(parameter one);
+  void place_buffers();
+  [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
+  void run_node(std::size_t i, const layer_pass& of, tape& with) const;
+  void run_sum(const node& one, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
+  void forget(tape& with, std::size_t done) const;
+  void back_node(std::size_t i, const layer_pass& of, tape& with, const gradient_sink& sink) const;
+  void back_sum(std::size_t i, tape& with) const;
+
+  std::string identity_;
+  std::vector<image_shape> shapes_;      // of values
+  std::vector<std::size_t> last_reader_; // of values: the node
+  std::vector<node> nodes_;
+  place last_ = 0;
+  std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
+  std::vector<normalisation_layer*> normalisations_;
+  std::uint64_t dropouts_ = 0;
+  bool mixes_rows_ = false;
+  std::int64_t feature_width_ = 0, classes_ = 0;
+};
+
+} // namespace mneme

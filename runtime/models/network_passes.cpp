@@ -1,0 +1,203 @@
+#include "runtime/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/models/network.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/relu.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+/// A tensor of these sizes from the tape's spare memory: the smallest that is large enough, or new.
+at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
+  const auto wanted = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
+  auto best = from.spare.end();
+  for (auto one = from.spare.begin(); one != from.spare.end(); ++one)
+    if (one->storage().nbytes() >= wanted &&
+        (best == from.spare.end() || one->storage().nbytes() < best->storage().nbytes()))
+      best = one;
+  if (best == from.spare.end())
+    return at::empty(sizes, like.options());
+  auto found = std::move(*best);
+  from.spare.erase(best);
+  return found.resize_(sizes);
+}
+
+/// Gives memory back that nobody else holds.
+void give_back(tape& to, at::Tensor one) {
+  if (one.defined() && one.use_count() == 1 && one.storage().use_count() == 1)
+    to.spare.push_back(std::move(one));
+}
+
+/// Makes sure that writing to `one` changes nobody else's gradient.
+void make_own(at::Tensor& one) {
+  if (one.use_count() > 1)
+    one = one.clone();
+}
+
+} // namespace
+
+// -- forward ----------------------------------------------------------------------------------------------------------
+
+activations network::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
+                             const training_mode* training) const {
+  MNEME_CHECK(classes_ > 0 && 0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
+  MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, identity_, weights.sizes(), weights.strides());
+  MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(),
+              identity_, inputs.sizes());
+  tape once{.for_backward = false};
+  auto& with = keep ? *keep : once;
+  const layer_pass of{weights, inputs.size(0), inputs.size(1), classes, training};
+  with.training = training != nullptr;
+  with.values.resize(nodes_.size() + 1);
+  with.kept.resize(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) // values that were another's must not hold its memory
+    if (nodes_[i].what && nodes_[i].what->idle(of))
+      with.values[i + 1].reset();
+  with.values[0] = inputs.view({of.models, of.rows, shapes_[0].floats()});
+  const auto features = nodes_.back().from;
+  activations seen;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    run_node(i, of, with);
+    if (i + 1 == nodes_.size())
+      seen = {with.values[features], with.values[i + 1]};
+    if (!with.for_backward)
+      forget(with, i);
+  }
+  return seen;
+}
+
+void network::run_node(std::size_t i, const layer_pass& of, tape& with) const {
+  const auto& one = nodes_[i];
+  const auto& in = with.values[one.from];
+  auto& out = with.values[i + 1];
+  if (one.what && one.what->idle(of)) {
+    out = in;
+    return;
+  }
+  const std::int64_t sizes[] = {of.models, of.rows, width_of(i + 1, of.classes)};
+  if (!with.for_backward)
+    out = taken(with, sizes, in);
+  else
+    reshape_buffer(out, sizes, in);
+  if (one.what)
+    one.what->forward(of, in, out, with.kept[i]);
+  else
+    run_sum(one, in, out, with.values[*one.other]);
+}
+
+void network::run_sum(const node& one, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const {
+  const bool relu = one.after == activation::relu;
+  if (out.is_cpu()) {
+    kernels::add(out.mutable_data_ptr<float>(), first.const_data_ptr<float>(), second.const_data_ptr<float>(),
+                 out.numel(), relu);
+    return;
+  }
+  at::add_out(out, first, second);
+  if (relu)
+    at::relu_(out);
+}
+
+/// Gives back the values that nobody reads after node `done`.
+void network::forget(tape& with, std::size_t done) const {
+  for (place value = 0; value <= done; ++value)
+    if (last_reader_[value] == done)
+      give_back(with, std::exchange(with.values[value], {}));
+  if (done + 1 == nodes_.size())
+    with.values.back().reset();
+}
+
+// -- backward ---------------------------------------------------------------------------------------------------------
+
+void network::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                       const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
+  MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
+  const training_mode as_forward;
+  const auto& inputs = kept.values[0];
+  const layer_pass of{weights, inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr};
+  kept.gradients.resize(kept.values.size());
+  kept.gradients.back() = d_logits;
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    const bool head = i + 1 == nodes_.size();
+    if (head && head_only) {
+      const auto& one = nodes_[i];
+      one.what->backward(of, {kept.values[one.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]}, out);
+      break;
+    }
+    if (nodes_[i].learns && kept.gradients[i + 1].defined())
+      nodes_[i].what ? back_node(i, of, kept, out) : back_sum(i, kept);
+    give_back(kept, std::exchange(kept.gradients[i + 1], {}));
+    if (head && d_features.defined() && kept.gradients[nodes_[i].from].defined())
+      kept.gradients[nodes_[i].from].add_(d_features);
+  }
+  for (auto& one : kept.gradients)
+    one.reset();
+  kept.values[0].reset(); // the caller's, who fills it anew for the next step
+}
+
+void network::back_node(std::size_t i, const layer_pass& of, tape& with, const gradient_sink& sink) const {
+  const auto& one = nodes_[i];
+  auto &d_out = with.gradients[i + 1], &d_in = with.gradients[one.from];
+  const bool wanted = one.from > 0 && nodes_[one.from - 1].learns;
+  if (one.what->idle(of)) {
+    if (d_in.defined())
+      make_own(d_in), d_in.add_(d_out);
+    else if (wanted)
+      d_in = d_out;
+    return;
+  }
+  if (one.what->owns_gradient())
+    make_own(d_out);
+  const auto& in = with.values[one.from];
+  const bool add = wanted && d_in.defined();
+  at::Tensor fresh;
+  if (add && one.what->adds())
+    make_own(d_in);
+  else if (wanted)
+    fresh = taken(with, in.sizes(), in);
+  one.what->backward(of,
+                     {.in = in,
+                      .out = with.values[i + 1],
+                      .kept = with.kept[i],
+                      .d_out = d_out,
+                      .d_in = !wanted           ? nullptr
+                              : fresh.defined() ? &fresh
+                                                : &d_in,
+                      .add = add && !fresh.defined()},
+                     sink);
+  if (!fresh.defined())
+    return;
+  if (!add) {
+    d_in = std::move(fresh);
+    return;
+  }
+  make_own(d_in);
+  d_in.add_(fresh);
+  give_back(with, std::move(fresh));
+}
+
+/// Both terms of a sum get its gradient: the same memory, until one of them is added to.
+void network::back_sum(std::size_t i, tape& with) const {
+  const auto& one = nodes_[i];
+  auto& d_out = with.gradients[i + 1];
+  if (one.after == activation::relu) {
+    make_own(d_out);
+    if (d_out.is_cpu())
+      kernels::relu_backward(d_out.mutable_data_ptr<float>(), with.values[i + 1].const_data_ptr<float>(),
+                             d_out.numel());
+    else
+      d_out.masked_fill_(with.values[i + 1] <= 0, 0);
+  }
+  for (const auto term : {one.from, *one.other}) {
+    auto& slot = with.gradients[term];
+    if (term == 0 || !nodes_[term - 1].learns)
+      continue;
+    if (!slot.defined())
+      slot = d_out;
+    else
+      make_own(slot), slot.add_(d_out);
+  }
+}
+
+} // namespace mneme

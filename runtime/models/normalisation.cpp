@@ -1,0 +1,218 @@
+#include "runtime/models/normalisation.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/normalisation.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/var_mean.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <cmath>
+namespace mneme {
+namespace {
+
+constexpr double epsilon = 1e-5, momentum = 0.1;
+
+} // namespace
+
+normalisation_layer::normalisation_layer(const shape& what) : shape_(what) {
+  MNEME_CHECK(batch() || shape_.in.channels % shape_.groups == 0, shape_.in.channels, shape_.groups);
+}
+
+void normalisation_layer::place_statistics(std::int64_t mean_offset, std::int64_t variance_offset) {
+  shape_.mean_offset = mean_offset;
+  shape_.variance_offset = variance_offset;
+}
+
+// kept: [K, parts, 2, channels]: mean, and 1 / sqrt(variance + epsilon), of every channel.
+
+/// Mean, scale and variance of `rows` pixels, the same for all channels of a group.
+void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean, float* scale,
+                                  double* variance) const {
+  const auto channels = shape_.in.channels, group = batch() ? 1 : channels / shape_.groups;
+  std::vector<double> sums(static_cast<std::size_t>(channels)), squares(sums.size());
+  kernels::sum_from_pivot(x, rows, channels, sums.data(), squares.data());
+  const auto n = static_cast<double>(rows * group);
+  for (std::int64_t first = 0; first < channels; first += group) {
+    double sum = 0.0, square = 0.0; // from a common pivot: the group's first channel
+    for (std::int64_t c = first; c < first + group; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      const double shift = static_cast<double>(x[c]) - x[first];
+      sum += sums[i] + static_cast<double>(rows) * shift;
+      square += squares[i] + 2.0 * shift * sums[i] + static_cast<double>(rows) * shift * shift;
+    }
+    const double centre = sum / n, spread = std::max(square / n - centre * centre, 0.0);
+    for (std::int64_t c = first; c < first + group; ++c) {
+      mean[c] = static_cast<float>(x[first] + centre);
+      scale[c] = static_cast<float>(1.0 / std::sqrt(spread + epsilon));
+      variance[c] = spread;
+    }
+  }
+}
+
+void normalisation_layer::take_running(const float* weights, float* mean, float* scale) const {
+  for (std::int64_t c = 0; c < shape_.in.channels; ++c) {
+    mean[c] = weights[shape_.mean_offset + c];
+    scale[c] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(weights[shape_.variance_offset + c]) + epsilon));
+  }
+}
+
+void normalisation_layer::move_running(const layer_pass& of, std::int64_t k, const float* mean, const double* variance,
+                                       std::int64_t rows) const {
+  if (rows < 2)
+    return;
+  float* const weights = of.weights.mutable_data_ptr<float>() + k * of.weights.stride(0);
+  const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
+  const auto move = [](float& running, double seen) {
+    running = static_cast<float>((1.0 - momentum) * running + momentum * seen);
+  };
+  for (std::int64_t c = 0; c < shape_.in.channels; ++c) {
+    move(weights[shape_.mean_offset + c], mean[c]);
+    move(weights[shape_.variance_offset + c], variance[c] * unbiased);
+  }
+}
+
+void normalisation_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+  if (!in.is_cpu())
+    return composite_forward(of, in, out);
+  const auto channels = shape_.in.channels, rows = of.rows * shape_.in.pixels() / parts(of);
+  MNEME_CHECK(!batch() || !of.training || of.weights.size(0) == of.models, of.weights.size(0), of.models);
+  reshape_buffer(kept, {of.models, parts(of), 2, channels}, out);
+  std::vector<double> variance(static_cast<std::size_t>(channels));
+  std::vector<float> factor(static_cast<std::size_t>(channels)), shift(factor.size());
+  for (std::int64_t part = 0; part < of.models * parts(of); ++part) {
+    const auto k = part / parts(of);
+    const float* const x = in.const_data_ptr<float>() + part * rows * channels;
+    const float* const w = of.weights_of(k);
+    float* const mean = kept.mutable_data_ptr<float>() + part * 2 * channels;
+    float* const scale = mean + channels;
+    if (own_statistics(of))
+      measure(x, rows, mean, scale, variance.data());
+    else
+      take_running(w, mean, scale);
+    if (batch() && of.training)
+      move_running(of, k, mean, variance.data(), rows);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      factor[i] = scale[c] * w[shape_.weight_offset + c];
+      shift[i] = w[shape_.bias_offset + c] - mean[c] * factor[i];
+    }
+    kernels::scale_columns(x, rows, channels, factor.data(), shift.data(), shape_.after == activation::relu,
+                           out.mutable_data_ptr<float>() + part * rows * channels);
+  }
+}
+
+// With g the weights, h = (x - mean) * scale and means over the n values that share statistics (Ioffe and Szegedy
+// 2015, section 3): dx = scale * (g d - mean(g d) - h mean(g d h)).
+void normalisation_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+  if (!data.in.is_cpu())
+    return composite_backward(of, data, sink);
+  const auto channels = shape_.in.channels, rows = of.rows * shape_.in.pixels() / parts(of);
+  const auto group = batch() ? 1 : channels / shape_.groups;
+  const auto count = static_cast<std::size_t>(channels);
+  std::vector<double> sums(count), products(count), d_weight(count), d_bias(count);
+  std::vector<float> factor(count), slope(count), shift(count);
+  for (std::int64_t part = 0; part < of.models * parts(of); ++part) {
+    const auto k = part / parts(of), at = part * rows * channels;
+    const float* const mean = data.kept.const_data_ptr<float>() + part * 2 * channels;
+    const float* const scale = mean + channels;
+    const float* const weight = of.weights_of(k) + shape_.weight_offset;
+    const kernels::normalised in{.d = data.d_out.const_data_ptr<float>() + at,
+                                 .x = data.in.const_data_ptr<float>() + at,
+                                 .y =
+                                     shape_.after == activation::relu ? data.out.const_data_ptr<float>() + at : nullptr,
+                                 .mean = mean,
+                                 .rows = rows,
+                                 .columns = channels};
+    kernels::sum_gradients(in, sums.data(), products.data());
+    for (std::size_t first = 0; first < count; first += static_cast<std::size_t>(group)) {
+      double d_mean = 0.0, d_slope = 0.0; // means of g d, and of g d h
+      for (auto c = first; c < first + static_cast<std::size_t>(group) && own_statistics(of); ++c) {
+        d_mean += weight[c] * sums[c] / static_cast<double>(rows * group);
+        d_slope += weight[c] * products[c] * scale[c] / static_cast<double>(rows * group);
+      }
+      for (auto c = first; c < first + static_cast<std::size_t>(group); ++c) {
+        factor[c] = scale[c] * weight[c];
+        slope[c] = static_cast<float>(-d_slope * scale[c] * scale[c]);
+        shift[c] = static_cast<float>(-d_mean * scale[c]);
+        d_weight[c] = (part % parts(of) == 0 ? 0.0 : d_weight[c]) + products[c] * scale[c];
+        d_bias[c] = (part % parts(of) == 0 ? 0.0 : d_bias[c]) + sums[c];
+      }
+    }
+    if (data.d_in)
+      kernels::scale_gradients(in, factor.data(), slope.data(), shift.data(),
+                               data.d_in->mutable_data_ptr<float>() + at);
+    if ((part + 1) % parts(of) != 0)
+      continue;
+    float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
+    const auto deliver = [&](float& to, double value) {
+      to = static_cast<float>(sink.scale * value) + (sink.add ? to : 0.0F);
+    };
+    for (std::size_t c = 0; c < count; ++c) {
+      deliver(gradient[shape_.weight_offset + static_cast<std::int64_t>(c)], d_weight[c]);
+      deliver(gradient[shape_.bias_offset + static_cast<std::int64_t>(c)], d_bias[c]);
+    }
+  }
+}
+
+// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
+
+/// Views in which statistics are taken over axes 2 and 4: [K, parts, pixels, groups, channels of a group].
+struct normalisation_layer::axes {
+  std::vector<std::int64_t> sizes;
+  at::Tensor x, mean, scale, weight, bias;
+  at::Tensor variance;
+};
+
+normalisation_layer::axes normalisation_layer::composite_axes(const layer_pass& of, const at::Tensor& in) const {
+  const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
+  axes all{.sizes = {of.models, parts(of), of.rows * shape_.in.pixels() / parts(of), groups, channels / groups}};
+  const auto of_channels = [&](std::int64_t offset) {
+    return parameter_view(of, offset, groups, channels / groups).view({of.models, 1, 1, groups, channels / groups});
+  };
+  all.x = in.view(all.sizes);
+  all.weight = of_channels(shape_.weight_offset);
+  all.bias = of_channels(shape_.bias_offset);
+  if (own_statistics(of)) {
+    std::tie(all.variance, all.mean) = at::var_mean(all.x, at::OptionalIntArrayRef({2, 4}), 0, true);
+  } else {
+    all.mean = of_channels(shape_.mean_offset);
+    all.variance = of_channels(shape_.variance_offset);
+  }
+  all.scale = at::rsqrt(all.variance + epsilon);
+  return all;
+}
+
+void normalisation_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
+  const auto all = composite_axes(of, in);
+  out.view(all.sizes).copy_((all.x - all.mean) * (all.scale * all.weight) + all.bias);
+  if (shape_.after == activation::relu)
+    at::relu_(out);
+  const auto pixels = all.sizes[2];
+  if (!batch() || !of.training || pixels < 2)
+    return;
+  const auto move = [&](std::int64_t offset, const at::Tensor& seen) {
+    of.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(seen.flatten(1), momentum);
+  };
+  move(shape_.mean_offset, all.mean);
+  move(shape_.variance_offset, all.variance * (static_cast<double>(pixels) / static_cast<double>(pixels - 1)));
+}
+
+void normalisation_layer::composite_backward(const layer_pass& of, const backward_data& data,
+                                             const gradient_sink& sink) const {
+  const auto all = composite_axes(of, data.in);
+  const auto shown =
+      shape_.after == activation::relu ? at::where(data.out > 0, data.d_out, at::zeros_like(data.d_out)) : data.d_out;
+  const auto d = shown.view(all.sizes), h = (all.x - all.mean) * all.scale;
+  const auto d_weight = (d * h).sum({1, 2}), d_bias = d.sum({1, 2});
+  if (data.d_in) {
+    auto d_in = d * all.weight;
+    if (own_statistics(of))
+      d_in = d_in - d_in.mean({2, 4}, true) - h * (d_in * h).mean({2, 4}, true);
+    data.d_in->view(all.sizes).copy_(d_in * all.scale);
+  }
+  write_gradients(sink, shape_.weight_offset, d_weight);
+  write_gradients(sink, shape_.bias_offset, d_bias);
+}
+
+} // namespace mneme

@@ -1,0 +1,43 @@
+/// normalisation_layer: batch or group normalisation over channels-last images, then the activation.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Batch normalisation (Ioffe and Szegedy 2015) takes mean and variance of a channel over all pixels of a step's
+/// rows; group normalisation (Wu and He 2018) of a group of channels over the pixels of one row. Evaluation mode
+/// of batch normalisation takes the running statistics. PyTorch's constants: epsilon 1e-5, momentum 0.1, unbiased
+/// running variance. A step with a single value per channel, which PyTorch refuses, leaves running statistics alone.
+class normalisation_layer final : public layer {
+public:
+  struct shape {
+    image_shape in{};
+    std::int64_t groups = 0; ///< 0: batch normalisation
+    std::int64_t weight_offset = 0, bias_offset = 0;
+    std::int64_t mean_offset = 0, variance_offset = 0; ///< Running statistics; batch normalisation only.
+    activation after = activation::none;
+  };
+  explicit normalisation_layer(const shape& what);
+  [[nodiscard]] std::int64_t width(class_range) const override { return shape_.in.floats(); }
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+  /// Running statistics lie behind all parameters, so their place is known last.
+  void place_statistics(std::int64_t mean_offset, std::int64_t variance_offset);
+
+private:
+  [[nodiscard]] bool batch() const { return shape_.groups == 0; }
+  /// Whether the statistics of the step's own rows are used.
+  [[nodiscard]] bool own_statistics(const layer_pass& of) const { return !batch() || of.training; }
+  [[nodiscard]] std::int64_t parts(const layer_pass& of) const { return batch() ? 1 : of.rows; }
+  void measure(const float* x, std::int64_t rows, float* mean, float* scale, double* variance) const;
+  void take_running(const float* weights, float* mean, float* scale) const;
+  void move_running(const layer_pass& of, std::int64_t k, const float* mean, const double* variance,
+                    std::int64_t rows) const;
+  struct axes;
+  [[nodiscard]] axes composite_axes(const layer_pass& of, const at::Tensor& in) const;
+
+  shape shape_;
+};
+
+} // namespace mneme

@@ -1,0 +1,41 @@
+/// Pooling layers over channels-last images.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Maximum over square windows; pixels of the padding never win. A last row or column that fills no
+/// window is left out, as in PyTorch.
+class max_pool_layer final : public layer {
+public:
+  struct shape {
+    image_shape in{};
+    std::int64_t window = 2, stride = 2, padding = 0; ///< window at most 15 pixels, padding at most half of it
+  };
+  explicit max_pool_layer(const shape& what);
+  [[nodiscard]] image_shape out_shape() const;
+  [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
+  [[nodiscard]] std::int64_t kept_bytes_per_row() const override { return width({}); }
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& of, const backward_data& data) const;
+
+private:
+  /// [K * B, channels, height, width]
+  [[nodiscard]] static at::Tensor images_of(const at::Tensor& all, const image_shape& one);
+  shape shape_;
+};
+
+/// The mean over all pixels of an image, channel by channel.
+class mean_pool_layer final : public layer {
+public:
+  explicit mean_pool_layer(const image_shape& in) : in_(in) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return in_.channels; }
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+
+private:
+  image_shape in_;
+};
+
+} // namespace mneme

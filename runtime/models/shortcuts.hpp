@@ -1,0 +1,40 @@
+/// Layers without parameters that bring images from one arrangement into another.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Images as data sets hold them, [channels, height, width], to channels last.
+class channels_last_layer final : public layer {
+public:
+  explicit channels_last_layer(const image_shape& in) : in_(in) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return in_.floats(); }
+  [[nodiscard]] bool idle(const layer_pass&) const override { return in_.channels == 1 || in_.pixels() == 1; }
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+
+private:
+  image_shape in_;
+};
+
+/// The shortcut of a residual block that halves the image, without parameters: every second pixel, and zeros as
+/// further channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A).
+class subsampling_layer final : public layer {
+public:
+  subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels)
+      : in_(in), stride_(stride), channels_(channels) {}
+  [[nodiscard]] image_shape out_shape() const {
+    return {(in_.height + stride_ - 1) / stride_, (in_.width + stride_ - 1) / stride_, channels_};
+  }
+  [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+
+private:
+  /// Of images [n, height, width, channels], the pixels that are taken.
+  [[nodiscard]] at::Tensor taken(const at::Tensor& images) const;
+
+  image_shape in_;
+  std::int64_t stride_, channels_;
+};
+
+} // namespace mneme
