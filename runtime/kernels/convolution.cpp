@@ -1,5 +1,6 @@
 #include "runtime/kernels/convolution.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/tiles.hpp"
+#include "runtime/kernels/winograd.hpp"
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -111,92 +112,17 @@ MNEME_INLINE void pack_patches(const patch_grid& in, std::int64_t patch, std::in
   }
 }
 
-/// Columns j .. j + width - 1 of b [terms, n], zeros beyond n, to panel [terms, width].
-template <int Width>
-MNEME_INLINE void pack_panel(const float* b, std::int64_t terms, std::int64_t n, std::int64_t j, float* panel) {
-  const std::int64_t columns = n - j < Width ? n - j : Width;
-  for (std::int64_t p = 0; p < terms; ++p, panel += Width) {
-    if (columns == Width) {
-      for (int i = 0; i < Width; ++i)
-        panel[i] = b[p * n + j + i];
-      continue;
-    }
-    for (std::int64_t i = 0; i < Width; ++i)
-      panel[i] = i < columns ? b[p * n + j + i] : 0.0F;
-  }
-}
-
-/// What a tile does with its sums.
-struct tile_end {
-  std::int64_t columns = 0; // of the panel that exist
-  float scale = 1.0F;
-  bool add = false;            // to what is in C
-  const float* bias = nullptr; // [columns]
-  bool relu = false;
-};
-
-/// One tile of C: Rows rows, Vectors vectors of columns. Terms of packed A lie side by side in its rows, or,
-/// `Across`, below each other.
-template <int Lanes, int Vectors, int Rows, bool Across>
-MNEME_INLINE void tile(const float* a, const float* panel, std::int64_t terms, float* const* c, const tile_end& end) {
-  using vec = typename floats<Lanes>::type;
-  vec sums[Rows][Vectors] = {};
-  for (std::int64_t p = 0; p < terms; ++p) {
-    vec column[Vectors];
-    for (int v = 0; v < Vectors; ++v)
-      load(column[v], panel + (p * Vectors + v) * Lanes);
-    for (int r = 0; r < Rows; ++r) {
-      const float factor = Across ? a[p * patch_floats + r] : a[r * patch_floats + p];
-      for (int v = 0; v < Vectors; ++v)
-        sums[r][v] += factor * column[v];
-    }
-  }
-  for (int r = 0; r < Rows; ++r)
-    for (int v = 0; v < Vectors; ++v) {
-      const std::int64_t columns = end.columns - v * Lanes < Lanes ? end.columns - v * Lanes : Lanes;
-      float* const to = c[r] + v * Lanes;
-      vec value = end.scale * sums[r][v], other = {};
-      const auto read = [&](const float* from) __attribute__((always_inline)) {
-        if (columns == Lanes)
-          load(other, from);
-        else
-          for (std::int64_t i = 0; i < columns; ++i)
-            other[i] = from[i];
-      };
-      if (end.bias) {
-        read(end.bias + v * Lanes);
-        value += other;
-      }
-      if (end.add) {
-        read(to);
-        value += other;
-      }
-      if (end.relu)
-        value = value <= 0.0F ? vec{} : value; // NaN stays
-      if (columns == Lanes)
-        store(to, value);
-      else
-        for (std::int64_t i = 0; i < columns; ++i)
-          to[i] = value[i];
-    }
-}
-
 /// All rows of a block under one panel.
 template <int Lanes, int Vectors, int Rows, bool Across>
 MNEME_INLINE void column_of_tiles(const float* packed, const float* panel, std::int64_t terms, float* const* c,
                                   std::int64_t rows, const tile_end& end, std::int64_t i = 0) {
   for (; i + Rows <= rows; i += Rows)
-    tile<Lanes, Vectors, Rows, Across>(packed + i * (Across ? 1 : patch_floats), panel, terms, c + i, end);
+    tile<Lanes, Vectors, Rows, Across, patch_floats>(packed + i * (Across ? 1 : patch_floats), panel, terms, c + i,
+                                                     end);
   if constexpr (Rows > 1)
     if (i < rows)
-      column_of_tiles<Lanes, Vectors, Rows == 12 || Rows == 6 ? Rows / 3 : Rows / 2, Across>(packed, panel, terms, c,
-                                                                                             rows, end, i);
+      column_of_tiles<Lanes, Vectors, fewer_rows(Rows), Across>(packed, panel, terms, c, rows, end, i);
 }
-
-template <class Set>
-constexpr int tile_rows = Set::accumulators == 16 ? 12
-                          : Set::lanes == 8       ? 6
-                                                  : 4;
 
 /// packed A (terms as `Across` says) times b [terms, n] into the rows c [rows], panel by panel.
 template <class Set, bool Across>
@@ -275,9 +201,9 @@ MNEME_INLINE void band_product(const float* packed, const float* panels, std::in
     for (int r = 0; r < Rows; ++r)
       at[r] = c[r] + j;
     if (n - j > lanes)
-      tile<lanes, 2, Rows, false>(packed, panels, terms, at, part);
+      tile<lanes, 2, Rows, false, patch_floats>(packed, panels, terms, at, part);
     else
-      tile<lanes, 1, Rows, false>(packed, panels, terms, at, part);
+      tile<lanes, 1, Rows, false, patch_floats>(packed, panels, terms, at, part);
   }
 }
 
@@ -301,7 +227,7 @@ MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::in
   }
   if constexpr (Rows > 1)
     if (patch < last)
-      bands_of<Set, Rows == 12 || Rows == 6 ? Rows / 3 : Rows / 2>(what, term, terms, space, end, patch, last);
+      bands_of<Set, fewer_rows(Rows)>(what, term, terms, space, end, patch, last);
 }
 
 /// A block of patches whose results stay in the second-level cache, beside the part of b that a block of terms
@@ -417,6 +343,8 @@ void clear_phase(const conv_shape& of, std::int64_t phase_y, std::int64_t phase_
 } // namespace
 
 void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y) {
+  if (winograd_pays(shape))
+    return winograd_convolve(shape, x, w, bias, relu, y);
   workspace space;
   best_patches_times({.in = forward_grid(shape, x),
                       .b = w,
@@ -428,6 +356,8 @@ void convolve(const conv_shape& shape, const float* x, const float* w, const flo
 
 /// A phase at a time: under a stride s, pixels whose places are equal modulo s are reached by the same taps.
 void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add) {
+  if (winograd_pays(shape))
+    return winograd_convolve_back(shape, dy, w, dx, add);
   workspace space;
   std::vector<float> turned(static_cast<std::size_t>(shape.terms() * shape.filters));
   for (std::int64_t phase_y = 0; phase_y < shape.stride; ++phase_y)
@@ -465,6 +395,8 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
 }
 
 void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add) {
+  if (winograd_pays(shape))
+    return winograd_correlate(shape, x, dy, dw, scale, add);
   workspace space;
   best_patches_across({.in = forward_grid(shape, x), .d = dy, .dw = dw, .n = shape.filters, .scale = scale, .add = add},
                       space);

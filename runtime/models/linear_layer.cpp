@@ -6,6 +6,7 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sum.h>
+#include <algorithm>
 namespace mneme {
 namespace {
 
@@ -42,35 +43,45 @@ void linear_layer::backward(const layer_pass& of, const backward_data& data, con
     return composite_backward(of, data, sink);
   const auto rows = rows_of(of.classes);
   const std::int64_t width = rows.size(), in = shape_.in;
+  // Columns of the weights that stay in the second-level cache from their last reading to their change.
+  constexpr std::int64_t cache_floats = std::int64_t{1} << 16U, vector_floats = 16;
+  const auto panel =
+      std::max(cache_floats / std::max<std::int64_t>(width, 1), 4 * vector_floats) / vector_floats * vector_floats;
   for (std::int64_t k = 0; k < of.models; ++k) {
     const float* d = data.d_out.const_data_ptr<float>() + k * of.rows * width; // [B, width]
     if (shape_.after == activation::relu)
       kernels::relu_backward(row_of(data.d_out, k), data.out.const_data_ptr<float>() + k * of.rows * width,
                              of.rows * width);
-    if (data.d_in)
-      kernels::multiply(kernels::row_product{.a = d,
-                                             .a_row = width,
-                                             .a_step = 1,
-                                             .b = of.weights_of(k) + shape_.weight_offset + rows.low * in,
-                                             .b_step = in,
-                                             .c = row_of(*data.d_in, k),
-                                             .c_row = in,
-                                             .m = of.rows,
-                                             .n = in,
-                                             .k = width});
+    const float* const x = data.in.const_data_ptr<float>() + k * of.rows * in;
+    const float* const w = of.weights_of(k) + shape_.weight_offset + rows.low * in;
     float* const gradient = row_of(sink.into, k);
-    kernels::multiply(kernels::row_product{.a = d,
-                                           .a_row = 1,
-                                           .a_step = width,
-                                           .b = data.in.const_data_ptr<float>() + k * of.rows * in,
-                                           .b_step = in,
-                                           .c = gradient + shape_.weight_offset + rows.low * in,
-                                           .c_row = in,
-                                           .m = width,
-                                           .n = in,
-                                           .k = of.rows,
-                                           .scale = sink.scale,
-                                           .add = sink.add});
+    float* const d_w = gradient + shape_.weight_offset + rows.low * in;
+    for (std::int64_t first = 0; first < in; first += panel) {
+      const auto columns = std::min(panel, in - first);
+      if (data.d_in)
+        kernels::multiply(kernels::row_product{.a = d,
+                                               .a_row = width,
+                                               .a_step = 1,
+                                               .b = w + first,
+                                               .b_step = in,
+                                               .c = row_of(*data.d_in, k) + first,
+                                               .c_row = in,
+                                               .m = of.rows,
+                                               .n = columns,
+                                               .k = width});
+      kernels::multiply(kernels::row_product{.a = d,
+                                             .a_row = 1,
+                                             .a_step = width,
+                                             .b = x + first,
+                                             .b_step = in,
+                                             .c = d_w + first,
+                                             .c_row = in,
+                                             .m = width,
+                                             .n = columns,
+                                             .k = of.rows,
+                                             .scale = sink.scale,
+                                             .add = sink.add});
+    }
     kernels::sum_rows(gradient + shape_.bias_offset + rows.low, d, of.rows, width, sink.scale, sink.add);
   }
 }

@@ -1,0 +1,415 @@
+#include "runtime/kernels/winograd.hpp"
+#include "runtime/kernels/tiles.hpp"
+#include <algorithm>
+#include <bit>
+#include <memory>
+namespace mneme::kernels {
+namespace {
+
+// F(2 x 2, 3 x 3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1: with d the
+// 4 x 4 pixels that 2 x 2 results read, g a filter's taps, and * element by element,
+//   y = A^T [(G g G^T) * (B^T d B)] A:  16 products a channel instead of 36.
+// The 16 places are independent matrix products over channels. Its adjoint gives the filters' gradient:
+//   dg = G^T [sum over squares of (B^T d B) * (A dy A^T)] G.
+// Sums have a few more terms than the direct way, so the error is about twice as large.
+
+constexpr int places = 16;
+
+/// A square of 2 x 2 results, by its number.
+struct square_grid {
+  std::int64_t rows = 0, height = 0, width = 0; // of the results, in pixels
+  [[nodiscard]] std::int64_t down() const { return (height + 1) / 2; }
+  [[nodiscard]] std::int64_t along() const { return (width + 1) / 2; }
+  [[nodiscard]] std::int64_t squares() const { return rows * down() * along(); }
+};
+
+/// What a convolution reads: images [rows, height, width, channels], shifted by the padding.
+struct source_images {
+  const float* pixels = nullptr;
+  std::int64_t height = 0, width = 0, channels = 0, padding = 0;
+};
+
+struct workspace {
+  std::unique_ptr<float[]> read, made, filters; // transformed pixels, results and filters
+};
+
+/// Squares in a block: what is read and made of them stays in the second-level cache.
+std::int64_t block_squares(std::int64_t stride, std::int64_t n) {
+  constexpr std::int64_t cache_floats = std::int64_t{1} << 17U; // 512 KiB
+  return std::clamp<std::int64_t>(cache_floats / (places * (stride + n)) / 12 * 12, 12, 96);
+}
+
+/// Floats between rows of transformed pixels: known when compiling, and no power of two.
+template <std::int64_t Channels>
+constexpr std::int64_t row_stride = Channels + 16;
+
+template <int Lanes>
+using vec = typename floats<Lanes>::type;
+
+/// out = B^T d B, in place.
+template <int Lanes>
+MNEME_INLINE void transform_pixels(vec<Lanes> (&d)[places]) {
+  for (int column = 0; column < 4; ++column) {
+    const vec<Lanes> a = d[column], b = d[4 + column], c = d[8 + column], e = d[12 + column];
+    d[column] = a - c, d[4 + column] = b + c, d[8 + column] = c - b, d[12 + column] = b - e;
+  }
+  for (int row = 0; row < places; row += 4) {
+    const vec<Lanes> a = d[row], b = d[row + 1], c = d[row + 2], e = d[row + 3];
+    d[row] = a - c, d[row + 1] = b + c, d[row + 2] = c - b, d[row + 3] = b - e;
+  }
+}
+
+/// The 16 pixels that square `number` reads; `nothing` where they lie outside.
+MNEME_INLINE void pixels_of(const source_images& in, const square_grid& grid, std::int64_t number, const float* nothing,
+                            const float* (&pixels)[places]) {
+  const std::int64_t x = number % grid.along() * 2 - in.padding;
+  const std::int64_t y = number / grid.along() % grid.down() * 2 - in.padding;
+  const std::int64_t image = number / (grid.along() * grid.down());
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j) {
+      const bool inside = y + i >= 0 && y + i < in.height && x + j >= 0 && x + j < in.width;
+      pixels[4 * i + j] = inside ? in.pixels + ((image * in.height + y + i) * in.width + x + j) * in.channels : nothing;
+    }
+}
+
+/// Squares first .. first + count - 1 transformed, to read [places, block, stride].
+template <int Lanes>
+MNEME_INLINE void read_squares(const source_images& in, const square_grid& grid, std::int64_t first, std::int64_t count,
+                               std::int64_t block, std::int64_t stride, const float* nothing, float* read) {
+  for (std::int64_t s = 0; s < count; ++s) {
+    const float* pixels[places];
+    pixels_of(in, grid, first + s, nothing, pixels);
+    for (std::int64_t c = 0; c < in.channels; c += Lanes) {
+      vec<Lanes> d[places];
+      for (int i = 0; i < places; ++i)
+        load(d[i], pixels[i] + c);
+      transform_pixels<Lanes>(d);
+      for (int i = 0; i < places; ++i)
+        store(read + (i * block + s) * stride + c, d[i]);
+    }
+  }
+}
+
+/// G g G^T of filters w [3, 3, channels, n] as panels: [places, n / width, channels, width], the last one may be
+/// narrower.
+template <int Lanes>
+MNEME_INLINE void transform_filters(const float* w, std::int64_t channels, std::int64_t n, float* out) {
+  for (std::int64_t c = 0; c < channels; ++c)
+    for (std::int64_t f = 0; f < n; f += Lanes) {
+      vec<Lanes> g[9], half[12];
+      for (int tap = 0; tap < 9; ++tap)
+        load(g[tap], w + (tap * channels + c) * n + f);
+      for (int j = 0; j < 3; ++j) {
+        const vec<Lanes> outer = g[j] + g[6 + j];
+        half[j] = g[j], half[9 + j] = g[6 + j];
+        half[3 + j] = 0.5F * (outer + g[3 + j]), half[6 + j] = 0.5F * (outer - g[3 + j]);
+      }
+      const std::int64_t panel = f / (2 * Lanes) * (2 * Lanes), width = n - panel < 2 * Lanes ? n - panel : 2 * Lanes;
+      float* to = out + panel * channels + c * width + f - panel;
+      for (int i = 0; i < 4; ++i, to += 4 * channels * n) {
+        const vec<Lanes> outer = half[3 * i] + half[3 * i + 2];
+        store(to, half[3 * i]);
+        store(to + channels * n, 0.5F * (outer + half[3 * i + 1]));
+        store(to + 2 * channels * n, 0.5F * (outer - half[3 * i + 1]));
+        store(to + 3 * channels * n, half[3 * i + 2]);
+      }
+    }
+}
+
+/// Rows i .. count - 1 of one place: read [count, Stride] times panels into made [count, n].
+template <int Lanes, int Rows, std::int64_t Stride>
+MNEME_INLINE void rows_times(const float* read, const float* panels, std::int64_t channels, std::int64_t n, float* made,
+                             std::int64_t i, std::int64_t count) {
+  float* c[Rows];
+  for (; i + Rows <= count; i += Rows)
+    for (std::int64_t j = 0; j < n; j += 2 * Lanes) {
+      for (int r = 0; r < Rows; ++r)
+        c[r] = made + (i + r) * n + j;
+      const tile_end end{.columns = n - j < 2 * Lanes ? n - j : 2 * Lanes};
+      if (n - j > Lanes)
+        tile<Lanes, 2, Rows, false, Stride>(read + i * Stride, panels + j * channels, channels, c, end);
+      else
+        tile<Lanes, 1, Rows, false, Stride>(read + i * Stride, panels + j * channels, channels, c, end);
+    }
+  if constexpr (Rows > 1)
+    if (i < count)
+      rows_times<Lanes, fewer_rows(Rows), Stride>(read, panels, channels, n, made, i, count);
+}
+
+/// Where results go: [rows, height, width, n].
+struct target_images {
+  float* pixels = nullptr;
+  std::int64_t n = 0;
+  const float* bias = nullptr;
+  bool relu = false, add = false;
+};
+
+/// A^T m A of square `number`, for all its columns.
+template <int Lanes>
+MNEME_INLINE void write_square(const target_images& out, const square_grid& grid, std::int64_t number,
+                               const float* made, std::int64_t place_floats) {
+  const std::int64_t x = number % grid.along() * 2, y = number / grid.along() % grid.down() * 2;
+  const std::int64_t image = number / (grid.along() * grid.down());
+  float* const corner = out.pixels + ((image * grid.height + y) * grid.width + x) * out.n;
+  const bool right = x + 1 < grid.width, below = y + 1 < grid.height;
+  for (std::int64_t f = 0; f < out.n; f += Lanes) {
+    vec<Lanes> m[places], half[8], result[4];
+    for (int i = 0; i < places; ++i)
+      load(m[i], made + i * place_floats + f);
+    for (int j = 0; j < 4; ++j)
+      half[j] = m[j] + m[4 + j] + m[8 + j], half[4 + j] = m[4 + j] - m[8 + j] - m[12 + j];
+    for (int i = 0; i < 2; ++i) {
+      const vec<Lanes>* const h = half + 4 * i;
+      result[2 * i] = h[0] + h[1] + h[2], result[2 * i + 1] = h[1] - h[2] - h[3];
+    }
+    vec<Lanes> bias = {};
+    if (out.bias)
+      load(bias, out.bias + f);
+    for (int i = 0; i < 4; ++i) {
+      if ((i % 2 && !right) || (i / 2 && !below))
+        continue;
+      float* const to = corner + (i / 2 * grid.width + i % 2) * out.n + f;
+      vec<Lanes> value = result[i] + bias, before;
+      if (out.add)
+        load(before, to), value += before;
+      if (out.relu)
+        value = value <= 0.0F ? vec<Lanes>{} : value; // NaN stays
+      store(to, value);
+    }
+  }
+}
+
+struct winograd_product {
+  source_images in{};
+  square_grid grid{};
+  const float* w = nullptr; // [3, 3, channels, n]
+  target_images out{};
+  const float* nothing = nullptr; // zeros for a pixel's channels
+};
+
+template <class Set, std::int64_t Stride>
+MNEME_INLINE void product_of(const winograd_product& what, workspace& space) {
+  constexpr int lanes = Set::lanes;
+  const std::int64_t channels = what.in.channels, n = what.out.n, block = block_squares(Stride, n);
+  transform_filters<lanes>(what.w, channels, n, space.filters.get());
+  for (std::int64_t first = 0; first < what.grid.squares(); first += block) {
+    const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
+    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read.get());
+    for (int place = 0; place < places; ++place)
+      rows_times<lanes, tile_rows<Set>, Stride>(space.read.get() + place * block * Stride,
+                                                space.filters.get() + place * channels * n, channels, n,
+                                                space.made.get() + place * block * n, 0, count);
+    for (std::int64_t s = 0; s < count; ++s)
+      write_square<lanes>(what.out, what.grid, first + s, space.made.get() + s * n, block * n);
+  }
+}
+
+template <class Set>
+MNEME_INLINE void winograd_times_body(const winograd_product& what, workspace& space) {
+  if (what.in.channels <= 32)
+    product_of<Set, row_stride<32>>(what, space);
+  else if (what.in.channels <= 64)
+    product_of<Set, row_stride<64>>(what, space);
+  else if (what.in.channels <= 128)
+    product_of<Set, row_stride<128>>(what, space);
+  else
+    product_of<Set, row_stride<256>>(what, space);
+}
+
+// -- the filters' gradient --------------------------------------------------------------------------------------------
+
+/// A dy A^T of squares, as panels of one place: [places, n / width, block, width].
+template <int Lanes>
+MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::int64_t n, std::int64_t first,
+                                 std::int64_t count, std::int64_t block, float* made) {
+  for (std::int64_t s = 0; s < count; ++s) {
+    const std::int64_t number = first + s;
+    const std::int64_t x = number % grid.along() * 2, y = number / grid.along() % grid.down() * 2;
+    const std::int64_t image = number / (grid.along() * grid.down());
+    const float* const corner = dy + ((image * grid.height + y) * grid.width + x) * n;
+    const bool right = x + 1 < grid.width, below = y + 1 < grid.height;
+    for (std::int64_t f = 0; f < n; f += Lanes) {
+      vec<Lanes> d[4] = {}, half[8];
+      load(d[0], corner + f);
+      if (right)
+        load(d[1], corner + n + f);
+      if (below)
+        load(d[2], corner + grid.width * n + f);
+      if (right && below)
+        load(d[3], corner + (grid.width + 1) * n + f);
+      for (int j = 0; j < 2; ++j)
+        half[j] = d[j], half[2 + j] = d[j] + d[2 + j], half[4 + j] = d[j] - d[2 + j], half[6 + j] = -d[2 + j];
+      const std::int64_t panel = f / (2 * Lanes) * (2 * Lanes), width = n - panel < 2 * Lanes ? n - panel : 2 * Lanes;
+      float* to = made + panel * block + s * width + f - panel;
+      for (int i = 0; i < 4; ++i, to += 4 * block * n) {
+        const vec<Lanes> a = half[2 * i], b = half[2 * i + 1];
+        store(to, a);
+        store(to + block * n, a + b);
+        store(to + 2 * block * n, a - b);
+        store(to + 3 * block * n, -b);
+      }
+    }
+  }
+}
+
+/// sums [channels, n] += read^T [channels, count] made [count, n], of one place.
+template <int Lanes, int Rows, std::int64_t Stride>
+MNEME_INLINE void columns_times(const float* read, const float* panels, std::int64_t block, std::int64_t count,
+                                std::int64_t channels, std::int64_t n, float* sums, bool add) {
+  float* c[Rows];
+  for (std::int64_t j = 0; j < n; j += 2 * Lanes)
+    for (std::int64_t i = 0; i < channels; i += Rows) { // channels are a multiple of 16
+      for (int r = 0; r < Rows; ++r)
+        c[r] = sums + (i + r) * n + j;
+      const tile_end end{.columns = n - j < 2 * Lanes ? n - j : 2 * Lanes, .add = add};
+      if (n - j > Lanes)
+        tile<Lanes, 2, Rows, true, Stride>(read + i, panels + j * block, count, c, end);
+      else
+        tile<Lanes, 1, Rows, true, Stride>(read + i, panels + j * block, count, c, end);
+    }
+}
+
+struct winograd_correlation {
+  source_images in{};
+  square_grid grid{};
+  const float* dy = nullptr;
+  float* dw = nullptr; // [3, 3, channels, n]
+  std::int64_t n = 0;
+  float scale = 1.0F;
+  bool add = false;
+  const float* nothing = nullptr;
+};
+
+/// dw = scale * G^T sums G
+template <int Lanes>
+MNEME_INLINE void write_filters(const winograd_correlation& what, const float* sums) {
+  const std::int64_t floats_of_place = what.in.channels * what.n;
+  for (std::int64_t at = 0; at < floats_of_place; at += Lanes) {
+    vec<Lanes> u[places], half[12];
+    for (int i = 0; i < places; ++i)
+      load(u[i], sums + i * floats_of_place + at);
+    for (int j = 0; j < 4; ++j) {
+      const vec<Lanes> sum = 0.5F * (u[4 + j] + u[8 + j]);
+      half[j] = u[j] + sum, half[8 + j] = u[12 + j] + sum;
+      half[4 + j] = 0.5F * (u[4 + j] - u[8 + j]);
+    }
+    for (int i = 0; i < 3; ++i) {
+      const vec<Lanes>* const h = half + 4 * i;
+      const vec<Lanes> sum = 0.5F * (h[1] + h[2]);
+      const vec<Lanes> taps[3] = {h[0] + sum, 0.5F * (h[1] - h[2]), h[3] + sum};
+      for (int j = 0; j < 3; ++j) {
+        float* const to = what.dw + (3 * i + j) * floats_of_place + at;
+        vec<Lanes> value = what.scale * taps[j], before;
+        if (what.add)
+          load(before, to), value += before;
+        store(to, value);
+      }
+    }
+  }
+}
+
+template <class Set, std::int64_t Stride>
+MNEME_INLINE void correlation_of(const winograd_correlation& what, workspace& space) {
+  constexpr int lanes = Set::lanes, rows = Set::accumulators == 16 ? 8 : 4;
+  const std::int64_t channels = what.in.channels, block = block_squares(Stride, what.n);
+  for (std::int64_t first = 0; first < what.grid.squares(); first += block) {
+    const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
+    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read.get());
+    spread_squares<lanes>(what.grid, what.dy, what.n, first, count, block, space.made.get());
+    for (int place = 0; place < places; ++place)
+      columns_times<lanes, rows, Stride>(space.read.get() + place * block * Stride,
+                                         space.made.get() + place * block * what.n, block, count, channels, what.n,
+                                         space.filters.get() + place * channels * what.n, first > 0);
+  }
+  write_filters<lanes>(what, space.filters.get());
+}
+
+template <class Set>
+MNEME_INLINE void winograd_across_body(const winograd_correlation& what, workspace& space) {
+  if (what.in.channels <= 32)
+    correlation_of<Set, row_stride<32>>(what, space);
+  else if (what.in.channels <= 64)
+    correlation_of<Set, row_stride<64>>(what, space);
+  else if (what.in.channels <= 128)
+    correlation_of<Set, row_stride<128>>(what, space);
+  else
+    correlation_of<Set, row_stride<256>>(what, space);
+}
+
+MNEME_KERNEL(winograd_times, (const winograd_product& what, workspace& space), (what, space))
+MNEME_KERNEL(winograd_across, (const winograd_correlation& what, workspace& space), (what, space))
+
+workspace workspace_for(std::int64_t channels, std::int64_t n) {
+  const auto stride =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(channels, 32)))) + 16;
+  const auto block = block_squares(stride, n);
+  const auto of = [](std::int64_t count) {
+    return std::unique_ptr<float[]>(new float[static_cast<std::size_t>(count)]);
+  };
+  return {.read = of(places * block * stride), .made = of(places * block * n), .filters = of(places * channels * n)};
+}
+
+/// Taps turned round and channels and filters exchanged: the filters of the way back.
+void turn(const conv_shape& of, const float* w, float* turned) {
+  constexpr std::int64_t side = 16; // of the squares that are turned at once: whole cache lines
+  for (std::int64_t tap = 0; tap < 9; ++tap) {
+    const float* const from = w + (8 - tap) * of.channels * of.filters;
+    float* const to = turned + tap * of.channels * of.filters;
+    for (std::int64_t f0 = 0; f0 < of.filters; f0 += side)
+      for (std::int64_t c0 = 0; c0 < of.channels; c0 += side)
+        for (std::int64_t f = f0; f < f0 + side; ++f)
+          for (std::int64_t c = c0; c < c0 + side; ++c)
+            to[f * of.channels + c] = from[c * of.filters + f];
+  }
+}
+
+} // namespace
+
+bool winograd_pays(const conv_shape& shape) {
+  constexpr std::int64_t channels_max = 256; // beyond, transformed filters fit no cache
+  constexpr std::int64_t pixels_min = 16;
+  const auto fits = [](std::int64_t channels) { return channels % 16 == 0 && channels <= channels_max; };
+  return shape.kernel == 3 && shape.stride == 1 && shape.padding <= 2 && fits(shape.channels) && fits(shape.filters) &&
+         shape.out_height() * shape.out_width() >= pixels_min;
+}
+
+void winograd_convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu,
+                       float* y) {
+  auto space = workspace_for(shape.channels, shape.filters);
+  const std::unique_ptr<float[]> nothing(new float[static_cast<std::size_t>(shape.channels)]());
+  best_winograd_times({.in = {x, shape.height, shape.width, shape.channels, shape.padding},
+                       .grid = {shape.rows, shape.out_height(), shape.out_width()},
+                       .w = w,
+                       .out = {.pixels = y, .n = shape.filters, .bias = bias, .relu = relu},
+                       .nothing = nothing.get()},
+                      space);
+}
+
+void winograd_convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add) {
+  auto space = workspace_for(shape.filters, shape.channels);
+  const std::unique_ptr<float[]> nothing(new float[static_cast<std::size_t>(shape.filters)]());
+  const std::unique_ptr<float[]> turned(new float[static_cast<std::size_t>(shape.terms() * shape.filters)]);
+  turn(shape, w, turned.get());
+  best_winograd_times({.in = {dy, shape.out_height(), shape.out_width(), shape.filters, 2 - shape.padding},
+                       .grid = {shape.rows, shape.height, shape.width},
+                       .w = turned.get(),
+                       .out = {.pixels = dx, .n = shape.channels, .add = add},
+                       .nothing = nothing.get()},
+                      space);
+}
+
+void winograd_correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add) {
+  auto space = workspace_for(shape.channels, shape.filters);
+  const std::unique_ptr<float[]> nothing(new float[static_cast<std::size_t>(shape.channels)]());
+  best_winograd_across({.in = {x, shape.height, shape.width, shape.channels, shape.padding},
+                        .grid = {shape.rows, shape.out_height(), shape.out_width()},
+                        .dy = dy,
+                        .dw = dw,
+                        .n = shape.filters,
+                        .scale = scale,
+                        .add = add,
+                        .nothing = nothing.get()},
+                       space);
+}
+
+} // namespace mneme::kernels
