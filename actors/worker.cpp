@@ -1,4 +1,5 @@
 #include "actors/worker.hpp"
+#include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
 #include <new>
 namespace mneme {
@@ -32,10 +33,11 @@ batch_outcomes worker_state::run(const batch& what) {
   return answer;
 }
 
-pool_state::pool_state(pool_actor::pointer self, std::vector<worker_actor> workers)
-    : self_(self), idle_(std::move(workers)) {
-  for (const auto& worker : idle_)
+pool_state::pool_state(pool_actor::pointer self, std::vector<worker_actor> workers) : self_(self) {
+  for (auto& worker : workers) {
     self_->monitor(worker);
+    crew_.push_back({.who = std::move(worker)});
+  }
   self_->set_down_handler([this](const caf::down_msg& down) {
     self_->quit(caf::make_error(run_errc::actor_lost, "a worker ended: " + caf::to_string(down.reason)));
   });
@@ -50,22 +52,35 @@ pool_actor::behavior_type pool_state::make_behavior() {
   }};
 }
 
+/// A worker at work has its next batch at hand, so that it need not wait for this actor's answer in between; but what
+/// may be the last batches go to whoever is idle first.
 void pool_state::feed() {
-  while (!idle_.empty() && !waiting_.empty()) {
-    auto worker = std::move(idle_.back());
-    idle_.pop_back();
-    auto next = std::move(waiting_.front());
-    waiting_.pop_front();
-    auto answer = next.answer;
-    self_->request(worker, caf::infinite, std::move(next.what))
-        .then(
-            [this, worker, answer](batch_outcomes& done) mutable {
-              idle_.push_back(worker);
-              answer.deliver(std::move(done));
-              feed();
-            },
-            [answer](caf::error& why) mutable { answer.deliver(std::move(why)); });
+  while (!waiting_.empty()) {
+    auto& next = least_given();
+    const bool plenty = waiting_.size() > crew_.size();
+    if (next.given >= (plenty ? 2U : 1U))
+      return;
+    give(next);
   }
+}
+
+pool_state::crew_member& pool_state::least_given() {
+  return *std::min_element(crew_.begin(), crew_.end(),
+                           [](const crew_member& a, const crew_member& b) { return a.given < b.given; });
+}
+
+void pool_state::give(crew_member& to) {
+  auto [what, answer] = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++to.given;
+  self_->request(to.who, caf::infinite, std::move(what))
+      .then(
+          [this, &to, answer](batch_outcomes& done) mutable {
+            --to.given;
+            feed();
+            answer.deliver(std::move(done));
+          },
+          [answer](caf::error& why) mutable { answer.deliver(std::move(why)); });
 }
 
 } // namespace mneme

@@ -34,10 +34,16 @@ private:
     batch what{};
     promise answer{};
   };
+  struct crew_member {
+    worker_actor who{};
+    std::size_t given = 0; // batches it has not answered
+  };
   void feed();
+  void give(crew_member& to);
+  [[nodiscard]] crew_member& least_given();
 
   pool_actor::pointer self_;
-  std::vector<worker_actor> idle_;
+  std::vector<crew_member> crew_;
   std::deque<waiting_batch> waiting_;
 };
 
