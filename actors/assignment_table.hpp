@@ -51,6 +51,8 @@ public:
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// How many there is room for, at least twice the size.
+  [[nodiscard]] std::size_t slots() const noexcept { return slots_.size(); }
   /// Ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const {
     std::vector<assignment_id> all;
