@@ -5,6 +5,20 @@
 namespace mneme {
 namespace {
 
+/// Whether a batch is a matter of milliseconds: then a worker's waiting for the next one would cost more than an
+/// uneven end.
+bool is_short(const batch& what) {
+  constexpr double multiplications_max = 1e8;
+  double sum = 0.0;
+  for (const auto& one : what.jobs) {
+    const auto* training = std::get_if<train_job>(&one.what);
+    if (!training)
+      return false;
+    sum += static_cast<double>(rows_of(one.what)) * static_cast<double>(training->net->size());
+  }
+  return sum < multiplications_max;
+}
+
 outcomes all_failed(std::size_t jobs, const std::string& why) { return outcomes(jobs, job_outcome{why}); }
 
 } // namespace
@@ -46,19 +60,20 @@ pool_state::pool_state(pool_actor::pointer self, std::vector<worker_actor> worke
 pool_actor::behavior_type pool_state::make_behavior() {
   return {[this](batch& what) -> caf::result<batch_outcomes> {
     auto answer = self_->make_response_promise<batch_outcomes>();
-    waiting_.push_back({std::move(what), answer});
+    const bool small = is_short(what);
+    waiting_.push_back({.what = std::move(what), .answer = answer, .is_short = small});
     feed();
     return answer;
   }};
 }
 
-/// A worker at work has its next batch at hand, so that it need not wait for this actor's answer in between; but what
-/// may be the last batches go to whoever is idle first.
+/// A worker at work has its next batch at hand, so that it need not wait for this actor in between; but long batches
+/// that may be the last ones go to whoever is idle first.
 void pool_state::feed() {
   while (!waiting_.empty()) {
     auto& next = least_given();
-    const bool plenty = waiting_.size() > crew_.size();
-    if (next.given >= (plenty ? 2U : 1U))
+    const bool ahead = waiting_.front().is_short || waiting_.size() > crew_.size();
+    if (next.given >= (ahead ? 2U : 1U))
       return;
     give(next);
   }
@@ -70,7 +85,8 @@ pool_state::crew_member& pool_state::least_given() {
 }
 
 void pool_state::give(crew_member& to) {
-  auto [what, answer] = std::move(waiting_.front());
+  auto what = std::move(waiting_.front().what);
+  auto answer = waiting_.front().answer;
   waiting_.pop_front();
   ++to.given;
   self_->request(to.who, caf::infinite, std::move(what))

@@ -33,6 +33,7 @@ private:
   struct waiting_batch {
     batch what{};
     promise answer{};
+    bool is_short = false;
   };
   struct crew_member {
     worker_actor who{};
