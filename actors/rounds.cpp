@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t deliveries_held_max = 64; // uploads that wait for the server before it is sent a bundle
+constexpr std::size_t deliveries_held_max = 32; // uploads that wait for the server before it is sent a bundle
 
 } // namespace
 
