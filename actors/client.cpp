@@ -3,8 +3,8 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-client_state::client_state(client_actor::pointer self, shard_actor host, world_ref world, assignment what)
-    : self_(self), host_(std::move(host)), world_(std::move(world)), run_(*world_->method, std::move(what)) {}
+client_state::client_state(client_actor::pointer self, shard_actor host, const world& world, assignment what)
+    : self_(self), host_(std::move(host)), world_(world), run_(*world_.method, std::move(what)) {}
 
 client_actor::behavior_type client_state::make_behavior() {
   tell(run_.start());
@@ -13,7 +13,7 @@ client_actor::behavior_type client_state::make_behavior() {
 
 void client_state::tell(round_step step) {
   if (auto* result = std::get_if<client_result>(&step))
-    result->upload = across_the_wire(result->upload, world_->what.devices.wire, world_->net->layout());
+    result->upload = across_the_wire(result->upload, world_.what.devices.wire, world_.net->layout());
   const bool over = !std::holds_alternative<plan>(step);
   self_->send(host_, round_answer{.id = run_.what().id, .step = std::move(step)});
   if (over)

@@ -7,7 +7,8 @@ namespace mneme {
 class client_state {
 public:
   static constexpr const char* name = "mneme.client";
-  client_state(client_actor::pointer self, shard_actor host, world_ref world, assignment what);
+  /// @param world of the shard, which outlives its clients
+  client_state(client_actor::pointer self, shard_actor host, const world& world, assignment what);
   client_actor::behavior_type make_behavior();
 
 private:
@@ -15,7 +16,7 @@ private:
 
   client_actor::pointer self_;
   shard_actor host_;
-  world_ref world_;
+  const world& world_;
   client_run run_;
 };
 

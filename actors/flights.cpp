@@ -5,76 +5,89 @@ namespace mneme {
 
 flight& flight_book::add(flight one) {
   const auto id = one.id;
-  return flights_.emplace(id, std::move(one)).first->second;
-}
-
-flight* flight_book::find(assignment_id id) {
-  const auto found = flights_.find(id);
-  return found == flights_.end() ? nullptr : &found->second;
+  return flights_.insert(id, std::move(one));
 }
 
 void flight_book::erase(assignment_id id) {
-  const auto found = flights_.find(id);
-  held_bytes_ -= found->second.held_bytes;
-  flights_.erase(found);
-}
-
-std::vector<assignment_id> flight_book::ids() const {
-  std::vector<assignment_id> all;
-  all.reserve(flights_.size());
-  for (const auto& [id, one] : flights_)
-    all.push_back(id);
-  std::sort(all.begin(), all.end());
-  return all;
+  held_bytes_ -= flights_.at(id).held_bytes;
+  flights_.erase(id);
 }
 
 void flight_book::park(std::vector<parked_job> jobs) {
-  std::move(jobs.begin(), jobs.end(), std::back_inserter(parked_));
+  if (parked_.empty())
+    parked_ = std::move(jobs);
+  else
+    parked_.insert(parked_.end(), jobs.begin(), jobs.end());
+}
+
+/// The flight that virtual time waits for comes first, whatever else is due at the same time.
+void flight_book::sort_by_due(assignment_id top) {
+  std::sort(parked_.begin(), parked_.end(), [&](const parked_job& a, const parked_job& b) {
+    auto rank = [&](const parked_job& one) { return std::tuple{one.job.id.assignment != top, one.due, one.job.id}; };
+    return rank(a) < rank(b);
+  });
 }
 
 std::map<shard_id, std::vector<composition>>
 flight_book::release(assignment_id top, const release_rules& rules,
                      const std::function<bool(const flight&, virtual_time)>& may_run) {
-  std::erase_if(parked_, [&](const parked_job& one) { return !flights_.contains(one.job.id.assignment); });
-  // The flight that virtual time waits for comes first, whatever else is due at the same time.
-  std::sort(parked_.begin(), parked_.end(), [&](const parked_job& a, const parked_job& b) {
-    auto rank = [&](const parked_job& one) { return std::tuple{one.job.id.assignment != top, one.due, one.job.id}; };
-    return rank(a) < rank(b);
-  });
-
-  std::map<std::pair<shard_id, fuse_key>, std::vector<issued_job>> groups;
+  auto groups = chosen(top, rules.ahead_bytes_max, may_run);
   std::map<fuse_key, std::int64_t> rows;
+  for (const auto& one : groups)
+    for (const auto& job : one.jobs)
+      rows[one.key] += job.rows;
+  std::map<shard_id, std::vector<composition>> batches;
+  for (auto& one : groups) {
+    const auto share = (rows[one.key] + rules.workers - 1) / rules.workers;
+    const auto width = one.jobs.front().width;
+    auto pieces = cut(std::move(one.jobs), width, rules.balance_over_workers ? share : 0);
+    std::move(pieces.begin(), pieces.end(), std::back_inserter(batches[one.shard]));
+  }
+  return batches;
+}
+
+std::vector<flight_book::group> flight_book::chosen(assignment_id top, std::int64_t held_max,
+                                                    const std::function<bool(const flight&, virtual_time)>& may_run) {
+  std::erase_if(parked_, [&](const parked_job& one) { return !flights_.find(one.job.id.assignment); });
+  auto bytes = held_bytes_;
+  for (const auto& one : parked_)
+    bytes += one.job.bytes;
+  if (bytes > held_max) // else nobody is left behind, whatever the order
+    sort_by_due(top);
+
+  std::vector<group> groups; // few: shards times kinds of jobs
+  auto group_of = [&](const parked_job& one) -> group& {
+    for (auto& known : groups)
+      if (known.shard == one.shard && known.key == one.job.key)
+        return known;
+    return groups.emplace_back(group{.shard = one.shard, .key = one.job.key, .jobs = {}});
+  };
   std::vector<parked_job> left;
   bool full = false;
-  for (auto& one : parked_) {
+  for (const auto& one : parked_) {
     auto& owner = flights_.at(one.job.id.assignment);
     const bool needed = owner.id == top;
-    full = full || (!needed && held_bytes_ + one.job.bytes > rules.ahead_bytes_max);
+    full = full || (!needed && held_bytes_ + one.job.bytes > held_max);
     if (!needed && (full || !may_run(owner, one.due))) {
       left.push_back(one);
       continue;
     }
     owner.held_bytes += one.job.bytes;
     held_bytes_ += one.job.bytes;
-    groups[{one.shard, one.job.key}].push_back(one.job);
-    rows[one.job.key] += one.job.rows;
+    group_of(one).jobs.push_back(one.job);
   }
   parked_ = std::move(left);
-
-  std::map<shard_id, std::vector<composition>> batches;
-  for (auto& [where, jobs] : groups) {
-    const auto share = (rows[where.second] + rules.workers - 1) / rules.workers;
-    const auto width = jobs.front().width;
-    auto pieces = cut(std::move(jobs), width, rules.balance_over_workers ? share : 0);
-    std::move(pieces.begin(), pieces.end(), std::back_inserter(batches[where.first]));
-  }
-  return batches;
+  std::sort(groups.begin(), groups.end(),
+            [](const group& a, const group& b) { return std::tie(a.shard, a.key) < std::tie(b.shard, b.key); });
+  return groups;
 }
 
 std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, std::int64_t rows_max) {
-  std::sort(jobs.begin(), jobs.end(), [](const issued_job& a, const issued_job& b) {
+  auto longer = [](const issued_job& a, const issued_job& b) {
     return std::tuple{-a.rows, a.id} < std::tuple{-b.rows, b.id};
-  });
+  };
+  if (!std::is_sorted(jobs.begin(), jobs.end(), longer))
+    std::sort(jobs.begin(), jobs.end(), longer);
   std::vector<composition> batches;
   std::int64_t rows = 0;
   for (const auto& one : jobs) {
@@ -88,7 +101,8 @@ std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, s
     rows += one.rows;
   }
   for (auto& batch : batches)
-    std::sort(batch.begin(), batch.end());
+    if (!std::is_sorted(batch.begin(), batch.end()))
+      std::sort(batch.begin(), batch.end());
   return batches;
 }
 

@@ -1,10 +1,11 @@
 /// flights: the clients at work, what is known of their rounds, and which of their jobs run next.
 #pragma once
+#include "actors/assignment_table.hpp"
 #include "actors/messages.hpp"
+#include <c10/util/SmallVector.h>
 #include <functional>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 namespace mneme {
 
@@ -17,7 +18,7 @@ struct flight {
   bool started = false;   ///< Sent to its shard.
   virtual_time horizon{}; ///< When the last known answer's jobs are due; at first the end of the download.
   /// Stages known and not yet reached by virtual time: how long each takes, front first.
-  std::vector<virtual_duration> stages{};
+  c10::SmallVector<virtual_duration, 2> stages{};
   std::size_t stages_reached = 0;
   std::optional<client_result> result{}; ///< Known once the last stage has run, perhaps long before its time.
   std::int64_t upload_bytes = 0;
@@ -46,13 +47,14 @@ struct release_rules {
 /// which reports arrive.
 class flight_book {
 public:
+  /// References to other flights do not survive add() and erase().
   flight& add(flight one);
   [[nodiscard]] flight& at(assignment_id id) { return flights_.at(id); }
-  [[nodiscard]] flight* find(assignment_id id);
+  [[nodiscard]] flight* find(assignment_id id) { return flights_.find(id); }
   void erase(assignment_id id);
   [[nodiscard]] std::size_t size() const noexcept { return flights_.size(); }
   /// Ascending.
-  [[nodiscard]] std::vector<assignment_id> ids() const;
+  [[nodiscard]] std::vector<assignment_id> ids() const { return flights_.ids(); }
 
   void park(std::vector<parked_job> jobs);
   /// Chooses what runs now: all jobs of `top`, then the others in due order while `rules` allow and
@@ -62,7 +64,18 @@ public:
           const std::function<bool(const flight&, virtual_time due)>& may_run);
 
 private:
-  std::unordered_map<assignment_id, flight> flights_;
+  /// Jobs of one shard that may share batches.
+  struct group {
+    shard_id shard{};
+    fuse_key key{};
+    std::vector<issued_job> jobs{};
+  };
+  void sort_by_due(assignment_id top);
+  /// Takes what runs now out of the parked jobs.
+  std::vector<group> chosen(assignment_id top, std::int64_t held_max,
+                            const std::function<bool(const flight&, virtual_time due)>& may_run);
+
+  assignment_table<flight> flights_;
   std::vector<parked_job> parked_;
   std::int64_t held_bytes_ = 0;
 };

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t deliveries_held_max = 64; // uploads that wait for the server before it is sent a bundle
+constexpr std::size_t deliveries_held_max = 32; // uploads that wait for the server before it is sent a bundle
 
 } // namespace
 
@@ -91,7 +91,7 @@ std::vector<client_id> scheduler_state::cohort() {
 }
 
 bool scheduler_state::available(client_id who) const {
-  if (busy_[who.value])
+  if (clients_[who.value].busy)
     return false;
   if (world_->rows->shown() == rows_shown::centralised)
     return world_->rows->size(who, place_.task) > 0;
@@ -100,10 +100,11 @@ bool scheduler_state::available(client_id who) const {
 }
 
 void scheduler_state::dispatch(client_id who) {
-  const auto visit = visits_[who.value]++;
+  auto& client = clients_[who.value];
+  const std::uint32_t visit = client.visits++;
   const auto bytes = broadcast_.bytes + (visit == 0 ? broadcast_.once_bytes : 0);
   report_.download_bytes += bytes;
-  busy_[who.value] = 1;
+  client.busy = 1;
   record("scheduler", "dispatch", who, bytes);
   const assignment_id id{next_assignment_++};
   if (world_->people->drops_out(who, place_.task, visit)) {
@@ -162,7 +163,7 @@ void scheduler_state::deliver(flight& one) {
   ++folded_;
   if (result.memory)
     memories_[one.client] = std::move(result.memory);
-  busy_[one.client.value] = 0;
+  clients_[one.client.value].busy = 0;
   waiting_deliveries_.push_back({.assignment = one.id,
                                  .from = one.client,
                                  .started_from = one.round,
@@ -208,7 +209,7 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
   for (const auto id : which) {
     auto& one = flights_.at(id);
     record("client", why, one.client);
-    busy_[one.client.value] = 0;
+    clients_[one.client.value].busy = 0;
     if (one.started && !one.result)
       told[one.client.value % told.size()].all.push_back(id);
     flights_.erase(id);
@@ -227,7 +228,7 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
 void scheduler_state::close() {
   round_open_ = wants_clients_ = false;
   for (const auto who : dropped_out_)
-    busy_[who.value] = 0;
+    clients_[who.value].busy = 0;
   dropped_out_.clear();
   hand_over_deliveries();
   record("scheduler", "close_round", {});

@@ -11,7 +11,7 @@ constexpr std::size_t events_held_max = 4096; // of events.csv, before they go t
 scheduler_state::scheduler_state(scheduler_actor::pointer self, world_ref world,
                                  std::function<scheduler_peers(scheduler_actor)> make_peers)
     : self_(self), world_(std::move(world)), make_peers_(std::move(make_peers)),
-      visits_(static_cast<std::size_t>(world_->people->size())), busy_(visits_.size()) {}
+      clients_(static_cast<std::size_t>(world_->people->size())) {}
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {

@@ -31,6 +31,13 @@ private:
     round_id round{};
   };
 
+  /// All that an idle client costs, besides its rows and what it remembers.
+  struct client_record {
+    std::uint32_t visits : 31 = 0; ///< Assignments so far.
+    std::uint32_t busy : 1 = 0;    ///< At work, or dropped out of the open round.
+  };
+  static_assert(sizeof(client_record) == 4);
+
   // scheduler.cpp: the run, and virtual time
   caf::result<run_report> run();
   void advance();
@@ -81,8 +88,7 @@ private:
 
   event_queue<event> queue_;
   flight_book flights_;
-  std::vector<std::uint32_t> visits_; // per client: assignments so far
-  std::vector<std::uint8_t> busy_;    // per client: at work, or dropped out of the open round
+  std::vector<client_record> clients_;
   std::unordered_map<client_id, memory_ref> memories_;
   std::uint64_t next_assignment_ = 0;
 

@@ -6,9 +6,25 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
+namespace {
+
+/// Whether key_of and chosen_width are bound to answer alike.
+bool same_kind(const train_job& a, const train_job& b) {
+  return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
+}
+
+template <class Item, class Id>
+void sort_unless_sorted(std::vector<Item>& all, Id id) {
+  auto earlier = [&](const Item& a, const Item& b) { return id(a) < id(b); };
+  if (!std::is_sorted(all.begin(), all.end(), earlier))
+    std::sort(all.begin(), all.end(), earlier);
+}
+
+} // namespace
+
 shard_state::shard_state(shard_actor::pointer self, shard_id which, world_ref world, pool_actor pool,
                          scheduler_actor scheduler)
-    : self_(self), world_(std::move(world)), pool_(std::move(pool)), scheduler_(std::move(scheduler)) {
+    : self_(self), world_(std::move(world)), pool_(std::move(pool)), scheduler_(std::move(scheduler)), unit_(*self) {
   report_.from = which;
 }
 
@@ -23,20 +39,24 @@ shard_actor::behavior_type shard_state::make_behavior() {
 
 void shard_state::start(start_rounds& wave) {
   busy_ += wave.all.size();
-  for (auto& one : wave.all) {
-    const auto id = one.id;
-    one.samples = world_->rows->view(one.client, one.in->place.task);
-    auto& client = clients_[id];
-    client.actor = self_->spawn<client_actor::stateful_impl<client_state>>(shard_actor{self_}, world_, std::move(one));
-  }
+  report_.issued.reserve(wave.all.size());
+  unit_.run([&] {
+    for (auto& one : wave.all) {
+      const auto id = one.id;
+      one.samples = world_->rows->view(one.client, one.in->place.task);
+      auto& client = clients_.insert(id, {});
+      client.actor = self_->spawn<client_actor::stateful_impl<client_state>, caf::hidden>(
+          shard_actor{self_}, std::cref(*world_), std::move(one));
+    }
+  });
 }
 
 void shard_state::take(round_answer& answer) {
-  const auto found = clients_.find(answer.id);
-  if (found == clients_.end()) // abandoned on its way
+  auto* const client = clients_.find(answer.id);
+  if (!client) // abandoned on its way
     return;
   if (auto* wanted = std::get_if<plan>(&answer.step)) {
-    park(found->second, answer.id, std::move(*wanted));
+    park(*client, answer.id, std::move(*wanted));
   } else {
     if (auto* result = std::get_if<client_result>(&answer.step)) {
       const auto bytes = wire_bytes(result->upload.get(), world_->what.devices.wire);
@@ -44,7 +64,7 @@ void shard_state::take(round_answer& answer) {
     } else {
       report_.failed.push_back(std::get<round_failure>(std::move(answer.step)));
     }
-    clients_.erase(found);
+    clients_.erase(answer.id);
   }
   --busy_;
   report_if_quiet();
@@ -55,24 +75,30 @@ void shard_state::park(hosted& client, assignment_id id, plan wanted) {
   client.outcomes_missing = wanted.size();
   for (std::uint32_t step = 0; step < wanted.size(); ++step) {
     const auto& what = wanted[step];
-    const auto key = key_of(what);
+    const auto& kind = kind_of(what);
     report_.issued.push_back({.id = {id, client.stage, step},
-                              .key = key,
+                              .key = kind.key,
                               .rows = rows_of(what),
                               .bytes = outcome_bytes(what),
-                              .width = width_of(what, key)});
+                              .width = kind.width});
   }
   client.parked = std::move(wanted);
 }
 
-std::int64_t shard_state::width_of(const work& what, const fuse_key& key) {
+const shard_state::job_kind& shard_state::kind_of(const work& what) {
+  const auto* training = std::get_if<train_job>(&what);
+  if (training && last_.net && same_kind(*training, last_))
+    return last_kind_;
   const auto fixed = world_->what.worker.models_max;
-  if (fixed > 0)
-    return fixed;
-  auto [entry, is_new] = widths_.try_emplace(key, 1);
-  if (is_new)
-    entry->second = chosen_width(what, world_->device);
-  return entry->second;
+  last_kind_ = {.key = key_of(what), .width = fixed > 0 ? fixed : chosen_width(what, world_->device)};
+  last_ = {};
+  if (training) {
+    last_.net = training->net;
+    last_.objective = training->objective;
+    last_.samples.source = training->samples.source;
+    last_.options = training->options;
+  }
+  return last_kind_;
 }
 
 void shard_state::run(release& what) {
@@ -97,38 +123,40 @@ void shard_state::fail(const composition& ids, const std::string& why) {
 
 void shard_state::take(const composition& ids, batch_outcomes& done) {
   --busy_;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto found = clients_.find(ids[i].assignment);
-    if (found == clients_.end())
-      continue;
-    auto& client = found->second;
-    client.known.at(ids[i].step) = std::move(done.all.at(i));
-    if (--client.outcomes_missing > 0)
-      continue;
-    ++client.stage;
-    ++busy_;
-    self_->send(client.actor, job_outcomes{std::move(client.known)});
-  }
+  unit_.run([&] {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      auto* const client = clients_.find(ids[i].assignment);
+      if (!client)
+        continue;
+      client->known.at(ids[i].step) = std::move(done.all.at(i));
+      if (--client->outcomes_missing > 0)
+        continue;
+      ++client->stage;
+      ++busy_;
+      self_->send(client->actor, job_outcomes{std::move(client->known)});
+    }
+  });
   report_if_quiet();
 }
 
 void shard_state::forget(const abandon& what) {
-  for (const auto& id : what.all)
-    if (const auto found = clients_.find(id); found != clients_.end()) {
-      self_->send_exit(found->second.actor, caf::exit_reason::kill);
-      clients_.erase(found);
-    }
+  unit_.run([&] {
+    for (const auto& id : what.all)
+      if (auto* const client = clients_.find(id)) {
+        self_->send_exit(client->actor, caf::exit_reason::kill);
+        clients_.erase(id);
+      }
+  });
 }
 
 /// The barrier: one report a wave, in id order whatever the order of arrival.
 void shard_state::report_if_quiet() {
   if (busy_ > 0)
     return;
-  auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-  std::sort(report_.issued.begin(), report_.issued.end(), by_id);
-  std::sort(report_.finished.begin(), report_.finished.end(), by_id);
-  std::sort(report_.failed.begin(), report_.failed.end(),
-            [](const auto& a, const auto& b) { return a.last_job < b.last_job; });
+  auto id = [](const auto& one) { return one.id; };
+  sort_unless_sorted(report_.issued, id);
+  sort_unless_sorted(report_.finished, id);
+  sort_unless_sorted(report_.failed, [](const round_failure& one) { return one.last_job; });
   wave_report full{.from = report_.from, .issued = {}, .finished = {}, .failed = {}};
   std::swap(full, report_);
   self_->send(scheduler_, std::move(full));

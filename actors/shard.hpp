@@ -1,9 +1,9 @@
 /// shard: hosts the clients of one part of the population, parks their jobs, and feeds the workers.
 #pragma once
+#include "actors/assignment_table.hpp"
+#include "actors/client_unit.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
-#include <map>
-#include <unordered_map>
 namespace mneme {
 
 class shard_state {
@@ -21,6 +21,10 @@ private:
     outcomes known{};
     std::size_t outcomes_missing = 0;
   };
+  struct job_kind {
+    fuse_key key{};
+    std::int64_t width = 1;
+  };
 
   void start(start_rounds& wave);
   void take(round_answer& answer);
@@ -30,14 +34,17 @@ private:
   void fail(const composition& ids, const std::string& why);
   void forget(const abandon& what);
   void report_if_quiet();
-  std::int64_t width_of(const work& what, const fuse_key& key);
+  /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
+  const job_kind& kind_of(const work& what);
 
   shard_actor::pointer self_;
   world_ref world_;
   pool_actor pool_;
   scheduler_actor scheduler_;
-  std::unordered_map<assignment_id, hosted> clients_;
-  std::map<fuse_key, std::int64_t> widths_;
+  client_unit unit_;
+  assignment_table<hosted> clients_;
+  train_job last_; // without rows and weights: the training whose kind is last_kind_
+  job_kind last_kind_;
   std::size_t busy_ = 0; // clients that run, and batches that are out: the barrier waits for them
   wave_report report_;
 };

@@ -169,6 +169,7 @@ expected<run_summary> run_simulation(const scenario& what, const run_options& op
 
   caf::actor_system_config config;
   config.set("caf.scheduler.max-threads", static_cast<std::size_t>(threads));
+  config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
   caf::actor_system system(config);
   return play(system, *loaded, {.files = files, .view = view, .digest = digest}, options.interrupts);
 }

@@ -33,11 +33,18 @@ private:
   struct waiting_batch {
     batch what{};
     promise answer{};
+    bool is_short = false;
+  };
+  struct crew_member {
+    worker_actor who{};
+    std::size_t given = 0; // batches it has not answered
   };
   void feed();
+  void give(crew_member& to);
+  [[nodiscard]] crew_member& least_given();
 
   pool_actor::pointer self_;
-  std::vector<worker_actor> idle_;
+  std::vector<crew_member> crew_;
   std::deque<waiting_batch> waiting_;
 };
 

@@ -41,8 +41,11 @@ sample_view client_rows::view(client_id who, task_id during) const {
   auto append = [&](client_id whose, task_id of) {
     if (!holds(whose, of))
       return;
-    const auto more = split_->rows(whose, of);
-    rows->insert(rows->end(), more.begin(), more.end());
+    auto more = split_->rows(whose, of);
+    if (rows->empty())
+      *rows = std::move(more);
+    else
+      rows->insert(rows->end(), more.begin(), more.end());
   };
   switch (shown_) {
   case rows_shown::current:

@@ -299,7 +299,7 @@ NO_NAMES = {"decltype", "noexcept", "alignas", "sizeof", "requires", "explicit",
 # Called by the language or by CAF through names that stand nowhere in the tree.
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
-                    "to_string", "from_string", "from_integer", "begin", "end"}
+                    "to_string", "from_string", "from_integer", "begin", "end", "exec_later"}
 
 
 def declared_name(piece):

@@ -1,56 +1,62 @@
 #include "runtime/data/partition.hpp"
 #include "runtime/check.hpp"
 #include "runtime/data/partition_kinds.hpp"
+#include <algorithm>
 #include <utility>
 namespace mneme {
 namespace {
 
-/// The positions of one task, sorted by client: client c owns [first_[c], first_[c + 1]).
+/// The rows of one task, sorted by client: client c owns [first_[c], first_[c + 1]). They are kept as distances from
+/// the task's first row, which fit where rows do not, and which one client reads side by side.
 class stored_task {
 public:
-  stored_task(const owners& of, std::uint32_t clients) : first_(std::size_t{clients} + 1) {
+  /// @param rows of the task, ascending; `of` says who owns each
+  stored_task(const owners& of, std::uint32_t clients, const std::vector<std::int64_t>& rows)
+      : first_(std::size_t{clients} + 1), base_(rows.empty() ? 0 : rows.front()) {
+    MNEME_CHECK(of.size() == rows.size() && (rows.empty() || rows.back() - base_ < nobody), of.size(), rows.size());
     for (const std::uint32_t owner : of)
       if (owner != nobody)
         ++first_[owner + 1];
     for (std::size_t c = 1; c < first_.size(); ++c)
       first_[c] += first_[c - 1];
-    positions_.resize(first_.back());
-    auto next = first_; // a counting sort is stable: positions stay ascending
+    distances_.resize(first_.back());
+    auto next = first_; // a counting sort is stable: rows stay ascending
     for (row_position position = 0; position < of.size(); ++position)
       if (of[position] != nobody)
-        positions_[next[of[position]]++] = position;
+        distances_[next[of[position]]++] = static_cast<std::uint32_t>(rows[position] - base_);
   }
-  [[nodiscard]] std::span<const row_position> of(client_id client) const {
-    MNEME_CHECK(std::size_t{client.value} + 1 < first_.size(), client.value, first_.size());
-    return std::span(positions_).subspan(first_[client.value], first_[client.value + 1] - first_[client.value]);
+  [[nodiscard]] std::int64_t size(client_id client) const { return std::ssize(held(client)); }
+  [[nodiscard]] std::vector<std::int64_t> rows(client_id client) const {
+    const auto mine = held(client);
+    std::vector<std::int64_t> rows(mine.size());
+    std::transform(mine.begin(), mine.end(), rows.begin(), [&](std::uint32_t distance) { return base_ + distance; });
+    return rows;
   }
 
 private:
+  [[nodiscard]] std::span<const std::uint32_t> held(client_id client) const {
+    MNEME_CHECK(std::size_t{client.value} + 1 < first_.size(), client.value, first_.size());
+    return std::span(distances_).subspan(first_[client.value], first_[client.value + 1] - first_[client.value]);
+  }
+
   std::vector<row_position> first_;
-  std::vector<row_position> positions_;
+  std::vector<std::uint32_t> distances_;
+  std::int64_t base_ = 0; // the task's first row
 };
 
 /// Kinds in which a row of a task has one owner at most.
 class stored_partition final : public partition {
 public:
-  stored_partition(std::shared_ptr<const curriculum> tasks, std::vector<stored_task> split)
-      : tasks_(std::move(tasks)), split_(std::move(split)) {}
+  explicit stored_partition(std::vector<stored_task> split) : split_(std::move(split)) {}
 
   [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
-    return std::ssize(split_.at(task.value).of(client));
+    return split_.at(task.value).size(client);
   }
   [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
-    const auto& train = tasks_->tasks.at(task.value).train;
-    std::vector<std::int64_t> rows;
-    const auto mine = split_.at(task.value).of(client);
-    rows.reserve(mine.size());
-    for (const row_position position : mine)
-      rows.push_back(train[position]);
-    return rows;
+    return split_.at(task.value).rows(client);
   }
 
 private:
-  std::shared_ptr<const curriculum> tasks_;
   std::vector<stored_task> split_;
 };
 
@@ -89,7 +95,7 @@ expected<std::vector<stored_task>> drawn_split(const scenario& from, const curri
                              from);
     if (!owned)
       return tl::unexpected(owned.error());
-    all.emplace_back(*owned, clients);
+    all.emplace_back(*owned, clients, tasks.tasks[t].train);
   }
   return all;
 }
@@ -99,8 +105,8 @@ expected<std::vector<stored_task>> filed_split(const scenario& from, const curri
   if (!owned)
     return tl::unexpected(owned.error());
   std::vector<stored_task> all;
-  for (const owners& one : *owned)
-    all.emplace_back(one, static_cast<std::uint32_t>(from.clients.count));
+  for (std::size_t t = 0; t < owned->size(); ++t)
+    all.emplace_back((*owned)[t], static_cast<std::uint32_t>(from.clients.count), tasks.tasks[t].train);
   return all;
 }
 
@@ -131,7 +137,7 @@ expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
   auto split = from.partition.kind == partition_kind::file ? filed_split(from, *tasks) : drawn_split(from, *tasks);
   if (!split)
     return tl::unexpected(std::move(split.error()));
-  return std::make_shared<const stored_partition>(std::move(tasks), std::move(*split));
+  return std::make_shared<const stored_partition>(std::move(*split));
 }
 
 } // namespace mneme

@@ -1,20 +1,29 @@
 /// weighted_average: the running mean of uploads, in float64.
 #pragma once
 #include <ATen/core/Tensor.h>
+#include <vector>
 namespace mneme {
 
 /// Sums as it goes, so memory does not grow with the cohort. Order of add() decides the last bits:
 /// call it in delivery order.
 class weighted_average {
 public:
-  /// @param value [P] float32 @param weight > 0
+  /// A few values wait to be summed in one pass, so what is given is frozen, as tensors of a tensor_map are.
+  /// @param value [P] float32, contiguous @param weight > 0
   void add(const at::Tensor& value, double weight);
   [[nodiscard]] bool empty() const noexcept { return weight_ == 0.0; }
   /// The mean as float32 [P]; forgets everything. @pre not empty()
   [[nodiscard]] at::Tensor take();
 
 private:
-  at::Tensor sum_{}; // [P] float64
+  struct waiting {
+    at::Tensor value{}; // [P]
+    double weight = 0.0;
+  };
+  void fold_waiting();
+
+  at::Tensor sum_{};             // [P] float64
+  std::vector<waiting> waiting_; // added and not yet in the sum
   double weight_ = 0.0;
 };
 

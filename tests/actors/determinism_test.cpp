@@ -120,3 +120,19 @@ TEST_CASE("the resolved scenario of a run, run again, gives the same digest") {
 TEST_CASE("another seed is another run") {
   CHECK(run_toml(eventful, {.over = {{"seed", "4"}}}).summary.run_digest != reference().summary.run_digest);
 }
+
+TEST_CASE("trainings under different learning rates never share a batch") {
+  // With room for two jobs ahead, those of late clients wait until the jobs of the next round, with its rate, are
+  // there.
+  const overrides falling{{"training.schedule", "cosine"}, {"worker.shards", "1"}};
+  auto with = [&](const char* key, const char* value) {
+    auto over = falling;
+    over.emplace_back(key, value);
+    return run_toml(eventful, {.over = over}).summary.run_digest;
+  };
+  const auto alone = with("worker.models_max", "1");
+  CHECK(with("worker.models_max", "64") == alone);
+  for (const char* room : {"3 KiB", "5 KiB", "6 KiB", "8 KiB", "10 KiB"})
+    CHECK(with("worker.ahead_max", room) == alone);
+  CHECK(alone != reference().summary.run_digest);
+}

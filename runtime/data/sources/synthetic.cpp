@@ -2,8 +2,8 @@
 // tests that should need no files.
 #include "runtime/check.hpp"
 #include "runtime/data/catalog.hpp"
-#include "runtime/rng.hpp"
-#include <ATen/ATen.h>
+#include "runtime/kernels/gaussian_pixels.hpp"
+#include <ATen/ops/empty.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,10 +19,9 @@ constexpr double bytes_max = 1e12; // a slip of the pen, not a data set
 
 /// Kinds of streams; the index of a stream is a class or a row, so no row depends on how many there are.
 enum class part : std::uint32_t { class_mean, train_row, test_row };
-rng_stream stream_of(std::uint64_t seed, part kind, std::int64_t index) {
-  return rng_stream(
-      key_for({.seed = seed, .visit = static_cast<std::uint32_t>(kind), .index = static_cast<std::uint64_t>(index)},
-              purpose::synthetic_data));
+rng_key key_of(std::uint64_t seed, part kind, std::int64_t index) {
+  return key_for({.seed = seed, .visit = static_cast<std::uint32_t>(kind), .index = static_cast<std::uint64_t>(index)},
+                 purpose::synthetic_data);
 }
 
 /// Standard normals, [classes, D].
@@ -30,7 +29,7 @@ std::vector<float> class_means(std::uint64_t seed, std::int64_t classes, std::in
   std::vector<float> means;
   means.reserve(static_cast<std::size_t>(classes * pixels));
   for (std::int64_t label = 0; label < classes; ++label) {
-    auto stream = stream_of(seed, part::class_mean, label);
+    rng_stream stream(key_of(seed, part::class_mean, label));
     for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
       means.push_back(static_cast<float>(stream.normal()));
   }
@@ -42,6 +41,15 @@ std::uint8_t as_pixel(double x) {
   return static_cast<std::uint8_t>(std::clamp(std::floor(128.5 + 32.0 * x), 0.0, 255.0));
 }
 
+/// A class's mean and the noise of one row.
+void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& key) {
+  if (kernels::gaussian_pixels(pixels, mean, name_of(key)))
+    return;
+  rng_stream noise(key); // some value is too near to an integer for the kernel's accuracy
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = as_pixel(mean[i] + noise.normal());
+}
+
 image_table made(std::uint64_t seed, part split, const std::vector<float>& means, std::int64_t rows,
                  std::int64_t classes, const std::array<std::int64_t, 3>& shape) {
   image_table table{.images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte)}; // [N, C, H, W]
@@ -51,9 +59,7 @@ image_table made(std::uint64_t seed, part split, const std::vector<float>& means
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto label = row % classes;
     const float* mean = means.data() + static_cast<std::size_t>(label) * pixels;
-    auto noise = stream_of(seed, split, row);
-    for (std::size_t pixel = 0; pixel < pixels; ++pixel)
-      *out++ = as_pixel(mean[pixel] + noise.normal());
+    make_row({out + static_cast<std::size_t>(row) * pixels, pixels}, mean, key_of(seed, split, row));
     table.labels.push_back(static_cast<std::int32_t>(label));
   }
   return table;

@@ -1,0 +1,18 @@
+/// fold: adds weighted uploads to running sums in float64, several in one pass over the sums.
+#pragma once
+#include <cstdint>
+#include <span>
+namespace mneme::kernels {
+
+struct weighted_upload {
+  const float* values = nullptr; ///< [n]
+  double weight = 0.0;
+};
+inline constexpr std::size_t folded_at_once_max = 4;
+
+/// sum[i] = (...((sum[i] + w_0 v_0[i]) + w_1 v_1[i]) ...): the bits of folding one upload after the other. A product
+/// of a float32 and a whole weight below 2^29 is exact, so these bits are the same on every instruction set.
+/// @pre uploads.size() <= folded_at_once_max
+void fold(double* sum, std::span<const weighted_upload> uploads, std::int64_t n);
+
+} // namespace mneme::kernels

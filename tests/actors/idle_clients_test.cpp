@@ -1,0 +1,47 @@
+// What clients cost that are never dispatched.
+#include "tests/support/run.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+const std::string no_op = R"(
+[data]
+name = "synthetic"
+shape = [1]
+classes = 2
+rows = 100
+[tasks]
+kind = "single"
+[partition]
+kind = "sampled"
+rows_per_client = 1
+[clients]
+count = 10000
+[rounds]
+per_task = 2
+cohort = 100
+[model]
+name = "linear"
+[training]
+epochs = 0
+[strategy]
+name = "fedavg"
+)";
+
+} // namespace
+
+TEST_CASE("a client that is never dispatched costs at most 64 bytes") {
+  const auto few = run_toml(no_op), many = run_toml(no_op, {.over = {{"clients.count", "4000000"}}});
+  CHECK(few.summary.client_rounds == 200);
+  CHECK(many.summary.client_rounds == 200);
+  CHECK(many.summary.clients == 4'000'000);
+  CHECK(many.summary.peak_rss_bytes - few.summary.peak_rss_bytes <= 64 * (4'000'000 - 10'000));
+}
+
+TEST_CASE("a round of clients that do not train leaves the model alone, on any number of threads") {
+  const auto one = run_toml(no_op, {.threads = 1}), three = run_toml(no_op, {.threads = 3});
+  CHECK(one.summary.run_digest == three.summary.run_digest);
+  CHECK(one.model == run_toml(no_op, {.over = {{"rounds.per_task", "1"}}}).model);
+}

@@ -1,0 +1,33 @@
+#include "strategies/shared/weighted_average.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+TEST_CASE("a weighted average sums in float64 in the order of its values, however many wait") {
+  at::manual_seed(1);
+  for (const int count : {1, 3, 4, 5, 8, 11}) {
+    weighted_average mean;
+    auto sum = at::zeros({37}, at::kDouble);
+    double weight = 0.0;
+    CHECK(mean.empty());
+    for (int k = 0; k < count; ++k) {
+      const auto value = at::randn({37});
+      const double rows = 1.0 + 7.0 * k;
+      mean.add(value, rows);
+      CHECK_FALSE(mean.empty());
+      sum = sum + rows * value.to(at::kDouble);
+      weight += rows;
+    }
+    CHECK(at::equal(mean.take(), (sum / weight).to(at::kFloat)));
+    CHECK(mean.empty());
+  }
+}
+
+TEST_CASE("a weighted average that was taken starts again from nothing") {
+  weighted_average mean;
+  mean.add(at::full({2}, 5.0F), 2.0);
+  (void)mean.take();
+  mean.add(at::full({2}, 3.0F), 1.0);
+  mean.add(at::full({2}, 6.0F), 2.0);
+  CHECK(at::equal(mean.take(), at::full({2}, 5.0F)));
+}
