@@ -4,7 +4,6 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/zeros_like.h>
-#include <cmath>
 namespace mneme::bench {
 
 bare_loop::bare_loop(const workload& what, std::vector<at::Tensor> start)
@@ -47,11 +46,6 @@ void bare_loop::train(const at::Tensor& rows) {
   }
 }
 
-double bare_loop::weights_norm() const {
-  double squares = 0.0;
-  for (const auto& one : start_)
-    squares += std::pow(one.norm().item<double>(), 2);
-  return std::sqrt(squares);
-}
+double bare_loop::weights_norm() const { return norm_of(start_); }
 
 } // namespace mneme::bench

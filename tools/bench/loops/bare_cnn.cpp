@@ -9,8 +9,6 @@
 namespace mneme::bench {
 namespace {
 
-constexpr std::int64_t filters_1 = 32, filters_2 = 64, units = 128;
-
 at::Tensor dropped(const at::Tensor& x, double chance) { return std::get<0>(at::native_dropout(x, chance, true)); }
 
 class bare_cnn_loop final : public bare_loop {
@@ -34,17 +32,7 @@ private:
 } // namespace
 
 std::unique_ptr<contender> bare_cnn(const workload& what) {
-  const auto channels = what.shape.at(0);
-  const auto pooled = filters_2 * ((what.shape.at(1) - 4) / 2) * ((what.shape.at(2) - 4) / 2);
-  std::vector<at::Tensor> start = {first_weights({filters_1, channels, 3, 3}, channels * 9, 0),
-                                   first_weights({filters_1}, 1, 1),
-                                   first_weights({filters_2, filters_1, 3, 3}, filters_1 * 9, 2),
-                                   first_weights({filters_2}, 1, 3),
-                                   first_weights({units, pooled}, pooled, 4),
-                                   first_weights({units}, 1, 5),
-                                   first_weights({what.classes, units}, units, 6),
-                                   first_weights({what.classes}, 1, 7)};
-  return std::make_unique<bare_cnn_loop>(what, std::move(start));
+  return std::make_unique<bare_cnn_loop>(what, first_cnn_weights(what));
 }
 
 } // namespace mneme::bench

@@ -18,8 +18,7 @@ private:
 } // namespace
 
 std::unique_ptr<contender> bare_mlp(const workload& what) {
-  auto start = first_mlp_weights(what);
-  return std::make_unique<bare_mlp_loop>(what, std::move(start));
+  return std::make_unique<bare_mlp_loop>(what, first_mlp_weights(what));
 }
 
 } // namespace mneme::bench

@@ -21,6 +21,18 @@ std::int64_t pixels_of(const workload& what) {
   return std::accumulate(what.shape.begin(), what.shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+/// Normal draws divided by the square root of the fan-in; zeros for a shape with one axis. float32
+at::Tensor first_weights(const std::vector<std::int64_t>& shape, std::int64_t fan_in, std::uint64_t number) {
+  auto made = at::zeros(shape, at::kFloat);
+  if (shape.size() < 2)
+    return made;
+  auto draw = stream_of(part::weights, number, 0);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(fan_in));
+  for (auto* out = made.mutable_data_ptr<float>(); auto& one : std::span(out, static_cast<std::size_t>(made.numel())))
+    one = static_cast<float>(scale * draw.normal());
+  return made;
+}
+
 } // namespace
 
 population made_population(const workload& what) {
@@ -55,21 +67,30 @@ std::vector<std::int64_t> visiting_order(const workload& what, std::int64_t roun
   return rows;
 }
 
-at::Tensor first_weights(const std::vector<std::int64_t>& shape, std::int64_t fan_in, std::uint64_t number) {
-  auto made = at::zeros(shape, at::kFloat);
-  if (shape.size() < 2)
-    return made;
-  auto draw = stream_of(part::weights, number, 0);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(fan_in));
-  for (auto* out = made.mutable_data_ptr<float>(); auto& one : std::span(out, static_cast<std::size_t>(made.numel())))
-    one = static_cast<float>(scale * draw.normal());
-  return made;
-}
-
 std::vector<at::Tensor> first_mlp_weights(const workload& what) {
   const auto pixels = pixels_of(what);
   return {first_weights({what.hidden, pixels}, pixels, 0), first_weights({what.hidden}, 1, 1),
           first_weights({what.classes, what.hidden}, what.hidden, 2), first_weights({what.classes}, 1, 3)};
+}
+
+std::vector<at::Tensor> first_cnn_weights(const workload& what) {
+  const auto channels = what.shape.at(0);
+  const auto pooled = 64 * ((what.shape.at(1) - 4) / 2) * ((what.shape.at(2) - 4) / 2);
+  return {first_weights({32, channels, 3, 3}, channels * 9, 0),
+          first_weights({32}, 1, 1),
+          first_weights({64, 32, 3, 3}, 32 * 9, 2),
+          first_weights({64}, 1, 3),
+          first_weights({128, pooled}, pooled, 4),
+          first_weights({128}, 1, 5),
+          first_weights({what.classes, 128}, 128, 6),
+          first_weights({what.classes}, 1, 7)};
+}
+
+double norm_of(const std::vector<at::Tensor>& weights) {
+  double squares = 0.0;
+  for (const auto& one : weights)
+    squares += std::pow(one.norm().item<double>(), 2);
+  return std::sqrt(squares);
 }
 
 } // namespace mneme::bench

@@ -34,12 +34,14 @@ struct population {
 [[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& what, std::int64_t round);
 [[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& what, std::int64_t round, std::int64_t client);
 
-/// Normal draws divided by the square root of the fan-in; zeros for a shape with one axis. float32
-[[nodiscard]] at::Tensor first_weights(const std::vector<std::int64_t>& shape, std::int64_t fan_in,
-                                       std::uint64_t number);
-
 /// Of the MLP, both layers: [hidden, F], [hidden], [classes, hidden], [classes].
 [[nodiscard]] std::vector<at::Tensor> first_mlp_weights(const workload& what);
+/// Of the CNN: [32, C, 3, 3], [32], [64, 32, 3, 3], [64], [128, 64 * h * w], [128], [classes, 128], [classes], with h,
+/// w what is left of the image after both convolutions and the pooling.
+[[nodiscard]] std::vector<at::Tensor> first_cnn_weights(const workload& what);
+
+/// Euclidean norm of all of them.
+[[nodiscard]] double norm_of(const std::vector<at::Tensor>& weights);
 
 /// A loop under measurement.
 class contender {
@@ -55,8 +57,10 @@ public:
 /// Client after client, autograd, LibTorch's own operators.
 [[nodiscard]] std::unique_ptr<contender> bare_mlp(const workload& what);
 [[nodiscard]] std::unique_ptr<contender> bare_cnn(const workload& what);
-/// `width` clients stacked into one batched product per layer.
+/// `width` clients stacked: one operator of a layer computes it for all of them.
+[[nodiscard]] std::unique_ptr<contender> stacked_cnn(const workload& what);
 [[nodiscard]] std::unique_ptr<contender> stacked_mlp_autograd(const workload& what);
 [[nodiscard]] std::unique_ptr<contender> stacked_mlp_by_hand(const workload& what);
+[[nodiscard]] std::unique_ptr<contender> stacked_mlp_tuned(const workload& what);
 
 } // namespace mneme::bench

@@ -1,6 +1,6 @@
 // bench_loops: measures one loop, or the machine's limits, and prints one JSON object.
 //   bench_loops limits [--seconds S]
-//   bench_loops bare-mlp|bare-cnn|stacked-mlp-autograd|stacked-mlp-by-hand
+//   bench_loops bare-mlp|bare-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned|...
 //               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
 #include "tools/bench/clock.hpp"
 #include "tools/bench/loops/contender.hpp"
@@ -20,8 +20,10 @@ namespace {
 using maker = std::function<std::unique_ptr<contender>(const workload&)>;
 const std::map<std::string, maker> makers = {{"bare-mlp", bare_mlp},
                                              {"bare-cnn", bare_cnn},
+                                             {"stacked-cnn", stacked_cnn},
                                              {"stacked-mlp-autograd", stacked_mlp_autograd},
-                                             {"stacked-mlp-by-hand", stacked_mlp_by_hand}};
+                                             {"stacked-mlp-by-hand", stacked_mlp_by_hand},
+                                             {"stacked-mlp-tuned", stacked_mlp_tuned}};
 
 std::int64_t peak_bytes() {
   rusage used{};
