@@ -71,13 +71,13 @@ B2 = Workload(
     name="b2", title="B2: MLP 64-32-10, 2,000 clients x 50 rows, batch 10, cohort 256",
     scenario="scenarios/bench/b2.toml",
     shape=(64,), hidden=32, clients=2000, rows=50, cohort=256, batch=10,
-    few_rounds=20, many_rounds=500, quick_rounds=(5, 65),
+    few_rounds=20, many_rounds=800, quick_rounds=(5, 65),
     loops=(BARE_MLP, *stacked_mlps((16, 32, 64, 128, 256))),
     bars=(Bar("stacked", 1.4, 1.5),))
 B2C = Workload(
     name="b2c", title="B2c: MLP 784-100-10, 1,000 clients x 60 rows, batch 10, cohort 256",
     scenario="scenarios/bench/b2c.toml", shape=(1, 28, 28), hidden=100, clients=1000, rows=60, cohort=256, batch=10,
-    few_rounds=2, many_rounds=26, quick_rounds=(1, 5),
+    few_rounds=2, many_rounds=62, quick_rounds=(1, 5),
     loops=(BARE_MLP, *stacked_mlps((1, 2, 4, 8, 16, 64))),
     bars=(Bar("stacked", 1.5, 1.8),))
 TRAINING = {one.name: one for one in (B1, B2, B2C)}
