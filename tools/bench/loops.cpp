@@ -1,12 +1,13 @@
 // bench_loops: measures one loop, or the machine's limits, and prints one JSON object.
 //   bench_loops limits [--seconds S]
-//   bench_loops bare-mlp|bare-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned|...
+//   bench_loops bare-mlp|bare-cnn|stacked-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned
 //               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
 #include "tools/bench/clock.hpp"
 #include "tools/bench/loops/contender.hpp"
 #include "tools/bench/loops/limits.hpp"
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <functional>
@@ -31,8 +32,13 @@ std::int64_t peak_bytes() {
   return 1024 * static_cast<std::int64_t>(used.ru_maxrss);
 }
 
-/// Why the workload cannot be measured; "": it can.
-std::string wrong_with(const workload& what) {
+/// Why this loop cannot be measured on the workload; "": it can.
+std::string wrong_with(const std::string& name, const workload& what) {
+  const bool images = name.ends_with("cnn");
+  if (images ? what.shape.size() != 3 || std::min(what.shape[1], what.shape[2]) < 6 : what.shape.empty())
+    return images ? "--shape is channels,height,width, at least 6 pixels each way" : "--shape is missing";
+  if (!images && what.hidden < 1)
+    return "--hidden is at least 1";
   if (what.batch < 1 || what.rows < 1 || what.rows % what.batch != 0)
     return "--rows is a multiple of --batch";
   if (what.width < 1 || what.cohort < 1 || what.cohort % what.width != 0 || what.cohort > what.clients)
@@ -48,10 +54,6 @@ int measure_limits(double seconds) {
 }
 
 int measure_loop(const maker& make, const workload& what, double seconds) {
-  if (const auto wrong = wrong_with(what); !wrong.empty()) {
-    fmt::print(stderr, "bench_loops: {}\n", wrong);
-    return 2;
-  }
   const auto loop = make(what);
   loop->round(0, cohort_of(what, 0)); // pages, caches; and what the contenders are compared by
   const double norm = loop->weights_norm();
@@ -89,8 +91,9 @@ int main(int argc, char** argv) {
   if (name == "limits")
     return measure_limits(seconds);
   const auto found = makers.find(name);
-  if (found == makers.end()) {
-    fmt::print(stderr, "bench_loops: no loop is called '{}'\n", name);
+  const auto wrong = found == makers.end() ? "there is no such loop" : wrong_with(name, what);
+  if (!wrong.empty()) {
+    fmt::print(stderr, "bench_loops: {}: {}\n", name, wrong);
     return 2;
   }
   return measure_loop(found->second, what, seconds);
