@@ -80,6 +80,13 @@ def agree(norms, tolerance):
         raise ValueError(f"the loops disagree after one round: norms of the weights {norms}")
 
 
+def same_model(summary, parameters):
+    """Raises unless a run's uploads have as many weights as those of the loops."""
+    found = summary["upload_bytes"] / 4 / summary["client_rounds"]
+    if found != parameters:
+        raise ValueError(f"{summary['scenario']} uploads {found:,.0f} weights a client-round, the loops {parameters:,}")
+
+
 def training_figures(work, samples, flops, memory_bytes):
     """The result of B1, B2 or B2c. samples: {"ours": [...], "limits": [...], "loops": [(Loop, width, [...])]}"""
     ours = samples["ours"]

@@ -47,7 +47,13 @@ class Bench:
 
     def ours(self, scenario, rounds, threads=1, overrides=()):
         """A sample: a short run and a long one. rounds: (few, many)"""
-        few, many = (self.summary(scenario, n, threads, overrides) for n in rounds)
+        return figures.our_sample(*(self.summary(scenario, n, threads, overrides) for n in rounds))
+
+    def our_training(self, work, threads=1):
+        """A sample of ours on a workload, having made sure that the model is that of the loops."""
+        rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
+        few, many = (self.summary(work.scenario, n, threads) for n in rounds)
+        figures.same_model(few, workloads.parameters(work))
         return figures.our_sample(few, many)
 
     def loop(self, work, name, width, seconds):
@@ -82,10 +88,9 @@ class Bench:
         """B1, B2 or B2c: everybody in turns, so that what disturbs the machine disturbs all alike."""
         loops = [(loop, width, []) for loop, width in self.fastest_widths(work)]
         samples = {"ours": [], "limits": [], "loops": loops}
-        rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
         for turn in range(self.repeat):
             self.say(f"{work.name}: {turn + 1} of {self.repeat}")
-            samples["ours"].append(self.ours(work.scenario, rounds))
+            samples["ours"].append(self.our_training(work))
             for loop, width, measured in loops:
                 printed = self.loop(work, loop.name, width, self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS))
                 measured.append(figures.loop_sample(printed))
@@ -111,10 +116,8 @@ class Bench:
         for turn in range(self.repeat):
             self.say(f"b7: {turn + 1} of {self.repeat}")
             for name, by_threads in measured.items():
-                work = workloads.TRAINING[name]
-                rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
                 for threads, samples in by_threads.items():
-                    samples.append(self.ours(work.scenario, rounds, threads))
+                    samples.append(self.our_training(workloads.TRAINING[name], threads))
         return figures.cores_figures(measured, workloads)
 
     def measure(self, name):

@@ -63,7 +63,7 @@ B1 = Workload(
     name="b1", title="B1: CNN, 3x32x32, 1,000 clients x 50 images, batch 10, cohort 50",
     scenario="scenarios/bench/b1.toml",
     shape=(3, 32, 32), hidden=0, clients=1000, rows=50, cohort=50, batch=10,
-    few_rounds=1, many_rounds=5, quick_rounds=(1, 2),
+    few_rounds=1, many_rounds=7, quick_rounds=(1, 3),
     loops=(Loop("bare-cnn", "bare LibTorch loop", (1,)),
            Loop("stacked-cnn", "stacked, grouped convolution", (2, 5, 10), stacked=True)),
     bars=(Bar("bare", 1.4, 1.4), Bar("gemm", 0.55, 0.65)))
