@@ -16,6 +16,7 @@ BENCH = os.path.join(ROOT, "tools", "bench")
 sys.path.insert(0, BENCH)
 sys.dont_write_bytecode = True
 import figures  # noqa: E402
+import machine  # noqa: E402
 import picture  # noqa: E402
 import table  # noqa: E402
 import workloads  # noqa: E402
@@ -112,6 +113,17 @@ class Figures(unittest.TestCase):
         for other in (1.001, float("nan")):
             with self.assertRaisesRegex(ValueError, "disagree"):
                 figures.agree({"a": 1.0, "b": other}, 1e-5)
+
+    def test_busy_time_is_neither_idle_nor_waiting_nor_stolen(self):
+        stat = "cpu  100 20 30 9999 8888 4 6 7777 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
+        self.assertAlmostEqual(machine.busy_seconds(stat), 160 / os.sysconf("SC_CLK_TCK"))
+
+    def test_a_busy_machine_is_mentioned(self):
+        report = {"machine": {"cpu": "x", "cores": 2, "cores_of_others": 0.05}, "mneme": "mneme 1", "repeat": 5,
+                  "quick": False, "benchmarks": []}
+        self.assertEqual(table.text(report), "x, 2 cores; mneme 1; medians of 5\n")
+        report["machine"]["cores_of_others"] = 0.5
+        self.assertIn("other programs used 0.5 cores", table.text(report))
 
     def test_numbers_are_short(self):
         self.assertEqual([table.short(n) for n in (0, 0.07812, 1.4, 12, 999.6, 1234.5, 67904, 338123)],

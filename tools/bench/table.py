@@ -1,5 +1,7 @@
 """The benchmarks' results as text."""
 
+OTHERS_MAX = 0.1  # cores that other programs may use without being mentioned
+
 
 def short(number):
     """Three digits or so: 12,300 or 0.62."""
@@ -57,11 +59,11 @@ def block(result):
 
 def text(report):
     machine = report["machine"]
-    lines = [f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_before']} before and "
-             f"{machine['load_after']} after; {report['mneme']}; medians of {report['repeat']}"
+    others = machine["cores_of_others"]
+    lines = [f"{machine['cpu']}, {machine['cores']} cores; {report['mneme']}; medians of {report['repeat']}"
              + (", QUICK: a look, not a measurement" if report["quick"] else "")]
-    if machine["load_before"] > 0.5:
-        lines.append("Other programs were running: trust the ratios, not the rates.")
+    if others > OTHERS_MAX:
+        lines.append(f"Meanwhile other programs used {short(others)} cores: the rates are low, and b7 means little.")
     for result in report["benchmarks"]:
         lines += ["", *block(result)]
     return "\n".join(lines) + "\n"
