@@ -4,25 +4,19 @@
 #include "runtime/executor.hpp"
 #include "runtime/rng.hpp"
 #include "runtime/scenario/keys.hpp"
-#include <ATen/ATen.h>
+#include "tools/bench/clock.hpp"
+#include "tools/bench/loops/contender.hpp"
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <numeric>
 using namespace mneme;
 
 namespace {
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-struct workload {
+struct net_workload {
   const char* name;
   std::int64_t features, hidden, rows, batch_rows;
 };
@@ -42,7 +36,7 @@ std::shared_ptr<const dataset> random_data(std::int64_t rows, std::int64_t featu
   return made;
 }
 
-model_ref mlp(const workload& what) {
+model_ref mlp(const net_workload& what) {
   for (const auto& entry : models())
     if (entry.name == "mlp") {
       const auto kind = entry.make();
@@ -55,7 +49,7 @@ model_ref mlp(const workload& what) {
 }
 
 /// One job per client: the same start, its own rows.
-std::vector<job> round_of(const workload& what, std::int64_t clients) {
+std::vector<job> round_of(const net_workload& what, std::int64_t clients) {
   const auto source = random_data(clients * what.rows, what.features);
   const auto net = mlp(what);
   const auto start = weights_only(initial_weights(*net, 1));
@@ -78,9 +72,9 @@ double rate_of(std::size_t clients, double seconds, const std::function<void()>&
   pass(); // buffers and caches
   std::vector<double> took;
   for (double total = 0.0; took.size() < 11 || total < seconds; total += took.back()) {
-    const double began = cpu_seconds();
+    const double began = bench::cpu_seconds();
     pass();
-    took.push_back(cpu_seconds() - began);
+    took.push_back(bench::cpu_seconds() - began);
   }
   std::nth_element(took.begin(), took.begin() + std::ssize(took) / 2, took.end());
   return static_cast<double>(clients) / took[took.size() / 2];
@@ -96,33 +90,18 @@ double rate_at(std::int64_t width, std::span<const job> clients, double seconds)
   });
 }
 
-/// One client's local training as plain LibTorch code.
-void train_bare(const train_job& what) {
-  std::vector<at::Tensor> parameters;
-  for (const auto& one : what.net->layout())
-    parameters.push_back(what.start->at(flat_weights).narrow(0, one.offset, one.size).view(one.shape).clone());
-  for (auto& one : parameters)
-    one.requires_grad_(true);
-  const auto& source = *what.samples.source;
-  auto order = *what.samples.rows;
-  rng_stream(key_for(what.stream, purpose::shuffle)).shuffle(std::span(order));
-  std::vector<std::int64_t> labels;
-  for (const auto row : order)
-    labels.push_back(source.label(row));
-  const auto all_rows = at::tensor(order, at::kLong), all_labels = at::tensor(labels, at::kLong);
-  for (std::int64_t first = 0; first < all_rows.size(0); first += what.options.batch_rows) {
-    const auto last = first + what.options.batch_rows;
-    auto x = source.images.index_select(0, all_rows.slice(0, first, last)).to(at::kFloat).flatten(1);
-    x.mul_(source.scale[0]).add_(source.shift[0]);
-    const auto hidden = at::relu(at::linear(x, parameters[0], parameters[1]));
-    const auto logits = at::linear(hidden, parameters[2], parameters[3]);
-    at::cross_entropy_loss(logits, all_labels.slice(0, first, last)).backward();
-    const at::NoGradGuard no_gradients;
-    for (auto& one : parameters) {
-      one.sub_(one.grad(), what.options.learning_rate);
-      one.mutable_grad().reset();
-    }
-  }
+/// Of the loop that plain LibTorch code would run: the program bench_loops compares more of them.
+double bare_rate(const net_workload& what, double seconds) {
+  constexpr std::int64_t clients = 32; // the loop is slow
+  const bench::workload work{.shape = {what.features},
+                             .hidden = what.hidden,
+                             .clients = clients,
+                             .rows = what.rows,
+                             .cohort = clients,
+                             .batch = what.batch_rows};
+  const auto loop = bench::bare_mlp(work);
+  const auto cohort = bench::cohort_of(work, 0);
+  return rate_of(cohort.size(), seconds, [&] { loop->round(0, cohort); });
 }
 
 } // namespace
@@ -130,16 +109,12 @@ void train_bare(const train_job& what) {
 int main(int argc, char** argv) {
   at::set_num_threads(1);
   const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
-  for (const workload what :
-       {workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10}, workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
+  for (const net_workload what : {net_workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10},
+                                  net_workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
     const auto clients = round_of(what, 256);
     std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1  to plain\n",
                 what.name, static_cast<long>(what.batch_rows), static_cast<long>(chosen_width(clients[0].what, "cpu")));
-    const auto some = std::span(clients).first(32); // the loop is slow
-    const double bare = rate_of(some.size(), seconds, [&] {
-      for (const auto& one : some)
-        train_bare(std::get<train_job>(one.what));
-    });
+    const double bare = bare_rate(what, seconds);
     std::printf("  plain %29.0f\n", bare);
     double alone = 0.0;
     for (const std::int64_t width : {1, 4, 16, 64, 256}) {

@@ -1,0 +1,213 @@
+"""tools/bench/run over programs with canned answers, and the arithmetic below it. Nothing here is timed."""
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import ROOT, run_tests  # noqa: E402
+
+BENCH = os.path.join(ROOT, "tools", "bench")
+sys.path.insert(0, BENCH)
+sys.dont_write_bytecode = True
+import figures  # noqa: E402
+import machine  # noqa: E402
+import picture  # noqa: E402
+import table  # noqa: E402
+import workloads  # noqa: E402
+
+# A run takes 0.5 s to start, and a client-round a millisecond of one thread; a million clients cost 40 MB and 0.25 s.
+MNEME = """
+import json, os, sys
+words = sys.argv[1:]
+if words == ["--version"]:
+    sys.exit(print("mneme canned"))
+options = dict(word.split("=") for word in words if "=" in word)
+threads = int(words[words.index("--threads") + 1])
+scenario, rounds = words[1], int(options["rounds.per_task"])
+many = 1e6 if "1m" in scenario else float(options.get("clients.count", 1e4))
+client_rounds = 100 * rounds
+out = words[words.index("--out") + 1]
+os.mkdir(out)
+with open(os.path.join(out, "summary.json"), "w") as file:
+    json.dump({"scenario": scenario, "client_rounds": client_rounds,
+               "upload_bytes": 4 * client_rounds * (1626442 if "b1" in scenario else 2410),
+               "cpu_seconds": 0.5 + many * 0.25e-6 + client_rounds * 1e-3,
+               "wall_seconds": client_rounds * 1e-3 / (1.9 if threads == 2 else 1.0),
+               "peak_rss_bytes": int(1e8 + 40 * many), "run_digest": DIGEST}, file)
+"""
+LOOPS = """
+import json, sys
+if sys.argv[1] == "limits":
+    print(json.dumps({"flops_per_second": 1e9, "bytes_per_second": 1e9}))
+else:
+    width = int(sys.argv[sys.argv.index("--width") + 1])
+    rate = 100.0 if "bare" in sys.argv[1] else 800.0 - abs(width - 64)
+    print(json.dumps({"client_rounds": 1000, "cpu_seconds": 1000 / rate, "wall_seconds": 2000 / rate,
+                      "peak_rss_bytes": 50000000, "first_norm": NORM, "last_norm": 2.0}))
+"""
+
+
+def numbers_of(path):
+    """What the scenario at `path` says about its work, in the words of a workload."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        text = file.read()
+
+    def number(pattern):
+        return int(re.search(pattern, text).group(1))
+
+    hidden = re.search(r"hidden = \[(\d+)\]", text)
+    clients, rows = number(r"clients\.count = (\d+)"), number(r"\[data\](?:.|\n)*\brows = (\d+)")
+    return {"shape": tuple(map(int, re.search(r"shape = \[(.*)\]", text).group(1).split(","))),
+            "hidden": int(hidden.group(1)) if hidden else 0, "clients": clients, "rows": rows // clients,
+            "cohort": number(r"cohort = (\d+)"), "batch": number(r"batch = (\d+)")}
+
+
+class Workloads(unittest.TestCase):
+    def test_the_loops_do_the_work_of_the_scenarios(self):
+        for work in workloads.TRAINING.values():
+            said = numbers_of(work.scenario)
+            self.assertEqual(said, {key: getattr(work, key) for key in said}, work.name)
+
+    def test_the_work_of_a_client_round_is_counted(self):
+        self.assertEqual(workloads.parameters(workloads.B1), 1_626_442)
+        self.assertEqual(workloads.parameters(workloads.B2), 64 * 32 + 32 + 320 + 10)
+        self.assertEqual(workloads.flops(workloads.B2), 50 * (4 * 64 * 32 + 6 * 32 * 10))
+        self.assertEqual(workloads.flops(workloads.B1), 4_972_800_000)
+        self.assertEqual(workloads.memory_bytes(workloads.B2), 50 * 64 + 12 * 2410)
+
+
+class Figures(unittest.TestCase):
+    def test_the_start_of_a_run_is_not_part_of_a_client_round(self):
+        few = {"client_rounds": 100, "cpu_seconds": 0.7, "wall_seconds": 0.2, "peak_rss_bytes": 5, "run_digest": "a"}
+        many = {"client_rounds": 500, "cpu_seconds": 1.5, "wall_seconds": 0.6, "peak_rss_bytes": 7, "run_digest": "b"}
+        sample = figures.our_sample(few, many)
+        self.assertAlmostEqual(sample["cpu_rate"], 500)
+        self.assertAlmostEqual(sample["wall_rate"], 1000)
+        self.assertAlmostEqual(sample["whole_cpu_rate"], 500 / 1.5)
+        self.assertAlmostEqual(sample["start_seconds"], 0.5)
+        with self.assertRaisesRegex(ValueError, "more rounds"):
+            figures.our_sample(many, few)
+
+    def test_ratios_compare_pair_by_pair(self):
+        ours, theirs = ([{"cpu_rate": rate} for rate in rates] for rates in ([10, 20, 90], [10, 10, 10]))
+        self.assertEqual(figures.ratio(ours, theirs), {"median": 2, "min": 1, "max": 9})
+
+    def test_verdicts_know_their_direction(self):
+        measured = {"median": 1.5, "min": 1.0, "max": 3.0}
+        self.assertTrue(figures.at_least("x", measured, 1.5)["met"])
+        self.assertFalse(figures.at_least("x", measured, 1.6)["met"])
+        self.assertTrue(figures.at_most("x", measured, 1.5)["met"])
+        self.assertFalse(figures.at_most("x", measured, 1.4)["met"])
+
+    def test_unequal_digests_and_unequal_work_are_refused(self):
+        self.assertEqual(figures.same_digest([{"run_digest": "a"}, {"run_digest": "a"}], "x"), "a")
+        with self.assertRaisesRegex(ValueError, "x: equal runs gave unequal digests: a, b"):
+            figures.same_digest([{"run_digest": "b"}, {"run_digest": "a"}], "x")
+        figures.agree({"a": 1.0, "b": 1.0 + 1e-7}, 1e-5)
+        for other in (1.001, float("nan")):
+            with self.assertRaisesRegex(ValueError, "disagree"):
+                figures.agree({"a": 1.0, "b": other}, 1e-5)
+
+    def test_busy_time_is_neither_idle_nor_waiting_nor_stolen(self):
+        stat = "cpu  100 20 30 9999 8888 4 6 7777 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
+        self.assertAlmostEqual(machine.busy_seconds(stat), 160 / os.sysconf("SC_CLK_TCK"))
+
+    def test_a_busy_machine_is_mentioned(self):
+        report = {"machine": {"cpu": "x", "cores": 2, "cores_of_others": 0.05}, "mneme": "mneme 1", "repeat": 5,
+                  "quick": False, "benchmarks": []}
+        self.assertEqual(table.text(report), "x, 2 cores; mneme 1; medians of 5\n")
+        report["machine"]["cores_of_others"] = 0.5
+        self.assertIn("other programs used 0.5 cores", table.text(report))
+
+    def test_numbers_are_short(self):
+        self.assertEqual([table.short(n) for n in (0, 0.07812, 1.4, 12, 999.6, 1234.5, 67904, 338123)],
+                         ["0", "0.0781", "1.4", "12", "1,000", "1,230", "67,900", "338,000"])
+
+
+class Run(unittest.TestCase):
+    """The whole of tools/bench/run, with programs that answer from tables."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def program(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!{sys.executable} -IS\n" + text)
+        os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+
+    def run_bench(self, *arguments, digest="'d' * 32", norm="1.0"):
+        self.program("mneme", MNEME.replace("DIGEST", digest))
+        self.program("bench_loops", LOOPS.replace("NORM", norm))
+        return subprocess.run([sys.executable, os.path.join(BENCH, "run"), "--programs", self.folder, *arguments],
+                              capture_output=True, text=True)
+
+    def test_text_json_and_picture_tell_the_same(self):
+        paths = [os.path.join(self.folder, name) for name in ("out.json", "out.svg")]
+        done = self.run_bench("b7", "b3", "b2", "--repeat", "1", "--json", paths[0], "--picture", paths[1])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(paths[0], encoding="utf-8") as file:
+            report = json.load(file)
+        by_name = {result["name"]: result for result in report["benchmarks"]}
+        self.assertEqual(list(by_name), ["b2", "b3", "b7"])
+
+        ours, bare, *stacked = by_name["b2"]["contenders"]
+        self.assertAlmostEqual(ours["cpu_rate"], 1000)
+        self.assertAlmostEqual(bare["ratio"]["median"], 10)
+        self.assertEqual([line["width"] for line in stacked], [64, 64, 64])
+        self.assertAlmostEqual(by_name["b2"]["verdicts"][0]["measured"]["median"], 1000 / 800)
+        self.assertFalse(by_name["b2"]["verdicts"][0]["met"])
+        self.assertAlmostEqual(by_name["b2"]["limits"]["gemm"]["cpu_rate"], 1e9 / workloads.flops(workloads.B2))
+        self.assertIn("MISSED to the fastest stacked loop (stacked, autograd): 1.25 (1.25 - 1.25); "
+                      "wanted >= 1.4, aim 1.5", done.stdout)
+
+        no_op = [verdict["measured"]["median"] for verdict in by_name["b3"]["verdicts"]]
+        for found, expected in zip(no_op, (1000, 1, 40, 0.2475)):
+            self.assertAlmostEqual(found, expected)
+        self.assertEqual([verdict["met"] for verdict in by_name["b7"]["verdicts"]], [True, True])
+        self.assertIn("ok     b1: two threads to one, same digest: 1.9 (1.9 - 1.9); wanted >= 1.8", done.stdout)
+
+        with open(paths[1], encoding="utf-8") as file:
+            drawn = file.read()
+        texts = [node.firstChild.data for node in xml.dom.minidom.parseString(drawn).getElementsByTagName("text")]
+        self.assertIn(by_name["b2"]["title"], texts)
+        self.assertIn("1,000", texts)
+        self.assertEqual(drawn, picture.svg(report))
+        self.assertEqual(done.stdout, table.text(report))
+
+    def test_a_digest_that_depends_on_threads_fails_loudly(self):
+        done = self.run_bench("b7", "--quick", digest="str(threads)")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("b7, b1: equal runs gave unequal digests: 1, 2", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_loops_that_do_other_work_fail_loudly(self):
+        done = self.run_bench("b2", "--quick", norm="1.0 if 'bare' in sys.argv[1] else 1.1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the loops disagree after one round", done.stderr)
+
+    def test_a_scenario_with_another_model_fails_loudly(self):
+        with self.assertRaisesRegex(ValueError, "b2.toml uploads 2,411 weights a client-round, the loops 2,410"):
+            figures.same_model({"scenario": "b2.toml", "client_rounds": 3, "upload_bytes": 12 * 2411}, 2410)
+
+    def test_a_program_that_fails_is_quoted(self):
+        done = self.run_bench("b3", digest="sys.exit('no such scenario')")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no such scenario", done.stderr)
+
+    def test_unknown_names_are_bad_usage(self):
+        done = self.run_bench("b4")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b7", done.stderr)
+
+
+if __name__ == "__main__":
+    run_tests()

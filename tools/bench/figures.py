@@ -1,0 +1,139 @@
+"""Arithmetic of the benchmarks: from measured samples to medians, ratios and verdicts. No process is started here."""
+import statistics
+
+
+def per_client_round(few, many):
+    """What a client-round costs beside a run's start, from summaries of a short and a long run of one scenario."""
+    rounds = many["client_rounds"] - few["client_rounds"]
+    cost = {key: (many[key] - few[key]) / rounds if rounds > 0 else 0.0 for key in ("cpu_seconds", "wall_seconds")}
+    if min(cost.values()) <= 0:
+        raise ValueError("the longer run of {} took no longer than the shorter: ask for more rounds"
+                         .format(many.get("scenario", "a scenario")))
+    return cost
+
+
+def our_sample(few, many):
+    """One measurement of ours: rates without and with the start, both per second."""
+    cost = per_client_round(few, many)
+    return {"cpu_rate": 1 / cost["cpu_seconds"], "wall_rate": 1 / cost["wall_seconds"],
+            "whole_cpu_rate": many["client_rounds"] / many["cpu_seconds"],
+            "start_seconds": max(0.0, few["cpu_seconds"] - few["client_rounds"] * cost["cpu_seconds"]),
+            "peak_rss_bytes": many["peak_rss_bytes"], "start_rss_bytes": few["peak_rss_bytes"],
+            "run_digest": many["run_digest"]}
+
+
+def loop_sample(printed):
+    """One measurement of a loop, from what bench_loops prints."""
+    return {"cpu_rate": printed["client_rounds"] / printed["cpu_seconds"],
+            "wall_rate": printed["client_rounds"] / printed["wall_seconds"],
+            "peak_rss_bytes": printed["peak_rss_bytes"]}
+
+
+def median(samples, key):
+    return statistics.median(sample[key] for sample in samples)
+
+
+def contender(label, samples, width=1):
+    """A line of the table: medians of the samples, and the samples."""
+    line = {"label": label, "width": width, "samples": samples}
+    line.update({key: median(samples, key) for key in samples[0] if isinstance(samples[0][key], (int, float))})
+    return line
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def ratio(ours, theirs, key="cpu_rate"):
+    """Ours to theirs: both were measured in turns, so the samples are compared pair by pair."""
+    return spread([a[key] / b[key] for a, b in zip(ours, theirs)])
+
+
+def limit_samples(limits, flops, memory_bytes):
+    """Client-rounds per second that the machine's two limits allow, one sample a measurement."""
+    return {"gemm": [{"cpu_rate": one["flops_per_second"] / flops} for one in limits],
+            "memory": [{"cpu_rate": one["bytes_per_second"] / memory_bytes} for one in limits]}
+
+
+def at_least(label, measured, required, goal=None):
+    return {"label": label, "measured": measured, "relation": ">=", "required": required,
+            "goal": required if goal is None else goal, "met": measured["median"] >= required}
+
+
+def at_most(label, measured, required, goal=None):
+    return {"label": label, "measured": measured, "relation": "<=", "required": required,
+            "goal": required if goal is None else goal, "met": measured["median"] <= required}
+
+
+def same_digest(samples, what):
+    """The one digest of all samples. Raises where there are two: then equal work gave unequal results."""
+    found = sorted({sample["run_digest"] for sample in samples})
+    if len(found) != 1:
+        raise ValueError(f"{what}: equal runs gave unequal digests: {', '.join(found)}")
+    return found[0]
+
+
+def agree(norms, tolerance):
+    """Raises unless all loops had the same weights after their first round: they are to do the same work."""
+    first = next(iter(norms.values()))
+    if not all(abs(norm - first) <= tolerance * first for norm in norms.values()):  # this way round NaN is found, too
+        raise ValueError(f"the loops disagree after one round: norms of the weights {norms}")
+
+
+def same_model(summary, parameters):
+    """Raises unless a run's uploads have as many weights as those of the loops."""
+    found = summary["upload_bytes"] / 4 / summary["client_rounds"]
+    if found != parameters:
+        raise ValueError(f"{summary['scenario']} uploads {found:,.0f} weights a client-round, the loops {parameters:,}")
+
+
+def training_figures(work, samples, flops, memory_bytes):
+    """The result of B1, B2 or B2c. samples: {"ours": [...], "limits": [...], "loops": [(Loop, width, [...])]}"""
+    ours = samples["ours"]
+    limits = limit_samples(samples["limits"], flops, memory_bytes)
+    lines = [contender("mneme", ours)]
+    ratios = {}
+    for loop, width, measured in samples["loops"]:
+        lines.append(dict(contender(loop.label, measured, width), ratio=ratio(ours, measured)))
+        ratios[loop.name] = lines[-1]["ratio"]
+    fastest = max((line for line, (loop, _, _) in zip(lines[1:], samples["loops"]) if loop.stacked),
+                  key=lambda line: line["cpu_rate"])
+    measured = {"bare": (f"to the {lines[1]['label']}", lines[1]["ratio"]),
+                "stacked": (f"to the fastest stacked loop ({fastest['label']})", fastest["ratio"]),
+                "gemm": ("to the limit of products", ratio(ours, limits["gemm"]))}
+    return {"name": work.name, "title": work.title, "rate": "cpu_rate", "contenders": lines,
+            "run_digest": same_digest(ours, work.name), "flops": flops, "memory_bytes": memory_bytes,
+            "limits": {kind: {"cpu_rate": median(found, "cpu_rate"), "ratio": ratio(ours, found)}
+                       for kind, found in limits.items()},
+            "verdicts": [at_least(*measured[bar.against], bar.required, bar.goal) for bar in work.bars]}
+
+
+def no_op_figures(sizes, wanted):
+    """The result of B3. sizes: [(clients, samples)], ascending; wanted: workloads, for its bars"""
+    (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
+    microseconds = spread([1e6 / sample["cpu_rate"] for sample in few])
+    idle = spread([(b["start_rss_bytes"] - a["start_rss_bytes"]) / (many_clients - few_clients)
+                   for a, b in zip(few, many)])
+    enrolment = spread([b["start_seconds"] - a["start_seconds"] for a, b in zip(few, many)])
+    return {"name": "b3", "title": wanted.NO_OP_TITLE, "rate": "cpu_rate",
+            "contenders": [contender(f"mneme, {clients:,} clients", samples) for clients, samples in sizes],
+            "run_digest": {f"{clients}": same_digest(samples, f"b3, {clients} clients") for clients, samples in sizes},
+            "verdicts": [
+                at_most(f"us of CPU a client-round at {few_clients:,}", microseconds, wanted.NO_OP_MICROSECONDS,
+                        wanted.NO_OP_MICROSECONDS_GOAL),
+                at_most(f"cost at {many_clients:,} to cost at {few_clients:,}", ratio(few, many), wanted.NO_OP_GROWTH),
+                at_most("bytes for a client never dispatched", idle, wanted.IDLE_BYTES),
+                at_most(f"s of CPU to enrol {many_clients:,}", enrolment, wanted.ENROLMENT_SECONDS)]}
+
+
+def cores_figures(measured, wanted):
+    """The result of B7. measured: {workload: {threads: samples}}"""
+    lines, verdicts, digests = [], [], {}
+    for name, by_threads in measured.items():
+        digests[name] = same_digest([one for samples in by_threads.values() for one in samples], f"b7, {name}")
+        for threads, samples in by_threads.items():
+            lines.append(contender(f"{name}, {threads} thread{'s' if threads > 1 else ''}", samples))
+        gain = ratio(by_threads[2], by_threads[1], "wall_rate")
+        verdicts.append(at_least(f"{name}: two threads to one, same digest", gain, wanted.CORES_WANTED[name]))
+    return {"name": "b7", "title": wanted.CORES_TITLE, "rate": "wall_rate", "contenders": lines, "run_digest": digests,
+            "verdicts": verdicts}

@@ -1,0 +1,100 @@
+// bench_loops: measures one loop, or the machine's limits, and prints one JSON object.
+//   bench_loops limits [--seconds S]
+//   bench_loops bare-mlp|bare-cnn|stacked-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned
+//               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
+#include "tools/bench/clock.hpp"
+#include "tools/bench/loops/contender.hpp"
+#include "tools/bench/loops/limits.hpp"
+#include <ATen/Parallel.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+#include <string>
+#include <sys/resource.h>
+using namespace mneme::bench;
+
+namespace {
+
+using maker = std::function<std::unique_ptr<contender>(const workload&)>;
+const std::map<std::string, maker> makers = {{"bare-mlp", bare_mlp},
+                                             {"bare-cnn", bare_cnn},
+                                             {"stacked-cnn", stacked_cnn},
+                                             {"stacked-mlp-autograd", stacked_mlp_autograd},
+                                             {"stacked-mlp-by-hand", stacked_mlp_by_hand},
+                                             {"stacked-mlp-tuned", stacked_mlp_tuned}};
+
+std::int64_t peak_bytes() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return 1024 * static_cast<std::int64_t>(used.ru_maxrss);
+}
+
+/// Why this loop cannot be measured on the workload; "": it can.
+std::string wrong_with(const std::string& name, const workload& what) {
+  const bool images = name.ends_with("cnn");
+  if (images ? what.shape.size() != 3 || std::min(what.shape[1], what.shape[2]) < 6 : what.shape.empty())
+    return images ? "--shape is channels,height,width, at least 6 pixels each way" : "--shape is missing";
+  if (!images && what.hidden < 1)
+    return "--hidden is at least 1";
+  if (what.batch < 1 || what.rows < 1 || what.rows % what.batch != 0)
+    return "--rows is a multiple of --batch";
+  if (what.width < 1 || what.cohort < 1 || what.cohort % what.width != 0 || what.cohort > what.clients)
+    return "--cohort is a multiple of --width and at most --clients";
+  return "";
+}
+
+int measure_limits(double seconds) {
+  const auto found = measured_limits(seconds);
+  fmt::print("{{\"flops_per_second\": {:.6g}, \"bytes_per_second\": {:.6g}}}\n", found.flops_per_second,
+             found.bytes_per_second);
+  return 0;
+}
+
+int measure_loop(const maker& make, const workload& what, double seconds) {
+  const auto loop = make(what);
+  loop->round(0, cohort_of(what, 0)); // pages, caches; and what the contenders are compared by
+  const double norm = loop->weights_norm();
+  const double cpu_began = cpu_seconds(), wall_began = wall_seconds();
+  std::int64_t rounds = 0;
+  do
+    loop->round(rounds + 1, cohort_of(what, rounds + 1));
+  while (++rounds, cpu_seconds() - cpu_began < seconds);
+  fmt::print("{{\"client_rounds\": {}, \"cpu_seconds\": {:.6f}, \"wall_seconds\": {:.6f}, \"peak_rss_bytes\": {}, "
+             "\"first_norm\": {:.9g}, \"last_norm\": {:.9g}}}\n",
+             rounds * what.cohort, cpu_seconds() - cpu_began, wall_seconds() - wall_began, peak_bytes(), norm,
+             loop->weights_norm());
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  at::set_num_threads(1);
+  CLI::App program("Measures a loop of plain LibTorch, or the machine's limits");
+  std::string name;
+  workload what;
+  double seconds = 1.0;
+  program.add_option("name", name)->required();
+  program.add_option("--shape", what.shape)->delimiter(',');
+  program.add_option("--hidden", what.hidden);
+  program.add_option("--clients", what.clients);
+  program.add_option("--rows", what.rows);
+  program.add_option("--cohort", what.cohort);
+  program.add_option("--batch", what.batch);
+  program.add_option("--width", what.width);
+  program.add_option("--learning-rate", what.learning_rate);
+  program.add_option("--seconds", seconds);
+  CLI11_PARSE(program, argc, argv);
+  if (name == "limits")
+    return measure_limits(seconds);
+  const auto found = makers.find(name);
+  const auto wrong = found == makers.end() ? "there is no such loop" : wrong_with(name, what);
+  if (!wrong.empty()) {
+    fmt::print(stderr, "bench_loops: {}: {}\n", name, wrong);
+    return 2;
+  }
+  return measure_loop(found->second, what, seconds);
+}

@@ -1,0 +1,25 @@
+/// bare: the loop that plain LibTorch code runs: one client after the other, autograd, a step for each parameter.
+#pragma once
+#include "tools/bench/loops/contender.hpp"
+namespace mneme::bench {
+
+/// The loop itself; a net adds its weights and its forward pass.
+class bare_loop : public contender {
+public:
+  bare_loop(const workload& what, std::vector<at::Tensor> start);
+  void round(std::int64_t number, std::span<const std::int64_t> cohort) final;
+  [[nodiscard]] double weights_norm() const final;
+
+protected:
+  /// Logits [B, classes] of pixels x [B, F].
+  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& weights) const = 0;
+
+private:
+  void train(const at::Tensor& rows); // rows: [n] int64, in visiting order
+
+  workload what_;
+  population all_;
+  std::vector<at::Tensor> start_, weights_, sum_; // one tensor for each parameter
+};
+
+} // namespace mneme::bench

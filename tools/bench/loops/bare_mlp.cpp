@@ -1,0 +1,24 @@
+// bare_mlp: F - hidden - classes with ReLU.
+#include "tools/bench/loops/bare.hpp"
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+namespace mneme::bench {
+namespace {
+
+class bare_mlp_loop final : public bare_loop {
+public:
+  using bare_loop::bare_loop;
+
+private:
+  [[nodiscard]] at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& weights) const override {
+    return at::linear(at::relu(at::linear(x, weights[0], weights[1])), weights[2], weights[3]);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<contender> bare_mlp(const workload& what) {
+  return std::make_unique<bare_mlp_loop>(what, first_mlp_weights(what));
+}
+
+} // namespace mneme::bench

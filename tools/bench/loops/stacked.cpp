@@ -1,0 +1,70 @@
+#include "tools/bench/loops/stacked.hpp"
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros_like.h>
+namespace mneme::bench {
+
+stacked_loop::stacked_loop(const workload& what, std::vector<at::Tensor> start)
+    : what_(what), all_(made_population(what)), start_(std::move(start)) {
+  for (const auto& one : start_) {
+    auto shape = one.sizes().vec();
+    shape.insert(shape.begin(), what.width);
+    weights_.push_back(at::empty(shape, at::kFloat));
+    sum_.push_back(at::zeros_like(one));
+  }
+}
+
+void stacked_loop::round(std::int64_t number, std::span<const std::int64_t> cohort) {
+  const auto width = static_cast<std::size_t>(what_.width);
+  for (std::size_t first = 0; first < cohort.size(); first += width) {
+    train(number, cohort.subspan(first, width));
+    const at::NoGradGuard no_gradients;
+    for (std::size_t i = 0; i < sum_.size(); ++i)
+      sum_[i].add_(weights_[i].sum(0));
+  }
+  for (std::size_t i = 0; i < sum_.size(); ++i) {
+    start_[i].copy_(sum_[i]).div_(static_cast<double>(cohort.size()));
+    sum_[i].zero_();
+  }
+}
+
+void stacked_loop::train(std::int64_t number, std::span<const std::int64_t> group) {
+  {
+    const at::NoGradGuard no_gradients;
+    for (std::size_t i = 0; i < start_.size(); ++i)
+      weights_[i].copy_(start_[i]); // to all K
+  }
+  const auto rows = group_rows(number, group); // [steps, K * B]
+  for (std::int64_t step = 0; step < what_.steps(); ++step)
+    take_step(all_.images.index_select(0, rows[step]).view({what_.width, what_.batch, -1}),
+              all_.labels.index_select(0, rows[step]));
+}
+
+/// The rows that each step needs, client after client: [steps, K * B] int64.
+at::Tensor stacked_loop::group_rows(std::int64_t number, std::span<const std::int64_t> group) const {
+  const auto steps = what_.steps(), width = what_.width, batch = what_.batch;
+  auto rows = at::empty({steps, width * batch}, at::kLong);
+  auto* out = rows.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < width; ++k) {
+    const auto order = visiting_order(what_, number, group[static_cast<std::size_t>(k)]);
+    for (std::int64_t i = 0; i < what_.rows; ++i)
+      out[((i / batch) * width + k) * batch + i % batch] = order[static_cast<std::size_t>(i)];
+  }
+  return rows;
+}
+
+void stacked_loop::step_by_autograd(const at::Tensor& logits, const at::Tensor& labels) {
+  at::cross_entropy_loss(logits.flatten(0, 1), labels, {}, at::Reduction::Sum).backward();
+  const at::NoGradGuard no_gradients;
+  for (auto& one : weights_) {
+    one.sub_(one.grad(), what_.learning_rate / static_cast<double>(what_.batch));
+    one.mutable_grad().reset();
+  }
+}
+
+double stacked_loop::weights_norm() const { return norm_of(start_); }
+
+} // namespace mneme::bench

@@ -1,0 +1,32 @@
+/// stacked: K clients at once, each tensor with one more axis: what a person writes who has noticed that small nets
+/// spend their time between operators.
+#pragma once
+#include "tools/bench/loops/contender.hpp"
+namespace mneme::bench {
+
+/// The loop over groups of K clients; a net adds its step.
+class stacked_loop : public contender {
+public:
+  /// @param start one tensor for each parameter, as they should lie in a stack
+  stacked_loop(const workload& what, std::vector<at::Tensor> start);
+  void round(std::int64_t number, std::span<const std::int64_t> cohort) final;
+  [[nodiscard]] double weights_norm() const final;
+
+protected:
+  /// x: [K, B, F], labels: [K * B]
+  virtual void take_step(const at::Tensor& x, const at::Tensor& labels) = 0;
+  /// Backward from the sum of the losses of all rows, and a step: each model's loss is the mean over its own rows.
+  void step_by_autograd(const at::Tensor& logits, const at::Tensor& labels); // [K, B, classes], [K * B]
+
+  workload what_;
+  std::vector<at::Tensor> weights_; // [K, ...] for each parameter
+
+private:
+  void train(std::int64_t number, std::span<const std::int64_t> group);
+  [[nodiscard]] at::Tensor group_rows(std::int64_t number, std::span<const std::int64_t> group) const;
+
+  population all_;
+  std::vector<at::Tensor> start_, sum_; // as weights_, without K
+};
+
+} // namespace mneme::bench

@@ -1,0 +1,46 @@
+// stacked_cnn: the CNN of bare_cnn for K clients at once: K models are K groups of one convolution; autograd.
+#include "tools/bench/loops/stacked.hpp"
+#include <ATen/ATen.h>
+namespace mneme::bench {
+namespace {
+
+/// As in bare_cnn, but for the linear layers: [in, out] and [1, out].
+std::vector<at::Tensor> transposed_weights(const workload& what) {
+  auto all = first_cnn_weights(what);
+  for (std::size_t i = 4; i < all.size(); ++i)
+    all[i] = all[i].dim() == 2 ? all[i].t().contiguous() : all[i].unsqueeze(0);
+  return all;
+}
+
+at::Tensor dropped(const at::Tensor& x, double chance) { return std::get<0>(at::native_dropout(x, chance, true)); }
+
+class stacked_cnn_loop final : public stacked_loop {
+public:
+  explicit stacked_cnn_loop(const workload& what) : stacked_loop(what, transposed_weights(what)) {
+    for (auto& one : weights_)
+      one.requires_grad_(true);
+  }
+
+private:
+  /// A convolution and ReLU, maps [B, K * C, H, W].
+  [[nodiscard]] at::Tensor convolved(const at::Tensor& maps, std::size_t layer) const {
+    return at::relu(at::conv2d(maps, weights_[layer].flatten(0, 1), weights_[layer + 1].flatten(0, 1), {1, 1},
+                               at::IntArrayRef{0, 0}, {1, 1}, what_.width));
+  }
+
+  void take_step(const at::Tensor& x, const at::Tensor& labels) override {
+    const auto& shape = what_.shape;
+    auto maps = x.transpose(0, 1).reshape({what_.batch, what_.width * shape[0], shape[1], shape[2]});
+    maps = convolved(convolved(maps, 0), 2);
+    maps = dropped(at::max_pool2d(maps, {2, 2}), 0.25);
+    const auto pixels = maps.view({what_.batch, what_.width, -1}).transpose(0, 1); // [K, B, 64 * h * w]
+    const auto hidden = at::relu(at::baddbmm(weights_[5], pixels, weights_[4]));   // [K, B, 128]
+    step_by_autograd(at::baddbmm(weights_[7], dropped(hidden, 0.5), weights_[6]), labels);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<contender> stacked_cnn(const workload& what) { return std::make_unique<stacked_cnn_loop>(what); }
+
+} // namespace mneme::bench

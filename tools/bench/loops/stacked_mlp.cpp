@@ -1,0 +1,74 @@
+// stacked_mlp: each layer of the MLP is one batched product over K; once with autograd, once with gradients by hand.
+#include "tools/bench/loops/stacked.hpp"
+#include <ATen/ATen.h>
+namespace mneme::bench {
+namespace {
+
+/// [F, H], [1, H], [H, classes], [1, classes]: the layout that the products want.
+std::vector<at::Tensor> transposed_weights(const workload& what) {
+  auto all = first_mlp_weights(what);
+  for (auto& one : all)
+    one = one.dim() == 2 ? one.t().contiguous() : one.unsqueeze(0);
+  return all;
+}
+
+class stacked_with_autograd final : public stacked_loop {
+public:
+  explicit stacked_with_autograd(const workload& what) : stacked_loop(what, transposed_weights(what)) {
+    for (auto& one : weights_)
+      one.requires_grad_(true);
+  }
+
+private:
+  void take_step(const at::Tensor& x, const at::Tensor& labels) override {
+    const auto hidden = at::relu(at::baddbmm(weights_[1], x, weights_[0])); // [K, B, H]
+    step_by_autograd(at::baddbmm(weights_[3], hidden, weights_[2]), labels);
+  }
+};
+
+/// Softmax over the classes of logits [K, B, classes].
+using softmax_function = at::Tensor (*)(at::Tensor logits);
+at::Tensor softmax_operator(at::Tensor logits) { return at::softmax(logits, 2); }
+/// The same by simple operators, in place: LibTorch's own takes long where the axis is short.
+at::Tensor softmax_written_out(at::Tensor logits) {
+  logits.sub_(logits.amax(2, true)).exp_();
+  return logits.div_(logits.sum(2, true));
+}
+
+class stacked_by_hand final : public stacked_loop {
+public:
+  stacked_by_hand(const workload& what, softmax_function softmax)
+      : stacked_loop(what, transposed_weights(what)), softmax_(softmax), one_hot_(at::eye(what.classes, at::kFloat)),
+        rate_(what.learning_rate / static_cast<double>(what.batch)) {}
+
+private:
+  void take_step(const at::Tensor& x, const at::Tensor& labels) override {
+    const auto hidden = at::baddbmm(weights_[1], x, weights_[0]).relu_(); // [K, B, H]
+    auto error = softmax_(at::baddbmm(weights_[3], hidden, weights_[2])); // [K, B, classes]
+    error.sub_(one_hot_.index_select(0, labels).view_as(error));
+    const auto inner = at::threshold_backward(at::bmm(error, weights_[2].transpose(1, 2)), hidden, 0); // [K, B, H]
+    // A gradient is needed for nothing but the step, so the step is part of the product.
+    weights_[2].baddbmm_(hidden.transpose(1, 2), error, 1, -rate_);
+    weights_[3].sub_(error.sum(1, true), rate_);
+    weights_[0].baddbmm_(x.transpose(1, 2), inner, 1, -rate_);
+    weights_[1].sub_(inner.sum(1, true), rate_);
+  }
+
+  softmax_function softmax_;
+  at::Tensor one_hot_; // [classes, classes]
+  double rate_;        // of a sum over a batch
+};
+
+} // namespace
+
+std::unique_ptr<contender> stacked_mlp_autograd(const workload& what) {
+  return std::make_unique<stacked_with_autograd>(what);
+}
+std::unique_ptr<contender> stacked_mlp_by_hand(const workload& what) {
+  return std::make_unique<stacked_by_hand>(what, softmax_operator);
+}
+std::unique_ptr<contender> stacked_mlp_tuned(const workload& what) {
+  return std::make_unique<stacked_by_hand>(what, softmax_written_out);
+}
+
+} // namespace mneme::bench

@@ -1,0 +1,126 @@
+"""Starts the programs under measurement and reads what they say."""
+import json
+import os
+import subprocess
+import tempfile
+
+import figures
+import workloads
+
+LOOP_SECONDS, LOOP_QUICK_SECONDS = 1.5, 0.2
+CHOICE_SECONDS, CHOICE_QUICK_SECONDS = 0.5, 0.05  # for each width that a stacked loop could have
+LIMIT_SECONDS, LIMIT_QUICK_SECONDS = 0.4, 0.05    # for each size of a product
+SAME_WORK = 1e-5         # relative difference of norms; nets with dropout draw their own masks
+SAME_WORK_DROPOUT = 1e-2
+
+
+class Failure(Exception):
+    """A program did not do what it should: exit code 1, in words."""
+
+
+class Bench:
+    """Where the programs are, and how thoroughly they are measured."""
+
+    def __init__(self, root, programs, quick, repeat, say):
+        self.root, self.programs, self.quick, self.repeat, self.say = root, programs, quick, repeat, say
+
+    def choose(self, thorough, quick):
+        return quick if self.quick else thorough
+
+    # -- Programs ------------------------------------------------------------------------------------------------------
+
+    def output_of(self, program, *arguments):
+        command = [os.path.join(self.programs, program), *map(str, arguments)]
+        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"{' '.join(command)}\nended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def summary(self, scenario, rounds, threads=1, overrides=()):
+        """summary.json of a run."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "run")
+            options = [word for text in (f"rounds.per_task={rounds}", *overrides) for word in ("--set", text)]
+            self.output_of("mneme", "run", scenario, "--threads", threads, "--quiet", "--out", out, *options)
+            with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+                return json.load(file)
+
+    def ours(self, scenario, rounds, threads=1, overrides=()):
+        """A sample: a short run and a long one. rounds: (few, many)"""
+        return figures.our_sample(*(self.summary(scenario, n, threads, overrides) for n in rounds))
+
+    def our_training(self, work, threads=1):
+        """A sample of ours on a workload, having made sure that the model is that of the loops."""
+        rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
+        few, many = (self.summary(work.scenario, n, threads) for n in rounds)
+        figures.same_model(few, workloads.parameters(work))
+        return figures.our_sample(few, many)
+
+    def loop(self, work, name, width, seconds):
+        """What bench_loops prints for a loop."""
+        return json.loads(self.output_of(
+            "bench_loops", name, "--shape", ",".join(map(str, work.shape)), "--hidden", work.hidden,
+            "--clients", work.clients, "--rows", work.rows, "--cohort", work.cohort, "--batch", work.batch,
+            "--learning-rate", workloads.LEARNING_RATE, "--width", width, "--seconds", seconds))
+
+    def limits(self):
+        return json.loads(self.output_of("bench_loops", "limits", "--seconds",
+                                         self.choose(LIMIT_SECONDS, LIMIT_QUICK_SECONDS)))
+
+    # -- Benchmarks ----------------------------------------------------------------------------------------------------
+
+    def fastest_widths(self, work):
+        """[(loop, width)]: each loop at the width that suits it, having made sure that all do the same work."""
+        chosen, norms = [], {}
+        for loop in work.loops:
+            widths = [w for w in loop.widths if work.cohort % w == 0]
+            rates = {}
+            for width in widths[-1:] if self.quick else widths:
+                printed = self.loop(work, loop.name, width, self.choose(CHOICE_SECONDS, CHOICE_QUICK_SECONDS))
+                rates[width] = figures.loop_sample(printed)["cpu_rate"]
+                norms[f"{loop.name} {width}"] = printed["first_norm"]
+            chosen.append((loop, max(rates, key=rates.get)))
+            self.say(f"{work.name}: {loop.label}: {chosen[-1][1]} wide")
+        figures.agree(norms, SAME_WORK if work.hidden else SAME_WORK_DROPOUT)
+        return chosen
+
+    def training(self, work):
+        """B1, B2 or B2c: everybody in turns, so that what disturbs the machine disturbs all alike."""
+        loops = [(loop, width, []) for loop, width in self.fastest_widths(work)]
+        samples = {"ours": [], "limits": [], "loops": loops}
+        for turn in range(self.repeat):
+            self.say(f"{work.name}: {turn + 1} of {self.repeat}")
+            samples["ours"].append(self.our_training(work))
+            for loop, width, measured in loops:
+                printed = self.loop(work, loop.name, width, self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS))
+                measured.append(figures.loop_sample(printed))
+            samples["limits"].append(self.limits())
+        result = figures.training_figures(work, samples, workloads.flops(work), workloads.memory_bytes(work))
+        result["machine_limits"] = {key: figures.median(samples["limits"], key)
+                                    for key in ("flops_per_second", "bytes_per_second")}
+        return result
+
+    def no_op(self):
+        """B3."""
+        sizes = [(clients, []) for clients, _, _ in workloads.NO_OP_SIZES]
+        rounds = self.choose(workloads.NO_OP_ROUNDS, workloads.NO_OP_QUICK_ROUNDS)
+        for turn in range(self.repeat):
+            self.say(f"b3: {turn + 1} of {self.repeat}")
+            for (_, scenario, overrides), (_, samples) in zip(workloads.NO_OP_SIZES, sizes):
+                samples.append(self.ours(scenario, rounds, overrides=overrides))
+        return figures.no_op_figures(sizes, workloads)
+
+    def cores(self):
+        """B7."""
+        measured = {name: {1: [], 2: []} for name in workloads.CORES_WANTED}
+        for turn in range(self.repeat):
+            self.say(f"b7: {turn + 1} of {self.repeat}")
+            for name, by_threads in measured.items():
+                for threads, samples in by_threads.items():
+                    samples.append(self.our_training(workloads.TRAINING[name], threads))
+        return figures.cores_figures(measured, workloads)
+
+    def measure(self, name):
+        if name in workloads.TRAINING:
+            return self.training(workloads.TRAINING[name])
+        return {"b3": self.no_op, "b7": self.cores}[name]()

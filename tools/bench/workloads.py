@@ -1,0 +1,127 @@
+"""What the benchmarks measure: the work of a client-round, and who is measured on it.
+
+A workload is one of scenarios/bench, told again in numbers for the loops of plain LibTorch; a test compares the two.
+"""
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of plain LibTorch: a contender."""
+    name: str      # as bench_loops knows it
+    label: str
+    widths: tuple  # models side by side to choose the fastest from; (1,) where clients come one by one
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    title: str
+    scenario: str
+    shape: tuple
+    hidden: int  # 0: the CNN
+    clients: int
+    rows: int    # of each client
+    cohort: int
+    batch: int
+    few_rounds: int   # a run's start is told from its rounds by two runs
+    many_rounds: int
+    quick_rounds: tuple  # the same, (few, many)
+    loops: tuple
+    bars: tuple = field(default=())  # what is wanted
+
+    @property
+    def pixels(self):
+        product = 1
+        for n in self.shape:
+            product *= n
+        return product
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a median has to reach, and what is aimed at: "bare", "stacked" (the fastest of them) or "gemm"."""
+    against: str
+    required: float
+    goal: float
+
+
+CLASSES = 10
+LEARNING_RATE = 0.1
+
+BARE_MLP = Loop("bare-mlp", "bare LibTorch loop", (1,))
+
+
+def stacked_mlps(widths):
+    return (Loop("stacked-mlp-autograd", "stacked, autograd", widths, stacked=True),
+            Loop("stacked-mlp-by-hand", "stacked, own gradients", widths, stacked=True),
+            Loop("stacked-mlp-tuned", "stacked, own gradients and softmax", widths, stacked=True))
+
+
+B1 = Workload(
+    name="b1", title="B1: CNN, 3x32x32, 1,000 clients x 50 images, batch 10, cohort 50",
+    scenario="scenarios/bench/b1.toml",
+    shape=(3, 32, 32), hidden=0, clients=1000, rows=50, cohort=50, batch=10,
+    few_rounds=1, many_rounds=7, quick_rounds=(1, 3),
+    loops=(Loop("bare-cnn", "bare LibTorch loop", (1,)),
+           Loop("stacked-cnn", "stacked, grouped convolution", (2, 5, 10), stacked=True)),
+    bars=(Bar("bare", 1.4, 1.4), Bar("gemm", 0.55, 0.65)))
+B2 = Workload(
+    name="b2", title="B2: MLP 64-32-10, 2,000 clients x 50 rows, batch 10, cohort 256",
+    scenario="scenarios/bench/b2.toml",
+    shape=(64,), hidden=32, clients=2000, rows=50, cohort=256, batch=10,
+    few_rounds=20, many_rounds=800, quick_rounds=(5, 65),
+    loops=(BARE_MLP, *stacked_mlps((16, 32, 64, 128, 256))),
+    bars=(Bar("stacked", 1.4, 1.5),))
+B2C = Workload(
+    name="b2c", title="B2c: MLP 784-100-10, 1,000 clients x 60 rows, batch 10, cohort 256",
+    scenario="scenarios/bench/b2c.toml", shape=(1, 28, 28), hidden=100, clients=1000, rows=60, cohort=256, batch=10,
+    few_rounds=2, many_rounds=62, quick_rounds=(1, 5),
+    loops=(BARE_MLP, *stacked_mlps((1, 2, 4, 8, 16, 64))),
+    bars=(Bar("stacked", 1.5, 1.8),))
+TRAINING = {one.name: one for one in (B1, B2, B2C)}
+
+# B3: no client trains, so what remains is the control plane. (label, scenario, overrides)
+NO_OP_TITLE = "B3: no-op client-rounds through their actors, cohort 1,000"
+NO_OP_SIZES = ((10_000, "scenarios/bench/b3_10k.toml", ()),
+               (100_000, "scenarios/bench/b3_10k.toml", ("clients.count=100000",)),
+               (1_000_000, "scenarios/bench/b3_1m.toml", ()))
+NO_OP_ROUNDS, NO_OP_QUICK_ROUNDS = (20, 520), (10, 110)
+NO_OP_MICROSECONDS, NO_OP_MICROSECONDS_GOAL = 8.0, 5.0   # of CPU for a client-round among 10,000
+NO_OP_GROWTH = 1.5         # cost among 1,000,000 to cost among 10,000
+IDLE_BYTES = 64.0          # per client that is never dispatched
+ENROLMENT_SECONDS = 1.0    # for 1,000,000 clients
+
+# B7: two cores against one, on workloads of above.
+CORES_TITLE = "B7: two threads against one, by the wall clock"
+CORES_WANTED = {"b1": 1.8, "b2": 1.6}
+
+ALL = ("b1", "b2", "b2c", "b3", "b7")
+
+
+def parameters(work):
+    """Number of weights."""
+    if work.hidden:
+        return (work.pixels + 1) * work.hidden + (work.hidden + 1) * CLASSES
+    channels, height, width = work.shape
+    pooled = 64 * ((height - 4) // 2) * ((width - 4) // 2)
+    return (9 * channels + 1) * 32 + (9 * 32 + 1) * 64 + (pooled + 1) * 128 + (128 + 1) * CLASSES
+
+
+def flops(work):
+    """Of a client-round, products only: forward, the weights' gradient and, but for the first layer, the input's."""
+    if work.hidden:
+        row = 2 * 2 * work.pixels * work.hidden + 3 * 2 * work.hidden * CLASSES
+    else:
+        channels, height, width = work.shape
+        first = 2 * (height - 2) * (width - 2) * 32 * 9 * channels
+        second = 2 * (height - 4) * (width - 4) * 64 * 9 * 32
+        pooled = 64 * ((height - 4) // 2) * ((width - 4) // 2)
+        row = 2 * first + 3 * (second + 2 * pooled * 128 + 2 * 128 * CLASSES)
+    return float(row * work.rows)
+
+
+def memory_bytes(work):
+    """What a client-round moves at least: its rows as bytes, and the weights received, uploaded and folded."""
+    return float(work.rows * work.pixels + 3 * 4 * parameters(work))
