@@ -69,7 +69,7 @@ TEST_CASE("the threads of a grid together take an optimizer's step", "[kernels]"
                                        .clip_norm = 1.5 * extra};
         for (const auto pitch : {size, (size + 15) / 16 * 16}) {
           CAPTURE(static_cast<int>(kind), extra, size, pitch);
-          CHECK(difference(options, size, pitch) < 1e-6);
+          CHECK(difference(options, size, pitch) < 1e-5); // a step is 0.05; sums are fused with products or not
         }
       }
 }
