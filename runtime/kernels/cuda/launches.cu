@@ -21,6 +21,7 @@ void start(const What& what, CUstream_st* stream) {
 } // namespace
 
 void launch(const gathered_rows& what, CUstream_st* stream) { start(what, stream); }
+void launch(const cross_entropy_group& what, CUstream_st* stream) { start(what, stream); }
 void launch(const sgd_models& what, CUstream_st* stream) { start(what, stream); }
 void launch(const adam_models& what, CUstream_st* stream) { start(what, stream); }
 void launch(const squares_of_models& what, CUstream_st* stream) { start(what, stream); }

@@ -13,6 +13,7 @@ void start_on(const c10::Device& device, const What& what) {
 }
 
 template void start_on(const c10::Device&, const gathered_rows&);
+template void start_on(const c10::Device&, const cross_entropy_group&);
 template void start_on(const c10::Device&, const sgd_models&);
 template void start_on(const c10::Device&, const adam_models&);
 template void start_on(const c10::Device&, const squares_of_models&);

@@ -1,5 +1,6 @@
 #include "runtime/folding.hpp"
 #include "runtime/image_store.hpp"
+#include "runtime/losses.hpp"
 #include "runtime/optimizers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
@@ -49,6 +50,25 @@ TEST_CASE("an optimizer on a device takes the steps that its CPU twin takes", "[
           }
           CHECK(same_bits(ours, stepped(device, options, size, pitch, false)));
         }
+}
+
+TEST_CASE("cross-entropy on a device is that of the CPU and of its composite", "[gpu]") {
+  MNEME_NEEDS_DEVICE(device);
+  for (const std::int64_t classes : {1, 10, 103}) {
+    const auto logits = drawn_floats({3, 7, classes}, 4) * 20;
+    auto labels = at::arange(21, at::kLong).remainder(classes).view({3, 7});
+    auto weight = at::full({3, 7}, 1.0F / 6.0F);
+    labels.select(1, 4).fill_(-1);
+    weight.select(1, 4).zero_();
+    const auto there = logits.to(device), labels_there = labels.to(device), weight_there = weight.to(device);
+    const auto ours = (*cross_entropy())({there, there, labels_there, weight_there, {}}),
+               composite = composite_cross_entropy({there, there, labels_there, weight_there, {}}),
+               twin = (*cross_entropy())({logits, logits, labels, weight, {}});
+    for (const auto& other : {composite, twin}) {
+      CHECK(largest_difference(ours.d_logits.cpu(), other.d_logits.cpu()) < 1e-6);
+      CHECK(at::allclose(ours.values.cpu(), other.values.cpu(), 1e-5, 1e-6));
+    }
+  }
 }
 
 TEST_CASE("rows gathered on a device are those that the CPU gathers", "[gpu]") {
