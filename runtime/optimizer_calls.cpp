@@ -79,7 +79,12 @@ std::vector<adam_models> adam_calls(const models_in_step& of, const training_opt
     call.quads =
         call.weights.has_quads() && call.gradients.has_quads() && call.first.has_quads() && call.second.has_quads();
     for (std::int64_t k = 0; k < run.count; ++k) {
-      const auto now = adam_step_of(options, step_of[static_cast<std::size_t>(done + k)]);
+      const auto* const t = &step_of[static_cast<std::size_t>(done + k)];
+      if (k > 0 && *t == *(t - 1)) { // mostly: powers are dear
+        call.rates[k] = call.rates[k - 1];
+        continue;
+      }
+      const auto now = adam_step_of(options, *t);
       call.rates[k] = {.step_size = now.step_size, .root_correction = now.root_correction};
     }
     for (const auto& pieces : lists_of(of.trained)) {
