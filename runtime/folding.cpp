@@ -3,14 +3,24 @@
 #include "runtime/folding_calls.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include <ATen/ops/empty_like.h>
+#include <algorithm>
 namespace mneme {
+namespace {
 
-void fold_upload(at::Tensor& sum, const at::Tensor& upload, double weight) {
-  MNEME_CHECK(sum.scalar_type() == at::kDouble && sum.sizes() == upload.sizes(), sum.sizes(), upload.sizes());
+[[maybe_unused]] constexpr std::size_t at_once = kernels::cuda::uploads_max;
+
+} // namespace
+
+void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
+  MNEME_CHECK(sum.scalar_type() == at::kDouble, sum.scalar_type());
   if constexpr (kernels::cuda::linked)
-    if (kernels::cuda::run_on(sum.device()) && upload.scalar_type() == at::kFloat && upload.is_contiguous())
-      return kernels::cuda::start_on(sum.device(), fold_call(sum, upload, weight));
-  sum.add_(upload, weight);
+    if (kernels::cuda::run_on(sum.device())) {
+      for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), at_once)))
+        kernels::cuda::start_on(sum.device(), fold_call(sum, uploads.first(std::min(uploads.size(), at_once))));
+      return;
+    }
+  for (const auto& one : uploads)
+    sum.add_(one.values, one.weight);
 }
 
 at::Tensor take_mean(at::Tensor& sum, double weight) {

@@ -15,12 +15,15 @@ bool has_quads(const at::Tensor& sum, const at::Tensor& floats) {
 
 } // namespace
 
-kernels::cuda::folded_upload fold_call(at::Tensor& sum, const at::Tensor& upload, double weight) {
-  return {.sum = sum.mutable_data_ptr<double>(),
-          .upload = upload.const_data_ptr<float>(),
-          .size = sum.numel(),
-          .weight = weight,
-          .quads = has_quads(sum, upload)};
+kernels::cuda::folded_uploads fold_call(at::Tensor& sum, std::span<const weighted_upload> uploads) {
+  MNEME_CHECK(uploads.size() <= kernels::cuda::uploads_max, uploads.size());
+  kernels::cuda::folded_uploads call{.sum = sum.mutable_data_ptr<double>(), .size = sum.numel(), .quads = true};
+  for (const auto& one : uploads) {
+    call.quads = has_quads(sum, one.values) && call.quads;
+    call.upload[call.count] = one.values.const_data_ptr<float>();
+    call.weight[call.count++] = one.weight;
+  }
+  return call;
 }
 
 kernels::cuda::folded_mean mean_call(at::Tensor& sum, at::Tensor& mean, double weight) {

@@ -1,6 +1,7 @@
 /// Kernels of devices as tests see them: on a device where there is one, thread by thread on the host everywhere.
 #pragma once
 #include "runtime/executor.hpp"
+#include "runtime/folding.hpp"
 #include "runtime/kernels/cuda/thread_place.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/rng.hpp"
@@ -36,6 +37,16 @@ inline at::Tensor drawn_floats(at::IntArrayRef shape, std::uint64_t seed) {
   rng_stream draw({.seed = seed, .what = first_method_purpose});
   for (std::int64_t i = 0; i < made.numel(); ++i)
     made.mutable_data_ptr<float>()[i] = static_cast<float>(draw.uniform(-1.0, 1.0));
+  return made;
+}
+
+/// Uploads of weights 11, 12, ... that begin `offset` floats after an aligned address.
+inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_t size, std::int64_t offset,
+                                                  const at::Device& device = at::kCPU) {
+  std::vector<weighted_upload> made;
+  for (std::size_t i = 0; i < count; ++i)
+    made.push_back({.values = drawn_floats({size + offset}, i).to(device).narrow(0, offset, size),
+                    .weight = 11.0 + static_cast<double>(i)});
   return made;
 }
 

@@ -27,7 +27,7 @@ void launch(const adam_models& what, CUstream_st* stream) { start(what, stream);
 void launch(const squares_of_models& what, CUstream_st* stream) { start(what, stream); }
 void launch(const clip_factors& what, CUstream_st* stream) { start(what, stream); }
 void launch(const scaled_models& what, CUstream_st* stream) { start(what, stream); }
-void launch(const folded_upload& what, CUstream_st* stream) { start(what, stream); }
+void launch(const folded_uploads& what, CUstream_st* stream) { start(what, stream); }
 void launch(const folded_mean& what, CUstream_st* stream) { start(what, stream); }
 
 } // namespace mneme::kernels::cuda

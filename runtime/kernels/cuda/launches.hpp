@@ -1,7 +1,7 @@
 /// launches: the kernels as a host starts them. A launch returns at once; the caller has chosen the device.
 #pragma once
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
-#include "runtime/kernels/cuda/fold_upload.hpp"
+#include "runtime/kernels/cuda/fold_uploads.hpp"
 #include "runtime/kernels/cuda/gather_pixels.hpp"
 #include "runtime/kernels/cuda/optimizer_steps.hpp"
 
@@ -16,7 +16,7 @@ void launch(const adam_models& what, CUstream_st* stream);
 void launch(const squares_of_models& what, CUstream_st* stream);
 void launch(const clip_factors& what, CUstream_st* stream);
 void launch(const scaled_models& what, CUstream_st* stream);
-void launch(const folded_upload& what, CUstream_st* stream);
+void launch(const folded_uploads& what, CUstream_st* stream);
 void launch(const folded_mean& what, CUstream_st* stream);
 
 } // namespace mneme::kernels::cuda

@@ -19,7 +19,7 @@ template void start_on(const c10::Device&, const adam_models&);
 template void start_on(const c10::Device&, const squares_of_models&);
 template void start_on(const c10::Device&, const clip_factors&);
 template void start_on(const c10::Device&, const scaled_models&);
-template void start_on(const c10::Device&, const folded_upload&);
+template void start_on(const c10::Device&, const folded_uploads&);
 template void start_on(const c10::Device&, const folded_mean&);
 
 } // namespace mneme::kernels::cuda

@@ -1,17 +1,20 @@
-/// fold_upload: a weighted sum of uploads in float64, one upload at a time, as threads of a device see it.
+/// fold_uploads: a weighted sum of uploads in float64, as threads of a device see it.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 namespace mneme::kernels::cuda {
 
-// P weights of an upload. Each sum is one thread's alone, so sums are folded in the order of the launches.
+// P weights of an upload. Each sum is one thread's alone, so it is folded in the order of uploads and of launches.
 
-/// sum[i] += weight * upload[i]
-struct folded_upload {
-  double* sum = nullptr;         ///< [P]
-  const float* upload = nullptr; ///< [P]
+inline constexpr int uploads_max = 8; ///< Of one launch: the sum is read and written once for so many.
+
+/// sum[i] = (...((sum[i] + weight[0] * upload[0][i]) + weight[1] * upload[1][i]) ...)
+struct folded_uploads {
+  double* sum = nullptr;                 ///< [P]
+  const float* upload[uploads_max] = {}; ///< [count] of [P]
+  double weight[uploads_max] = {};       ///< [count]
+  int count = 0;
   std::int64_t size = 0;
-  double weight = 0.0;
-  bool quads = false; ///< Both begin at a multiple of a quad.
+  bool quads = false; ///< All begin at a multiple of a quad.
 };
 
 /// mean[i] = sum[i] / weight, and the sum begins anew.
@@ -36,21 +39,28 @@ MNEME_HOST_DEVICE void for_each_quad(std::int64_t size, bool quads, share x, con
   }
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const folded_upload& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const folded_uploads& on, thread_place at) {
   for_each_quad(
       on.size, on.quads, at.x,
       [&](std::int64_t i) {
-        const four_floats upload = *reinterpret_cast<const four_floats*>(on.upload + i);
         auto* const sums = reinterpret_cast<two_doubles*>(on.sum + i);
         two_doubles low = sums[0], high = sums[1];
-        low.at[0] += on.weight * static_cast<double>(upload.at[0]);
-        low.at[1] += on.weight * static_cast<double>(upload.at[1]);
-        high.at[0] += on.weight * static_cast<double>(upload.at[2]);
-        high.at[1] += on.weight * static_cast<double>(upload.at[3]);
+        for (int u = 0; u < on.count; ++u) {
+          const four_floats upload = *reinterpret_cast<const four_floats*>(on.upload[u] + i);
+          low.at[0] += on.weight[u] * static_cast<double>(upload.at[0]);
+          low.at[1] += on.weight[u] * static_cast<double>(upload.at[1]);
+          high.at[0] += on.weight[u] * static_cast<double>(upload.at[2]);
+          high.at[1] += on.weight[u] * static_cast<double>(upload.at[3]);
+        }
         sums[0] = low;
         sums[1] = high;
       },
-      [&](std::int64_t i) { on.sum[i] += on.weight * static_cast<double>(on.upload[i]); });
+      [&](std::int64_t i) {
+        double sum = on.sum[i];
+        for (int u = 0; u < on.count; ++u)
+          sum += on.weight[u] * static_cast<double>(on.upload[u][i]);
+        on.sum[i] = sum;
+      });
 }
 
 MNEME_HOST_DEVICE inline void run_thread(const folded_mean& on, thread_place at) {
@@ -73,7 +83,7 @@ MNEME_HOST_DEVICE inline void run_thread(const folded_mean& on, thread_place at)
       });
 }
 
-inline grid_shape grid_of(const folded_upload& on) { return grid_for((on.size + 3) / 4); }
+inline grid_shape grid_of(const folded_uploads& on) { return grid_for((on.size + 3) / 4); }
 inline grid_shape grid_of(const folded_mean& on) { return grid_for((on.size + 3) / 4); }
 
 } // namespace mneme::kernels::cuda
