@@ -83,6 +83,10 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   std::vector<float> moved, cropped; // taken only where pixels move
   for (std::size_t i = 0; i < rows.size(); ++i, out += all) {
     const auto row = rows[i];
+    if (row == padding_row) {
+      std::fill_n(out, all, 0.0F);
+      continue;
+    }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
     const auto* const image = images + row % files * all;
     const auto& map = source.transforms[static_cast<std::size_t>(row / files)];

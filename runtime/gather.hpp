@@ -22,10 +22,13 @@ inline constexpr std::int32_t crop_padding_px = 4;
 [[nodiscard]] augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
                                               std::int64_t position);
 
+/// In place of a row: zeros, as the padding of a step needs them.
+inline constexpr std::int64_t padding_row = -1;
+
 /// Writes rows into out [rows.size(), C, H, W] float32 at `out`. Transforms come first, then the
 /// augmentation (outside the image is black), then the data set's normalisation.
 /// @param augment one entry per row, or empty: none
-/// @pre every row is a row of `source`
+/// @pre every row is a row of `source` or padding_row
 void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
             float* out);
 

@@ -57,10 +57,16 @@ at::Tensor composite_gather(const dataset& source, const at::Tensor& images, std
   MNEME_CHECK(augment.empty() || augment.size() == rows.size(), augment.size(), rows.size());
   const auto files = source.files_rows();
   const auto device = images.device();
-  std::vector<std::int64_t> file_rows;
+  std::vector<std::int64_t> file_rows, padding;
   std::set<std::int64_t> maps;
-  for (const auto row : rows)
-    file_rows.push_back(row % files), maps.insert(row / files);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool real = rows[i] != padding_row;
+    file_rows.push_back(real ? rows[i] % files : 0);
+    if (real)
+      maps.insert(rows[i] / files);
+    else
+      padding.push_back(static_cast<std::int64_t>(i));
+  }
   auto result = images.index_select(0, index_tensor(file_rows, device)).to(at::kFloat); // [B, C, H, W]
   for (const auto map : maps) {
     const auto& how = source.transforms.at(static_cast<std::size_t>(map));
@@ -68,7 +74,7 @@ at::Tensor composite_gather(const dataset& source, const at::Tensor& images, std
       continue;
     std::vector<std::int64_t> where;
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i] / files == map)
+      if (rows[i] != padding_row && rows[i] / files == map)
         where.push_back(static_cast<std::int64_t>(i));
     const auto index = index_tensor(where, device);
     result.index_copy_(0, index, transformed(how, result.index_select(0, index)));
@@ -83,7 +89,8 @@ at::Tensor composite_gather(const dataset& source, const at::Tensor& images, std
   const auto per_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).to(device).view({1, -1, 1, 1});
   };
-  return result * per_channel(source.scale) + per_channel(source.shift);
+  result = result * per_channel(source.scale) + per_channel(source.shift);
+  return padding.empty() ? result : result.index_fill_(0, index_tensor(padding, device), 0);
 }
 
 } // namespace mneme

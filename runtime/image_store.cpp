@@ -1,14 +1,23 @@
 #include "runtime/image_store.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
 namespace mneme {
 
 void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source,
                               std::span<const std::int64_t> rows, std::span<const augmentation> augment) {
   if (device_.is_cpu())
     return gather(*source, rows, augment, out.mutable_data_ptr<float>());
+  if (rows.empty())
+    return;
   auto& known = copies_[source.get()];
   if (!known.source)
-    known = {.source = source, .images = source->images.to(device_)};
-  out.copy_(composite_gather(*source, known.images, rows, augment));
+    known = {.source = source, .tables = tables_on(device_, *source)};
+  if constexpr (kernels::cuda::linked)
+    if (kernels::cuda::run_on(device_)) {
+      // Pinned, so that nobody waits; LibTorch does not hand the memory on before the copy is done.
+      const auto packed = packed_rows(*source, rows, augment, true).to(device_, /*non_blocking=*/true);
+      return kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));
+    }
+  out.copy_(composite_gather(*source, known.tables.images, rows, augment));
 }
 
 } // namespace mneme

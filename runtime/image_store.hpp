@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include "runtime/gather.hpp"
+#include "runtime/gather_calls.hpp"
 #include <map>
 namespace mneme {
 
@@ -11,14 +12,15 @@ public:
   explicit image_store(at::Device device) : device_(device) {}
   [[nodiscard]] const at::Device& device() const noexcept { return device_; }
 
-  /// Gathers rows into out [rows.size(), C, H, W], a contiguous tensor on the device.
+  /// Gathers rows into out [rows.size(), C, H, W], a contiguous tensor on the device. A device may still be at it
+  /// when the call returns; whatever is asked of the device next comes after it.
   void gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source, std::span<const std::int64_t> rows,
                    std::span<const augmentation> augment);
 
 private:
   struct copy {
     std::shared_ptr<const dataset> source{}; // keeps the address from being taken by another
-    at::Tensor images{};
+    gather_tables tables{};
   };
   at::Device device_;
   std::map<const dataset*, copy> copies_; // looked up by address, never iterated

@@ -1,5 +1,7 @@
 #include "runtime/losses.hpp"
 #include "runtime/check.hpp"
+#include "runtime/kernels/cuda/cross_entropy_rows.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -24,13 +26,31 @@ loss_output composite_cross_entropy(const loss_input& in) {
 
 namespace {
 
+/// One launch for a whole step, where composites take a dozen.
+loss_output device_cross_entropy(const loss_input& in) {
+  const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
+  const auto logits = in.logits.contiguous(), labels = in.labels.contiguous(), weight = in.row_weight.contiguous();
+  auto losses = at::empty({models, rows}, logits.options().dtype(at::kDouble));
+  auto d_logits = at::empty({models, rows, classes}, logits.options());
+  if constexpr (kernels::cuda::linked)
+    kernels::cuda::start_on(logits.device(),
+                            kernels::cuda::cross_entropy_group{.logits = logits.const_data_ptr<float>(),
+                                                               .labels = labels.const_data_ptr<std::int64_t>(),
+                                                               .weight = weight.const_data_ptr<float>(),
+                                                               .d_logits = d_logits.mutable_data_ptr<float>(),
+                                                               .losses = losses.mutable_data_ptr<double>(),
+                                                               .rows = models * rows,
+                                                               .classes = classes});
+  return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
+}
+
 class cross_entropy_loss : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     if (!in.logits.is_cpu())
-      return composite_cross_entropy(in);
+      return kernels::cuda::run_on(in.logits.device()) ? device_cross_entropy(in) : composite_cross_entropy(in);
     MNEME_CHECK(in.logits.is_contiguous() && in.labels.is_contiguous() && in.row_weight.is_contiguous());
     const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
     loss_output out{.values = at::empty({models}, at::kDouble),

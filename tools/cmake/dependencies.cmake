@@ -30,7 +30,8 @@ target_include_directories(mneme_torch SYSTEM INTERFACE ${TORCH_HOME}/include ${
 target_link_libraries(mneme_torch INTERFACE ${TORCH_HOME}/lib/libtorch_cpu.so ${TORCH_HOME}/lib/libc10.so)
 target_link_options(mneme_torch INTERFACE -Wl,-rpath,${TORCH_HOME}/lib -Wl,-rpath,${torch_site}/nvidia/cu13/lib
                     -Wl,-rpath-link,${torch_site}/nvidia/cu13/lib)
-if(EXISTS ${TORCH_HOME}/lib/libtorch_cuda.so AND EXISTS ${torch_site}/nvidia/cudnn)
+include(cuda)
+if(MNEME_TORCH_CUDA)
   target_link_libraries(mneme_torch INTERFACE -Wl,--no-as-needed ${TORCH_HOME}/lib/libtorch_cuda.so
                         ${TORCH_HOME}/lib/libc10_cuda.so -Wl,--as-needed)
 endif()

@@ -1,8 +1,10 @@
 # Sources are globbed: a new method, model, data source or test is a new file and nothing else.
 
 # mneme_objects(TARGET FOLDER): an object library, so that registration lines are never dropped by the linker.
+# What needs CUDA's headers is mneme_cuda()'s.
 function(mneme_objects target folder)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  list(FILTER files EXCLUDE REGEX "/kernels/cuda/")
   add_library(${target} OBJECT ${files})
 endfunction()
 
@@ -10,6 +12,9 @@ endfunction()
 function(mneme_program target)
   target_link_libraries(${target} PRIVATE mneme_actors mneme_strategies mneme_runtime)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:mneme_actors> $<TARGET_OBJECTS:mneme_strategies> $<TARGET_OBJECTS:mneme_runtime>)
+  if(MNEME_CUDA_KERNELS AND MNEME_TORCH_CUDA)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:mneme_cuda> $<TARGET_OBJECTS:mneme_cuda_kernels>)
+  endif()
 endfunction()
 
 # mneme_registered(LINE FILE...): refuses a file without its registration line, here and not in a puzzled user's hands.

@@ -1,0 +1,39 @@
+#include "runtime/folding.hpp"
+#include "runtime/check.hpp"
+#include "runtime/folding_calls.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
+#include <ATen/ops/empty_like.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+[[maybe_unused]] constexpr std::size_t at_once = kernels::cuda::uploads_max;
+
+} // namespace
+
+void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
+  MNEME_CHECK(sum.scalar_type() == at::kDouble, sum.scalar_type());
+  if constexpr (kernels::cuda::linked)
+    if (kernels::cuda::run_on(sum.device())) {
+      for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), at_once)))
+        kernels::cuda::start_on(sum.device(), fold_call(sum, uploads.first(std::min(uploads.size(), at_once))));
+      return;
+    }
+  for (const auto& one : uploads)
+    sum.add_(one.values, one.weight);
+}
+
+at::Tensor take_mean(at::Tensor& sum, double weight) {
+  MNEME_CHECK(sum.scalar_type() == at::kDouble && weight != 0.0, sum.sizes(), weight);
+  if constexpr (kernels::cuda::linked)
+    if (kernels::cuda::run_on(sum.device())) {
+      auto mean = at::empty_like(sum, sum.options().dtype(at::kFloat));
+      kernels::cuda::start_on(sum.device(), mean_call(sum, mean, weight));
+      return mean;
+    }
+  auto mean = sum.div_(weight).to(at::kFloat);
+  sum.zero_();
+  return mean;
+}
+
+} // namespace mneme

@@ -1,0 +1,19 @@
+/// folding: uploads added to a running sum in float64, on the device that holds them.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <span>
+namespace mneme {
+
+struct weighted_upload {
+  at::Tensor values{}; ///< [P] float32, contiguous
+  double weight = 0.0;
+};
+
+/// sum = (...((sum + w_0 v_0) + w_1 v_1) ...): the bits of folding one upload after the other, in the order given.
+/// On a device the host does not wait for it. @param sum [P] float64, contiguous, where the uploads are
+void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads);
+
+/// sum / weight as float32 [P]; the sum becomes zeros. @pre weight is not 0
+[[nodiscard]] at::Tensor take_mean(at::Tensor& sum, double weight);
+
+} // namespace mneme

@@ -1,0 +1,25 @@
+#include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/kernels/cuda/launches.hpp"
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+namespace mneme::kernels::cuda {
+
+template <class What>
+void start_on(const c10::Device& device, const What& what) {
+  const c10::cuda::CUDAGuard chosen(device);
+  launch(what, c10::cuda::getCurrentCUDAStream(device.index()).stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+template void start_on(const c10::Device&, const gathered_rows&);
+template void start_on(const c10::Device&, const cross_entropy_group&);
+template void start_on(const c10::Device&, const sgd_models&);
+template void start_on(const c10::Device&, const adam_models&);
+template void start_on(const c10::Device&, const squares_of_models&);
+template void start_on(const c10::Device&, const clip_factors&);
+template void start_on(const c10::Device&, const scaled_models&);
+template void start_on(const c10::Device&, const folded_uploads&);
+template void start_on(const c10::Device&, const folded_mean&);
+
+} // namespace mneme::kernels::cuda

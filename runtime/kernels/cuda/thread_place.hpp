@@ -1,0 +1,51 @@
+/// thread_place: where a thread stands in its grid, and the other things a kernel needs to run on a device as well
+/// as, thread by thread, in a test on a host.
+#pragma once
+#include <cstdint>
+#if defined(__CUDACC__)
+#define MNEME_HOST_DEVICE __host__ __device__
+#else
+#define MNEME_HOST_DEVICE
+#endif
+namespace mneme::kernels::cuda {
+
+/// A thread's share of a range: first, first + step, first + 2 * step, ...
+struct share {
+  std::int64_t first = 0, step = 1;
+};
+struct thread_place {
+  share x{}, y{};
+};
+
+/// Threads of a grid. x runs along memory, so that neighbours read neighbours.
+struct grid_shape {
+  std::int64_t blocks_x = 1, blocks_y = 1;
+};
+inline constexpr std::int64_t block_threads = 256;
+/// Enough to fill any device; more work than threads is taken in strides.
+inline constexpr std::int64_t blocks_max = 8192;
+
+/// The grid for `columns` x `rows` pieces of work, each as much as one thread does at once.
+inline grid_shape grid_for(std::int64_t columns, std::int64_t rows = 1) {
+  const auto within = [](std::int64_t wanted, std::int64_t most) {
+    return wanted < 1 ? 1 : wanted < most ? wanted : most;
+  };
+  const auto blocks_x = within((columns + block_threads - 1) / block_threads, blocks_max);
+  return {blocks_x, within(rows, blocks_max / blocks_x)};
+}
+
+/// What one instruction of a device reads or writes at an address that is a multiple of its size.
+struct alignas(16) four_floats {
+  float at[4];
+};
+struct alignas(16) two_doubles {
+  double at[2];
+};
+struct alignas(4) four_bytes {
+  std::uint8_t at[4];
+};
+inline bool is_aligned(const void* address, std::uintptr_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+} // namespace mneme::kernels::cuda
