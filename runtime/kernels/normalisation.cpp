@@ -28,23 +28,41 @@ MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* su
   }
 }
 
+/// `shown(row, column)` is summed over rows, for each column.
+template <class Shown>
+MNEME_INLINE void sum_any(float* out, std::int64_t rows, std::int64_t columns, float scale, bool add, Shown shown) {
+  for (std::int64_t first = 0; first < columns; first += lanes) {
+    const std::int64_t n = columns - first < lanes ? columns - first : lanes;
+    double sums[lanes] = {}, none[lanes] = {};
+    const auto take = [&](std::int64_t r, std::int64_t, std::int64_t width, float* sum, float*)
+        __attribute__((always_inline)) {
+      for (std::int64_t i = 0; i < width; ++i)
+        sum[i] += shown(r * columns + first + i);
+    };
+    sum_blocks(rows, n, sums, none, take);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto value = scale * static_cast<float>(sums[i]);
+      out[first + i] = add ? out[first + i] + value : value;
+    }
+  }
+}
+
 template <class Set>
 MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
                                    bool add) {
-  for (std::int64_t c = 0; c < columns; c += lanes) {
-    const std::int64_t n = columns - c < lanes ? columns - c : lanes;
-    double sums[lanes] = {}, none[lanes] = {};
-    sum_blocks(
-        rows, n, sums,
-        none, [&](std::int64_t r, std::int64_t, std::int64_t width, float* sum, float*) __attribute__((always_inline)) {
-          for (std::int64_t i = 0; i < width; ++i)
-            sum[i] += in[r * columns + c + i];
-        });
-    for (std::int64_t i = 0; i < n; ++i) {
-      const auto value = scale * static_cast<float>(sums[i]);
-      out[c + i] = add ? out[c + i] + value : value;
-    }
-  }
+  sum_any(
+      out, rows, columns, scale, add, [in](std::int64_t i) __attribute__((always_inline)) { return in[i]; });
+}
+
+template <class Set>
+MNEME_INLINE void sum_shown_body(float* out, float* __restrict d, const float* __restrict y, std::int64_t rows,
+                                 std::int64_t columns, float scale, bool add) {
+  sum_any(
+      out, rows, columns, scale, add, [ d, y ](std::int64_t i) __attribute__((always_inline)) {
+        const float shown = y[i] <= 0.0F ? 0.0F : d[i];
+        d[i] = shown;
+        return shown;
+      });
 }
 
 template <class Set>
@@ -110,6 +128,9 @@ MNEME_INLINE void scale_gradients_body(const normalised& in, const float* __rest
 
 MNEME_KERNEL(sum_columns, (float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add),
              (out, in, rows, columns, scale, add))
+MNEME_KERNEL(sum_shown,
+             (float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add),
+             (out, d, y, rows, columns, scale, add))
 MNEME_KERNEL(sum_from_pivot, (const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares),
              (x, rows, columns, sums, squares))
 MNEME_KERNEL(scale_columns,
@@ -125,6 +146,9 @@ MNEME_KERNEL(scale_gradients,
 
 void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add) {
   best_sum_columns(out, in, rows, columns, scale, add);
+}
+void sum_shown(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add) {
+  best_sum_shown(out, d, y, rows, columns, scale, add);
 }
 void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares) {
   best_sum_from_pivot(x, rows, columns, sums, squares);

@@ -8,6 +8,8 @@ namespace mneme::kernels {
 
 /// out[c] = scale * sum over rows of in[row, c], or added to it.
 void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
+/// sum_columns() of a gradient d that comes back through a ReLU with output y: d becomes 0 where y is not positive.
+void sum_shown(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add);
 /// Sums of x - pivot and of its square, per column, where pivot is the first row.
 void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares);
 /// y = x * scale[c] + shift[c], then ReLU if wanted.

@@ -57,23 +57,40 @@ MNEME_INLINE void max_pool_body(const pool_shape& shape, const float* x, float* 
       }
 }
 
+/// Sends a window's gradient to the pixel that won; `Add`: windows overlap.
+template <bool Add>
+MNEME_INLINE void send_back(const pool_shape& shape, const float* __restrict dy, const std::uint8_t* __restrict places,
+                            float* corner, const tap_range& down, const tap_range& along) {
+  for (std::int64_t ty = down.low; ty < down.high; ++ty)
+    for (std::int64_t tx = along.low; tx < along.high; ++tx) {
+      float* const __restrict d = corner + (ty * shape.width + tx) * shape.channels;
+      const auto tap = static_cast<std::uint8_t>(ty * shape.window + tx);
+      for (std::int64_t c = 0; c < shape.channels; ++c) {
+        const float sent = places[c] == tap ? dy[c] : 0.0F;
+        d[c] = Add ? d[c] + sent : sent;
+      }
+    }
+}
+
 template <class Set>
 MNEME_INLINE void max_pool_back_body(const pool_shape& shape, const float* dy, const std::uint8_t* places, float* dx) {
   const std::int64_t image_floats = shape.height * shape.width * shape.channels;
+  const auto tiles = [&](std::int64_t pixels, std::int64_t windows) { return windows * shape.window == pixels; };
+  const bool once = shape.stride == shape.window && shape.padding == 0; // each pixel is in one window at most
+  const bool all = once && tiles(shape.height, shape.out_height()) && tiles(shape.width, shape.out_width());
   for (std::int64_t image = 0; image < shape.rows; ++image, dx += image_floats) {
-    std::fill_n(dx, image_floats, 0.0F);
+    if (!all)
+      std::fill_n(dx, image_floats, 0.0F);
     for (std::int64_t oy = 0; oy < shape.out_height(); ++oy)
       for (std::int64_t ox = 0; ox < shape.out_width(); ++ox) {
         const std::int64_t from_y = oy * shape.stride - shape.padding, from_x = ox * shape.stride - shape.padding;
         const auto down = taps_within(from_y, shape.window, shape.height);
         const auto along = taps_within(from_x, shape.window, shape.width);
-        for (std::int64_t ty = down.low; ty < down.high; ++ty)
-          for (std::int64_t tx = along.low; tx < along.high; ++tx) {
-            float* const __restrict d = dx + ((from_y + ty) * shape.width + from_x + tx) * shape.channels;
-            const auto tap = static_cast<std::uint8_t>(ty * shape.window + tx);
-            for (std::int64_t c = 0; c < shape.channels; ++c)
-              d[c] += places[c] == tap ? dy[c] : 0.0F;
-          }
+        float* const corner = dx + (from_y * shape.width + from_x) * shape.channels;
+        if (once)
+          send_back<false>(shape, dy, places, corner, down, along);
+        else
+          send_back<true>(shape, dy, places, corner, down, along);
         dy += shape.channels, places += shape.channels;
       }
   }

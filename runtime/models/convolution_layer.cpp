@@ -49,10 +49,15 @@ void convolution_layer::backward(const layer_pass& of, const backward_data& data
   for (std::int64_t k = 0; k < of.models; ++k) {
     float* const d = data.d_out.mutable_data_ptr<float>() + k * out_floats;
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
-    if (shape_.after == activation::relu)
-      kernels::relu_backward(d, data.out.const_data_ptr<float>() + k * out_floats, out_floats);
-    if (biased())
-      kernels::sum_columns(gradient + shape_.bias_offset, d, pixels, shape_.filters, sink.scale, sink.add);
+    const float* const y = data.out.const_data_ptr<float>() + k * out_floats;
+    float* const d_bias = gradient + shape_.bias_offset;
+    const bool relu = shape_.after == activation::relu;
+    if (relu && biased())
+      kernels::sum_shown(d_bias, d, y, pixels, shape_.filters, sink.scale, sink.add);
+    else if (relu)
+      kernels::relu_backward(d, y, out_floats);
+    else if (biased())
+      kernels::sum_columns(d_bias, d, pixels, shape_.filters, sink.scale, sink.add);
     if (data.d_in)
       kernels::convolve_back(geometry(of.rows), d, of.weights_of(k) + shape_.weight_offset,
                              data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add);
