@@ -78,10 +78,10 @@ public:
   std::string identity() const override { return "fragile " + inner_->identity(); }
   std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
   activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
-                      tape* keep) const override {
+                      tape* keep, const training_mode* mode) const override {
     if (inputs.size(1) == rows_)
       (void)at::mm(at::zeros({2, 3}), at::zeros({2, 3})); // throws c10::Error
-    return inner_->forward(weights, inputs, classes, keep);
+    return inner_->forward(weights, inputs, classes, keep, mode);
   }
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
