@@ -69,8 +69,6 @@ outcomes fused_training::run() {
   outcomes all(clients_.size());
   for (std::size_t k = 0; k < clients_.size(); ++k)
     all[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
-  if (clients_.size() == 1)
-    buffers_.weights.reset(); // they have left
   return all;
 }
 
@@ -79,12 +77,9 @@ void fused_training::take_weights() {
   const auto models = std::ssize(clients_), size = net_.size();
   const auto row = (size + line_floats - 1) / line_floats * line_floats;
   const auto options = at::TensorOptions(at::kFloat).device(images_.device());
-  if (models == 1) // trained where it will leave: large nets train alone
-    buffers_.weights.reset();
-  for (auto* buffer : {&buffers_.weights, direct_ ? nullptr : &buffers_.gradients})
-    if (buffer && (!buffer->defined() || buffer->numel() < models * row))
-      *buffer = at::empty({models * row}, options);
-  weights_ = buffers_.weights.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
+  weights_ = at::empty({models, row}, options).narrow(1, 0, size); // trained where they will leave: no copies
+  if (!direct_ && (!buffers_.gradients.defined() || buffers_.gradients.numel() < models * row))
+    buffers_.gradients = at::empty({models * row}, options);
   if (!direct_)
     gradients_ = buffers_.gradients.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
   for (std::int64_t k = 0; k < models; ++k) {
@@ -289,7 +284,7 @@ job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const 
   const auto weights = weights_.select(0, k);
   if (!std::isfinite(out.loss_mean) || !is_finite(weights))
     return failure_of(one, weights);
-  out.weights = weights_only(clients_.size() == 1 ? weights : weights.clone());
+  out.weights = weights_only(weights);
   return work_output{std::move(out)};
 }
 

@@ -12,7 +12,7 @@ namespace mneme {
 
 /// Memory that trainings of one executor hand on to each other.
 struct training_buffers {
-  at::Tensor weights{}, gradients{};           ///< [K, P rounded up to whole cache lines]
+  at::Tensor gradients{};                      ///< [K, P rounded up to whole cache lines]
   at::Tensor inputs{};                         ///< [K, B, C, H, W]
   at::Tensor labels{}, row_weight{};           ///< [K, B] on the device
   at::Tensor host_labels{}, host_row_weight{}; ///< [K, B] on the host; the same tensors on a CPU

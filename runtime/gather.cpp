@@ -46,11 +46,23 @@ void crop(const augmentation& how, const float* pixels, std::array<std::int64_t,
     }
 }
 
+/// Neighbouring pixels of a row that are normalised alike: those of a channel, or all of them.
+struct pixel_runs {
+  std::size_t count = 0;
+  std::int64_t pixels = 0;
+};
+pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t all) {
+  const auto alike = [](const std::vector<float>& values) {
+    return std::all_of(values.begin(), values.end(), [&](float value) { return value == values[0]; });
+  };
+  return alike(source.scale) && alike(source.shift) ? pixel_runs{1, all} : pixel_runs{source.scale.size(), plane};
+}
+
 template <class Pixel>
-void normalise_row(const dataset& source, const Pixel* pixels, std::int64_t plane, float brightness, float* out) {
-  for (std::size_t channel = 0; channel < source.scale.size(); ++channel, pixels += plane, out += plane)
-    kernels::normalise(out, pixels, plane,
-                       {.brightness = brightness, .scale = source.scale[channel], .shift = source.shift[channel]});
+void normalise_row(const dataset& source, const Pixel* pixels, const pixel_runs& runs, float brightness, float* out) {
+  for (std::size_t run = 0; run < runs.count; ++run, pixels += runs.pixels, out += runs.pixels)
+    kernels::normalise(out, pixels, runs.pixels,
+                       {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
 bool is_identity(const pixel_map& map) { return map.pixels.empty() && !map.invert; }
@@ -80,8 +92,17 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   const auto plane = shape[1] * shape[2], all = shape[0] * plane, files = source.files_rows();
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
+  const auto runs = runs_of(source, plane, all);
+  const auto prefetch = [&](std::size_t i) { // a row of few pixels is a cache line from anywhere in memory
+    if (i < rows.size() && rows[i] != padding_row)
+      __builtin_prefetch(images + rows[i] % files * all);
+  };
+  constexpr std::size_t ahead = 12;
+  for (std::size_t i = 0; i < ahead; ++i)
+    prefetch(i);
   std::vector<float> moved, cropped; // taken only where pixels move
   for (std::size_t i = 0; i < rows.size(); ++i, out += all) {
+    prefetch(i + ahead);
     const auto row = rows[i];
     if (row == padding_row) {
       std::fill_n(out, all, 0.0F);
@@ -93,7 +114,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
     const auto how = augment.empty() ? augmentation{} : augment[i];
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {
-      normalise_row(source, image, plane, how.brightness, out);
+      normalise_row(source, image, runs, how.brightness, out);
       continue;
     }
     moved.resize(static_cast<std::size_t>(all));
@@ -102,7 +123,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       cropped.resize(static_cast<std::size_t>(all));
       crop(how, moved.data(), shape, cropped.data());
     }
-    normalise_row(source, crops ? cropped.data() : moved.data(), plane, how.brightness, out);
+    normalise_row(source, crops ? cropped.data() : moved.data(), runs, how.brightness, out);
   }
 }
 
