@@ -3,6 +3,7 @@
 #include "runtime/fused_training.hpp"
 #include "runtime/passes.hpp"
 #include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <bit>
@@ -43,6 +44,7 @@ public:
     for (const auto& one : batch)
       MNEME_CHECK(one.what.index() == batch[0].what.index(), name_of(one.what), name_of(batch[0].what));
     const at::NoGradGuard no_gradients;
+    const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
     return std::holds_alternative<train_job>(batch[0].what) ? train(batch) : pass(batch);
   }
 
