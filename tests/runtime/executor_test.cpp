@@ -81,11 +81,11 @@ public:
   std::int64_t classes() const noexcept override { return inner_->classes(); }
   std::string identity() const override { return "fragile " + inner_->identity(); }
   std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
-  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
-                      tape* keep) const override {
+  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
+                      const training_mode* training) const override {
     if ((weights.select(1, 0) == 1e6F).any().item<bool>())
       (void)at::mm(at::zeros({2, 3}), at::zeros({2, 3})); // throws c10::Error
-    return inner_->forward(weights, inputs, classes, keep);
+    return inner_->forward(weights, inputs, classes, keep, training);
   }
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {

@@ -62,7 +62,140 @@ at::Tensor plainly_trained(const train_job& what) {
   return flat;
 }
 
+/// Clients with these numbers of rows, from starts of their own.
+std::vector<job> clients_of(const model_ref& net, shape3 shape, const std::vector<std::int64_t>& rows,
+                            training_options options) {
+  const auto source = drawn_data(40, shape, net->classes());
+  options.classes = {0, net->classes()};
+  const auto base = initial_weights(*net, 1);
+  std::vector<job> all;
+  for (std::uint64_t k = 0; k < rows.size(); ++k)
+    all.push_back({.id = {{k}, 0, 0},
+                   .what = train_job{.net = net,
+                                     .start = weights_only(base * (1.0 + 0.01 * static_cast<double>(k))),
+                                     .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                     .options = options,
+                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+  return all;
+}
+
+/// Clients alone, in pairs and in fives end with the same bits, and with others than they began with.
+void check_fused(const model_ref& net, shape3 shape, training_options options) {
+  INFO(net->identity());
+  const auto all = clients_of(net, shape, {7, 3, 4, 0, 7}, options);
+  const auto runs = make_executor("cpu");
+  const auto in_groups = [&](std::size_t width) {
+    std::vector<at::Tensor> weights;
+    for (std::size_t first = 0; first < all.size(); first += width)
+      for (const auto& one : runs->run(std::span(all).subspan(first, std::min(width, all.size() - first))))
+        weights.push_back(weights_of(one).clone());
+    return weights;
+  };
+  const auto alone = in_groups(1), pairs = in_groups(2), together = in_groups(5);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    INFO("client " << k);
+    CHECK(same_bits(alone[k], pairs[k]));
+    CHECK(same_bits(alone[k], together[k]));
+    const auto& job = std::get<train_job>(all[k].what);
+    CHECK(same_bits(alone[k], job.start->at(flat_weights)) == (job.samples.size() == 0));
+  }
+}
+
+/// The running statistics among weights [P], one after the other.
+at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
+  std::vector<at::Tensor> all;
+  for (const auto& one : net.layout())
+    if (one.buffer)
+      all.push_back(flat.narrow(0, one.offset, one.size));
+  return at::cat(all);
+}
+
+train_job with_model(const model_ref& net, shape3 shape, std::int64_t rows, training_options options) {
+  return std::get<train_job>(clients_of(net, shape, {rows}, options)[0].what);
+}
+
 } // namespace
+
+TEST_CASE("clients of every model end with the same bits alone and fused", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const model_keys groups{{"norm", "group"}}, few_groups{{"norm", "group"}, {"groups", "4"}};
+  for (const auto& options : {training_options{.epochs = 2, .batch_rows = 4},
+                              training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01},
+                              training_options{.optimizer = optimizer_kind::adam, .batch_rows = 0}}) {
+    check_fused(net_of("linear", small, 6), small, options);
+    check_fused(mlp_of({21}, 270, 6), small, options);
+    check_fused(net_of("cnn", small, 6), small, options); // draws its dropout
+    check_fused(net_of("lenet", {1, 17, 16}, 6), {1, 17, 16}, options);
+    check_fused(net_of("resnet8", small, 6), small, options);
+    check_fused(net_of("resnet8", small, 6, few_groups), small, options);
+    check_fused(net_of("resnet8", small, 6, {{"shortcut", "conv1x1"}}), small, options);
+  }
+  check_fused(net_of("resnet32", small, 6), small, {.batch_rows = 4});
+}
+
+TEST_CASE("clients of resnet18 end with the same bits alone and fused", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 8, 9};
+  check_fused(net_of("resnet18", small, 6), small, {.batch_rows = 4});
+  check_fused(net_of("resnet18", {3, 18, 17}, 6, {{"stem", "imagenet"}, {"norm", "group"}}), {3, 18, 17},
+              {.batch_rows = 4});
+}
+
+TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothing is dropped", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
+    INFO(net->identity());
+    auto job = with_model(net, small, 7, {.epochs = 2, .batch_rows = 4, .momentum = 0.9, .head_only = true});
+    const auto after = trained(job), before = job.start->at(flat_weights);
+    for (const auto& one : net->layout()) {
+      INFO(one.name);
+      CHECK(same_bits(after.narrow(0, one.offset, one.size), before.narrow(0, one.offset, one.size)) == !one.head);
+    }
+    // With the full batch, all that a stream could still draw are masks.
+    job.options.batch_rows = 0;
+    auto other = job;
+    other.stream.visit = 9;
+    CHECK(largest_difference(trained(job), trained(other)) < 1e-6);
+    job.options.head_only = other.options.head_only = false;
+    CHECK((largest_difference(trained(job), trained(other)) > 1e-4) == net->draws());
+  }
+}
+
+TEST_CASE("running statistics move by the step's own rows, and no optimizer touches them", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const auto net = net_of("resnet8", small, 6);
+  const auto job = with_model(net, small, 3, {.batch_rows = 0}); // padding would make four rows of them
+  auto seen = job.start->at(flat_weights).clone().unsqueeze(0);
+  const auto inputs = composite_gather(*job.samples.source, job.samples.source->images, *job.samples.rows, {});
+  const training_mode training;
+  tape kept;
+  (void)net->forward(seen, inputs.unsqueeze(0).contiguous(), {0, 6}, &kept, &training);
+  const auto expected = statistics_of(*net, seen[0]);
+  CHECK(largest_difference(expected, statistics_of(*net, job.start->at(flat_weights))) > 1e-2);
+  for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adamw})
+    for (const double extra : {0.0, 1.0}) {
+      auto moved = job;
+      moved.options.optimizer = kind;
+      moved.options.momentum = kind == optimizer_kind::sgd ? 0.9 * extra : 0.0;
+      moved.options.weight_decay = 0.1 * extra;
+      moved.options.clip_norm = 0.5 * extra;
+      moved.objective = extra > 0 ? proximal_cross_entropy(0.1) : nullptr;
+      CHECK(largest_difference(statistics_of(*net, trained(moved)), expected) < 1e-5); // rows come in another order
+    }
+}
+
+TEST_CASE("dropout does not depend on the padding of a step", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const auto net = net_of("cnn", small, 6);
+  // Three rows are padded to four where a batch allows it.
+  const auto padded = trained(with_model(net, small, 3, {.epochs = 2, .batch_rows = 4}));
+  const auto tight = trained(with_model(net, small, 3, {.epochs = 2, .batch_rows = 3}));
+  CHECK(largest_difference(padded, tight) < 1e-6);
+}
 
 TEST_CASE("a training equals a plain loop of autograd and SGD over the same shuffles", "[executor]") {
   at::set_num_threads(1);

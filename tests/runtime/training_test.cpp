@@ -15,14 +15,6 @@ namespace {
 
 at::Tensor floats(const std::vector<float>& values) { return at::tensor(values, at::kFloat); }
 
-at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
-  auto values = at::empty(sizes, at::kFloat);
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
-  for (std::int64_t i = 0; i < values.numel(); ++i)
-    values.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
-  return values;
-}
-
 } // namespace
 
 TEST_CASE("a cosine schedule falls from the learning rate to nearly nothing within a task", "[training]") {

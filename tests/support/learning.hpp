@@ -43,8 +43,25 @@ inline std::unique_ptr<model_kind> kind_of(const std::string& name) {
   FAIL("no model is called " << name);
   return nullptr;
 }
-inline model_ref net_of(const std::string& name, shape3 shape, std::int64_t classes) {
-  return kind_of(name)->build(shape, classes).value();
+/// Words and numbers by key, as a scenario's [model] gives them.
+using model_keys = std::vector<std::pair<std::string, std::string>>;
+inline std::unique_ptr<model_kind> kind_with(const std::string& name, const model_keys& chosen) {
+  auto kind = kind_of(name);
+  key_table keys;
+  kind->keys(keys);
+  for (const auto& [key, value] : chosen) {
+    INFO(name << ", " << key << " = " << value);
+    const auto* const found = keys.find(key);
+    REQUIRE(found);
+    if (found->chosen)
+      found->chosen(value);
+    else
+      *std::get<std::int64_t*>(found->target) = std::stoll(value);
+  }
+  return kind;
+}
+inline model_ref net_of(const std::string& name, shape3 shape, std::int64_t classes, const model_keys& chosen = {}) {
+  return kind_with(name, chosen)->build(shape, classes).value();
 }
 inline model_ref mlp_of(std::vector<std::int64_t> hidden, std::int64_t inputs, std::int64_t classes) {
   const auto kind = kind_of("mlp");
@@ -52,6 +69,15 @@ inline model_ref mlp_of(std::vector<std::int64_t> hidden, std::int64_t inputs, s
   kind->keys(keys);
   *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = std::move(hidden);
   return kind->build({1, 1, inputs}, classes).value();
+}
+
+/// Standard normal float32 values.
+inline at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
+  auto values = at::empty(sizes, at::kFloat);
+  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    values.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
+  return values;
 }
 
 inline const at::Tensor& weights_of(const job_outcome& outcome) {

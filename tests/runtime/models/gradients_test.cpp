@@ -1,4 +1,3 @@
-#include "runtime/models/layers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
@@ -10,36 +9,92 @@ using namespace mneme::test;
 
 namespace {
 
-at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
-  auto values = at::empty(sizes, at::kFloat);
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
-  for (std::int64_t i = 0; i < values.numel(); ++i)
-    values.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
-  return values;
+/// A layer's parameters of one model as PyTorch holds them, cut out of its flat weights [P].
+class named_weights {
+public:
+  named_weights(const model& net, const at::Tensor& flat) : net_(net), flat_(flat) {}
+  /// Undefined if there is none.
+  [[nodiscard]] at::Tensor operator[](const std::string& name) const {
+    for (const auto& one : net_.layout())
+      if (one.name == name)
+        return as_in_files(flat_, one);
+    return {};
+  }
+
+private:
+  const model& net_;
+  const at::Tensor& flat_;
+};
+
+/// Normalisation of one kind, as PyTorch's layers do it.
+struct norm_like {
+  std::int64_t groups_max = 0; // 0: batch
+  bool training = false;
+  at::Tensor operator()(const named_weights& all, const std::string& name, const at::Tensor& x) const {
+    const auto weight = all[name + ".weight"], bias = all[name + ".bias"];
+    if (groups_max > 0)
+      return at::group_norm(x, std::min(groups_max, x.size(1) / 2), weight, bias);
+    const auto mean = all[name + ".running_mean"].detach().clone(),
+               variance = all[name + ".running_var"].detach().clone();
+    return at::batch_norm(x, weight, bias, mean, variance, training, 0.1, 1e-5, false);
+  }
+};
+
+at::Tensor plain_convolution(const named_weights& all, const std::string& name, const at::Tensor& x,
+                             std::int64_t stride = 1, std::int64_t padding = 0) {
+  return at::conv2d(x, all[name + ".weight"], all[name + ".bias"], stride, padding);
+}
+
+at::Tensor residual_block(const named_weights& all, const norm_like& norm, const std::string& name, at::Tensor x,
+                          std::int64_t stride) {
+  auto y = at::relu(norm(all, name + ".bn1", plain_convolution(all, name + ".conv1", x, stride, 1)));
+  y = norm(all, name + ".bn2", plain_convolution(all, name + ".conv2", y, 1, 1));
+  if (all[name + ".downsample.0.weight"].defined())
+    x = norm(all, name + ".downsample.1", plain_convolution(all, name + ".downsample.0", x, stride));
+  else if (stride > 1) // option A
+    x = at::constant_pad_nd(x.slice(2, 0, std::nullopt, stride).slice(3, 0, std::nullopt, stride),
+                            {0, 0, 0, 0, 0, y.size(1) - x.size(1)});
+  return at::relu(x + y);
+}
+
+/// Features of a residual net [B, D].
+at::Tensor residual_features(const named_weights& all, const norm_like& norm, at::Tensor x) {
+  const bool imagenet = all["conv1.weight"].size(2) == 7;
+  x = at::relu(norm(all, "bn1", plain_convolution(all, "conv1", x, imagenet ? 2 : 1, imagenet ? 3 : 1)));
+  if (imagenet)
+    x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+  for (int stage = 1;; ++stage)
+    for (int block = 0;; ++block) {
+      const auto name = "layer" + std::to_string(stage) + "." + std::to_string(block);
+      if (!all[name + ".conv1.weight"].defined()) {
+        if (block == 0)
+          return x.mean({2, 3});
+        break;
+      }
+      x = residual_block(all, norm, name, x, stage > 1 && block == 0 ? 2 : 1);
+    }
+}
+
+/// Features of nets of convolutions with pooling and of linear layers with ReLU [B, D].
+at::Tensor plain_features(const named_weights& all, at::Tensor x) {
+  for (int i = 1; all["conv" + std::to_string(i) + ".weight"].defined(); ++i)
+    x = at::max_pool2d(at::relu(plain_convolution(all, "conv" + std::to_string(i), x, 1, //
+                                                  i == 1 && x.size(2) == 28 ? 2 : 0)),
+                       {2, 2});
+  x = x.flatten(1);
+  for (int i = 1; all["fc" + std::to_string(i + 1) + ".weight"].defined(); ++i) // the last one is the head
+    x = at::relu(at::linear(x, all["fc" + std::to_string(i) + ".weight"], all["fc" + std::to_string(i) + ".bias"]));
+  return x;
 }
 
 /// Features and logits as PyTorch's own layers compute them from flat weights [P].
-activations reference(const model& net, const at::Tensor& flat, const at::Tensor& inputs) {
-  auto x = inputs;
-  const auto& layout = net.layout();
-  activations result;
-  for (std::size_t i = 0; i < layout.size(); i += 2) {
-    const auto weight = flat.narrow(0, layout[i].offset, layout[i].size).view(layout[i].shape);
-    const auto bias = flat.narrow(0, layout[i + 1].offset, layout[i + 1].size);
-    if (layout[i].name.starts_with("conv")) {
-      const std::int64_t padding = layout[i].name.starts_with("conv1") && x.size(2) == 28 ? 2 : 0;
-      x = at::max_pool2d(at::relu(at::conv2d(x, weight, bias, 1, padding)), {2, 2});
-    } else {
-      x = x.flatten(1);
-      if (layout[i].head)
-        result.features = x;
-      x = at::linear(x, weight, bias);
-      if (!layout[i].head)
-        x = at::relu(x);
-    }
-  }
-  result.logits = x;
-  return result;
+activations reference(const model& net, const norm_like& norm, const at::Tensor& flat, const at::Tensor& inputs) {
+  const named_weights all(net, flat);
+  const auto& head = net.layout(); // its last parameters but for running statistics
+  const auto weight = std::find_if(head.begin(), head.end(), [](const parameter& one) { return one.head; });
+  const bool residual = all["bn1.weight"].defined();
+  const auto features = residual ? residual_features(all, norm, inputs) : plain_features(all, inputs);
+  return {features, at::linear(features, all[weight->name], all[std::next(weight)->name])};
 }
 
 struct compared {
@@ -47,30 +102,35 @@ struct compared {
   shape3 shape;
   class_range classes;
   bool head_only = false;
+  norm_like norm{};
+  std::int64_t rows = 5;
 };
 
 /// Our gradients of three models, of sum(logits * a) + sum(features * b), against autograd's.
 void compare(const compared& what) {
-  const std::int64_t models = 3, rows = 5, size = what.net->size();
+  const std::int64_t models = 3, rows = what.rows, size = what.net->size();
   INFO(what.net->identity() << ", classes " << what.classes.low << " to " << what.classes.high);
   auto weights = at::empty({models, size + 3}).narrow(1, 0, size); // rows lie apart
   for (std::int64_t k = 0; k < models; ++k)
     weights.select(0, k).copy_(initial_weights(*what.net, static_cast<std::uint64_t>(k)));
+  const auto unmoved = weights.clone();
+  const training_mode mode;
+  const auto* const training = what.norm.training ? &mode : nullptr;
   const auto inputs = drawn({models, rows, what.shape[0], what.shape[1], what.shape[2]}, 1);
   const auto d_logits = drawn({models, rows, what.classes.size()}, 2);
   const auto d_features = drawn({models, rows, what.net->feature_width()}, 3);
   tape kept;
-  const auto seen = what.net->forward(weights, inputs, what.classes, &kept);
+  const auto seen = what.net->forward(weights, inputs, what.classes, &kept, training);
   const auto logits = seen.logits.clone(), features = seen.features.clone();
   auto gradients = at::full({models, size}, 77.0F);
-  auto stepped = weights.clone();
+  auto stepped = unmoved.clone();
   what.net->backward(weights, kept, what.classes, d_logits, d_features, what.head_only, {gradients});
-  (void)what.net->forward(stepped, inputs, what.classes, &kept);
+  (void)what.net->forward(stepped, inputs, what.classes, &kept, training);
   what.net->backward(stepped, kept, what.classes, d_logits, d_features, what.head_only, {stepped, -0.5F, true});
 
   for (std::int64_t k = 0; k < models; ++k) {
-    const auto flat = weights[k].detach().clone().set_requires_grad(true);
-    const auto expected = reference(*what.net, flat, inputs[k]);
+    const auto flat = unmoved[k].detach().clone().set_requires_grad(true);
+    const auto expected = reference(*what.net, what.norm, flat, inputs[k]);
     const auto narrowed = expected.logits.narrow(1, what.classes.low, what.classes.size());
     CHECK(largest_difference(logits[k], narrowed.detach().contiguous()) < 2e-5);
     CHECK(largest_difference(features[k], expected.features.detach().contiguous()) < 2e-5);
@@ -80,7 +140,8 @@ void compare(const compared& what) {
       const auto theirs = flat.grad().narrow(0, piece.offset, piece.size);
       CHECK(largest_difference(ours, theirs) < 1e-4 * std::max(1.0F, theirs.abs().max().item<float>()));
       const auto step = weights[k].narrow(0, piece.offset, piece.size) - 0.5 * ours;
-      CHECK(largest_difference(stepped[k].narrow(0, piece.offset, piece.size), step) < 1e-5);
+      CHECK(largest_difference(stepped[k].narrow(0, piece.offset, piece.size), step) <
+            1e-6 * std::max(10.0F, ours.abs().max().item<float>()));
     }
     // What the loss does not cover is not written.
     auto untouched = at::ones({size}, at::kBool);
@@ -104,6 +165,18 @@ TEST_CASE("gradients of every model equal autograd's", "[models]") {
   compare({net_of("lenet", {1, 16, 19}, 4), {1, 16, 19}, {0, 4}});
 }
 
+TEST_CASE("gradients of residual nets equal autograd's, in both modes and with every key", "[models]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 5, 6}; // few values: none lies where rounding decides about a ReLU
+  for (const auto* const shortcut : {"option-a", "conv1x1"})
+    for (const bool training : {false, true})
+      compare({net_of("resnet8", small, 6, {{"shortcut", shortcut}}), small, {1, 5}, false, {0, training}});
+  compare({net_of("resnet8", small, 6, {{"norm", "group"}}), small, {0, 6}, false, {32, true}});
+  compare({net_of("resnet8", small, 6, {{"norm", "group"}, {"groups", "4"}}), small, {0, 6}, false, {4, false}});
+  compare({net_of("resnet8", small, 6), small, {0, 6}, true, {0, false}});
+  compare({net_of("resnet32", {1, 5, 5}, 3), {1, 5, 5}, {0, 3}, false, {0, true}});
+}
+
 TEST_CASE("gradients of every kind of layer equal finite differences", "[models]") {
   const auto net = net_of("lenet", {2, 17, 16}, 3);
   const auto weights = initial_weights(*net, 5).unsqueeze(0); // [1, P]
@@ -124,41 +197,6 @@ TEST_CASE("gradients of every kind of layer equal finite differences", "[models]
       INFO(one.name);
       CHECK(std::abs(gradients.const_data_ptr<float>()[i] - difference) < 2e-2 * std::max(1.0, std::abs(difference)));
     }
-}
-
-TEST_CASE("kernels of layers equal their composites", "[models]") {
-  const std::int64_t models = 2, rows = 3;
-  const conv_layer conv({.channels = 3,
-                         .height = 9,
-                         .width = 11,
-                         .filters = 5,
-                         .kernel = 3,
-                         .padding = 1,
-                         .weight_offset = 4,
-                         .bias_offset = 200,
-                         .after = activation::relu});
-  const linear_layer linear({.in = 297, .out = 10, .weight_offset = 4, .bias_offset = 3000, .head = true});
-  const max_pool_layer pool({.channels = 3, .height = 9, .width = 11});
-  const auto weights = drawn({models, 3100}, 1), in = drawn({models, rows, 297}, 2);
-  const layer_pass of{weights, models, rows, {2, 9}};
-  const auto check = [&](const auto& layer, const auto& backward_twin) {
-    const auto sizes = std::vector<std::int64_t>{models, rows, layer.width(of.classes)};
-    auto out = at::empty(sizes), twin_out = at::empty(sizes), d_in = at::empty_like(in), twin_d_in = at::empty_like(in);
-    auto gradients = at::ones_like(weights), twin_gradients = at::ones_like(weights);
-    at::Tensor kept;
-    layer.forward(of, in, out, kept);
-    layer.composite_forward(of, in, twin_out);
-    CHECK(largest_difference(out, twin_out) < 1e-4);
-    auto d_out = drawn(sizes, 3), twin_d_out = d_out.clone();
-    layer.backward(of, {in, out, kept, d_out, &d_in}, {gradients, 0.25F, true});
-    backward_twin({in, twin_out, kept, twin_d_out, &twin_d_in}, {twin_gradients, 0.25F, true});
-    CHECK(largest_difference(d_in, twin_d_in) < 1e-4);
-    CHECK(largest_difference(gradients, twin_gradients) < 1e-3);
-  };
-  using data = layer::backward_data;
-  check(conv, [&](const data& of_pass, const gradient_sink& sink) { conv.composite_backward(of, of_pass, sink); });
-  check(linear, [&](const data& of_pass, const gradient_sink& sink) { linear.composite_backward(of, of_pass, sink); });
-  check(pool, [&](const data& of_pass, const gradient_sink&) { pool.composite_backward(of, of_pass); });
 }
 
 TEST_CASE("weights shared by all models give the same bits as their copies", "[models]") {

@@ -6,6 +6,25 @@
 using namespace mneme;
 using namespace mneme::test;
 
+namespace {
+
+struct counts {
+  std::int64_t trunk = 0, head = 0, statistics = 0;
+  bool operator==(const counts&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const counts& all) {
+  return out << all.trunk << " + " << all.head << " + " << all.statistics;
+}
+counts counts_of(const model& net) {
+  counts all;
+  for (const auto& one : net.layout())
+    (one.buffer ? all.statistics : one.head ? all.head : all.trunk) += one.size;
+  CHECK(all.trunk + all.head + all.statistics == net.size());
+  return all;
+}
+
+} // namespace
+
 TEST_CASE("lenet has 61,706 parameters at 1x28x28 and 62,006 at 3x32x32", "[models]") {
   CHECK(net_of("lenet", {1, 28, 28}, 10)->size() == 61'706);
   CHECK(net_of("lenet", {3, 32, 32}, 10)->size() == 62'006);
@@ -20,6 +39,122 @@ TEST_CASE("mlp is 784-200-100-10 by default, and linear is its head alone", "[mo
   const auto linear = net_of("linear", {3, 4, 5}, 7);
   CHECK(linear->size() == 60 * 7 + 7);
   CHECK(linear->feature_width() == 60);
+}
+
+TEST_CASE("cnn has the 1,626,442 parameters of the benchmark at 3x32x32", "[models]") {
+  const auto net = net_of("cnn", {3, 32, 32}, 10);
+  CHECK(net->size() == 1'626'442);
+  CHECK(net->feature_width() == 128);
+  CHECK(net->draws());
+  CHECK_FALSE(net->mixes_rows());
+}
+
+TEST_CASE("resnet18 has torchvision's parameters", "[models]") {
+  const model_keys cifar{{"stem", "cifar"}}, imagenet{{"stem", "imagenet"}};
+  CHECK(counts_of(*net_of("resnet18", {3, 32, 32}, 100, cifar)) == counts{11'168'832, 513 * 100, 9'600});
+  CHECK(counts_of(*net_of("resnet18", {3, 224, 224}, 1000, imagenet)) == counts{11'176'512, 513'000, 9'600});
+  CHECK(11'176'512 + 513'000 == 11'689'512); // as torchvision counts
+  CHECK(counts_of(*net_of("resnet18", {3, 32, 32}, 7, {{"norm", "group"}})) == counts{11'168'832, 513 * 7, 0});
+}
+
+TEST_CASE("the stem of resnet18 follows from the image unless it is chosen", "[models]") {
+  const auto stem_px = [](std::int64_t px, const model_keys& keys) {
+    return net_of("resnet18", {3, px, px}, 2, keys)->layout().front().shape[2];
+  };
+  CHECK(stem_px(32, {}) == 3);
+  CHECK(stem_px(64, {}) == 3);
+  CHECK(stem_px(65, {}) == 7);
+  CHECK(stem_px(32, {{"stem", "imagenet"}}) == 7);
+  CHECK(stem_px(224, {{"stem", "cifar"}}) == 3);
+}
+
+TEST_CASE("resnet8 and resnet32 have the parameters counted by hand", "[models]") {
+  // A stage of blocks of two convolutions of 3x3, each with scale and shift; the first one widens.
+  const auto stage = [](std::int64_t in, std::int64_t out, std::int64_t blocks) {
+    return 9 * in * out + (2 * blocks - 1) * 9 * out * out + 2 * blocks * 2 * out;
+  };
+  const auto trunk = [&](std::int64_t blocks) {
+    return 9 * 3 * 16 + 2 * 16 + stage(16, 16, blocks) + stage(16, 32, blocks) + stage(32, 64, blocks);
+  };
+  const auto statistics = [](std::int64_t blocks) { return 2 * (16 + 2 * blocks * (16 + 32 + 64)); };
+  CHECK(trunk(1) + 650 == 75'290);
+  CHECK(trunk(5) + 650 == 464'154);
+  CHECK(counts_of(*net_of("resnet8", {3, 32, 32}, 10)) == counts{trunk(1), 650, statistics(1)});
+  CHECK(counts_of(*net_of("resnet32", {3, 32, 32}, 10)) == counts{trunk(5), 650, statistics(5)});
+  const auto shortcuts = 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64;
+  CHECK(counts_of(*net_of("resnet32", {3, 32, 32}, 10, {{"shortcut", "conv1x1"}})) ==
+        counts{trunk(5) + shortcuts, 650, statistics(5) + 2 * (32 + 64)});
+}
+
+TEST_CASE("parameters of residual nets are named as in torchvision, statistics last", "[models]") {
+  const auto names_of = [](const model_ref& net) {
+    std::vector<std::string> names;
+    for (const auto& one : net->layout())
+      names.push_back(one.name);
+    return names;
+  };
+  const auto names = names_of(net_of("resnet8", {3, 32, 32}, 10, {{"shortcut", "conv1x1"}}));
+  const auto begins_at = [&](const std::string& first) {
+    const auto found = std::find(names.begin(), names.end(), first);
+    REQUIRE(found != names.end());
+    return std::vector<std::string>(found, std::min(found + 4, names.end()));
+  };
+  using all = std::vector<std::string>;
+  CHECK(begins_at("conv1.weight") == all{"conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight"});
+  CHECK(begins_at("layer2.0.bn2.bias") == all{"layer2.0.bn2.bias", "layer2.0.downsample.0.weight",
+                                              "layer2.0.downsample.1.weight", "layer2.0.downsample.1.bias"});
+  CHECK(begins_at("fc.weight") == all{"fc.weight", "fc.bias", "bn1.running_mean", "bn1.running_var"});
+  CHECK(names.back() == "layer3.0.downsample.1.running_var");
+  for (const auto& name : names_of(net_of("resnet32", {3, 32, 32}, 10)))
+    CHECK(name.find("downsample") == std::string::npos);
+  for (const auto& name : names_of(net_of("resnet18", {3, 32, 32}, 10, {{"norm", "group"}})))
+    CHECK(name.find("running") == std::string::npos);
+}
+
+TEST_CASE("keys that change what a net computes change its identity", "[models]") {
+  const auto identity = [](const std::string& name, const model_keys& keys, std::int64_t px = 32) {
+    return net_of(name, {3, px, px}, 10, keys)->identity();
+  };
+  CHECK(identity("resnet8", {}) == "resnet8 batch 3x32x32-10");
+  CHECK(identity("resnet32", {{"shortcut", "conv1x1"}}) == "resnet32 conv1x1 batch 3x32x32-10");
+  CHECK(identity("resnet18", {{"norm", "group"}, {"groups", "8"}}) == "resnet18 cifar group8 3x32x32-10");
+  CHECK(identity("resnet18", {}, 96) == "resnet18 imagenet batch 3x96x96-10");
+  std::vector<std::string> all;
+  for (const auto* const name : {"resnet8", "resnet32", "resnet18"})
+    for (const auto& keys :
+         {model_keys{}, model_keys{{"norm", "group"}}, model_keys{{"norm", "group"}, {"groups", "4"}},
+          std::string(name) == "resnet18" ? model_keys{{"stem", "imagenet"}} : model_keys{{"shortcut", "conv1x1"}}})
+      all.push_back(identity(name, keys));
+  std::sort(all.begin(), all.end());
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+}
+
+TEST_CASE("group norm takes as many groups as can be equal with two channels in each", "[models]") {
+  const at::Tensor inputs = drawn({1, 1, 3, 5, 5}, 1);
+  const auto features = [&](const char* groups) {
+    const auto net = net_of("resnet8", {3, 5, 5}, 2, {{"norm", "group"}, {"groups", groups}});
+    return net->forward(initial_weights(*net, 1).unsqueeze(0), inputs, {0, 2}, nullptr).features.clone();
+  };
+  CHECK(same_bits(features("5"), features("4"))); // 16, 32 and 64 channels have no fifths
+  CHECK_FALSE(same_bits(features("4"), features("2")));
+  CHECK(same_bits(features("32"), features("64"))); // at most half the channels
+}
+
+TEST_CASE("convolutions before a normalisation are drawn as He et al. do", "[models]") {
+  const auto net = net_of("resnet18", {3, 32, 32}, 10);
+  const auto weights = initial_weights(*net, 3);
+  for (const auto& one : net->layout()) {
+    const auto values = weights.narrow(0, one.offset, one.size).to(at::kDouble);
+    INFO(one.name);
+    if (one.shape.size() == 4) { // N(0, 2 / fan out)
+      const auto expected = 2.0 / static_cast<double>(one.shape[0] * one.shape[2] * one.shape[3]);
+      CHECK(std::abs((values * values).mean().item<double>() / expected - 1.0) < 0.1);
+      CHECK(std::abs(values.mean().item<double>()) < 0.1 * std::sqrt(expected));
+    } else if (!one.head) {
+      const bool ones = one.name.ends_with(".weight") || one.name.ends_with(".running_var");
+      CHECK((values == (ones ? 1.0 : 0.0)).all().item<bool>());
+    }
+  }
 }
 
 TEST_CASE("parameters are named and shaped as in PyTorch and lie without gaps", "[models]") {
@@ -47,6 +182,22 @@ TEST_CASE("lenet refuses images that its poolings would use up", "[models]") {
   const auto refused = kind_of("lenet")->build({1, 1, 64}, 10);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error() == "lenet needs images of at least 16 x 16 pixels, not 1 x 64; mlp takes any shape");
+}
+
+TEST_CASE("residual nets refuse images that their stages would use up", "[models]") {
+  const auto refusal = [](const char* name, std::int64_t px, const model_keys& keys = {}) {
+    const auto made = kind_with(name, keys)->build({3, px, 40}, 10);
+    return made ? std::string{} : made.error();
+  };
+  CHECK(refusal("resnet8", 2) == "resnet8 needs images of at least 3 x 3 pixels, not 2 x 40; mlp takes any shape");
+  CHECK(refusal("resnet18", 4).starts_with("resnet18 cifar needs images of at least 5 x 5 pixels, not 4 x 40"));
+  CHECK(refusal("resnet18", 16, {{"stem", "imagenet"}})
+            .starts_with("resnet18 imagenet needs images of at least 17 x 17 pixels, not 16 x 40"));
+  CHECK(refusal("resnet32", 3).empty());
+  CHECK(refusal("resnet18", 5).empty());
+  CHECK(refusal("resnet18", 17, {{"stem", "imagenet"}}).empty());
+  CHECK(kind_of("cnn")->build({3, 5, 6}, 10).error() ==
+        "cnn needs images of at least 6 x 6 pixels, not 5 x 6; mlp takes any shape");
 }
 
 TEST_CASE("initial weights are uniform below 1 / sqrt(fan in), and keyed by seed and name", "[models]") {
@@ -113,6 +264,7 @@ TEST_CASE("models are listed by name", "[models]") {
   for (const auto& entry : models())
     names.push_back(entry.name);
   CHECK(std::is_sorted(names.begin(), names.end()));
-  for (const auto* known : {"identity", "lenet", "linear", "mlp"}) // tests may add some
+  for (const auto* known :
+       {"cnn", "identity", "lenet", "linear", "mlp", "resnet18", "resnet32", "resnet8"}) // tests may add some
     CHECK(std::count(names.begin(), names.end(), known) == 1);
 }

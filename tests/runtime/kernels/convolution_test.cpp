@@ -1,0 +1,186 @@
+#include "runtime/kernels/convolution.hpp"
+#include "runtime/rng.hpp"
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <vector>
+using namespace mneme;
+using kernels::conv_shape;
+
+namespace {
+
+std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
+  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (auto& value : values)
+    value = static_cast<float>(draw.uniform(-1.0, 1.0));
+  return values;
+}
+
+std::int64_t in_floats(const conv_shape& of) { return of.rows * of.height * of.width * of.channels; }
+std::int64_t out_floats(const conv_shape& of) { return of.rows * of.out_height() * of.out_width() * of.filters; }
+
+/// Calls f(place in x, place in the filters' matrix, place in y, filters) for every product of a pixel with a tap, in
+/// which all filters follow each other.
+template <class F>
+void for_each_product(const conv_shape& of, F f) {
+  for (std::int64_t image = 0; image < of.rows; ++image)
+    for (std::int64_t oy = 0; oy < of.out_height(); ++oy)
+      for (std::int64_t ox = 0; ox < of.out_width(); ++ox)
+        for (std::int64_t ty = 0; ty < of.kernel; ++ty)
+          for (std::int64_t tx = 0; tx < of.kernel; ++tx) {
+            const auto y = oy * of.stride + ty - of.padding, x = ox * of.stride + tx - of.padding;
+            if (y < 0 || y >= of.height || x < 0 || x >= of.width)
+              continue;
+            for (std::int64_t c = 0; c < of.channels; ++c)
+              f(((image * of.height + y) * of.width + x) * of.channels + c,
+                ((ty * of.kernel + tx) * of.channels + c) * of.filters,
+                ((image * of.out_height() + oy) * of.out_width() + ox) * of.filters);
+          }
+}
+
+/// FAILs where a value is further from `expected` than rounding of that many terms explains.
+void check_near(const conv_shape& of, const char* what, const std::vector<float>& ours,
+                const std::vector<double>& expected, std::int64_t terms) {
+  REQUIRE(ours.size() == expected.size());
+  double worst = 0.0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const double difference = std::abs(ours[i] - expected[i]);
+    worst = difference <= worst ? worst : (difference == difference ? difference : 1e30);
+  }
+  if (worst > 2e-7 * (8.0 + static_cast<double>(terms)))
+    FAIL(what << " of " << of.rows << " images " << of.height << " x " << of.width << " x " << of.channels << ", "
+              << of.filters << " filters, kernel " << of.kernel << ", stride " << of.stride << ", padding "
+              << of.padding << ": worst difference " << worst);
+}
+
+std::vector<double> in_double(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+
+void check_forward(const conv_shape& of, bool relu, bool biased) {
+  const auto x = drawn(in_floats(of), 1), w = drawn(of.terms() * of.filters, 2), bias = drawn(of.filters, 3);
+  std::vector<float> y(static_cast<std::size_t>(out_floats(of)), 7.0F);
+  kernels::convolve(of, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data());
+  std::vector<double> expected(y.size());
+  for (std::size_t i = 0; i < y.size() && biased; ++i)
+    expected[i] = bias[i % bias.size()];
+  for_each_product(of, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
+    for (std::int64_t f = 0; f < of.filters; ++f)
+      expected[static_cast<std::size_t>(to + f)] +=
+          static_cast<double>(x[static_cast<std::size_t>(from)]) * w[static_cast<std::size_t>(tap + f)];
+  });
+  for (auto& value : expected)
+    value = relu ? std::max(value, 0.0) : value;
+  check_near(of, "convolution", y, expected, of.terms());
+}
+
+void check_back(const conv_shape& of, bool add) {
+  const auto dy = drawn(out_floats(of), 1), w = drawn(of.terms() * of.filters, 2);
+  auto dx = drawn(in_floats(of), 3);
+  auto expected = add ? in_double(dx) : std::vector<double>(dx.size());
+  for_each_product(of, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
+    for (std::int64_t f = 0; f < of.filters; ++f)
+      expected[static_cast<std::size_t>(from)] +=
+          static_cast<double>(dy[static_cast<std::size_t>(to + f)]) * w[static_cast<std::size_t>(tap + f)];
+  });
+  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), add);
+  check_near(of, "gradient of the input", dx, expected, of.kernel * of.kernel * of.filters);
+}
+
+void check_correlation(const conv_shape& of, bool add) {
+  const auto x = drawn(in_floats(of), 1), dy = drawn(out_floats(of), 2);
+  auto dw = drawn(of.terms() * of.filters, 3);
+  auto expected = add ? in_double(dw) : std::vector<double>(dw.size());
+  const float scale = add ? -0.5F : 1.0F;
+  for_each_product(of, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
+    for (std::int64_t f = 0; f < of.filters; ++f)
+      expected[static_cast<std::size_t>(tap + f)] +=
+          static_cast<double>(scale) * x[static_cast<std::size_t>(from)] * dy[static_cast<std::size_t>(to + f)];
+  });
+  kernels::correlate(of, x.data(), dy.data(), dw.data(), scale, add);
+  check_near(of, "gradient of the filters", dw, expected, of.rows * of.out_height() * of.out_width());
+}
+
+void check_all(const conv_shape& of) {
+  check_forward(of, false, false);
+  check_forward(of, true, true);
+  for (const bool add : {false, true}) {
+    check_back(of, add);
+    check_correlation(of, add);
+  }
+}
+
+} // namespace
+
+TEST_CASE("a convolution of any shape and its gradients equal sums in double", "[kernels]") {
+  for (const std::int64_t kernel : {1, 2, 3, 5, 7})
+    for (const std::int64_t stride : {1, 2, 3})
+      for (std::int64_t padding = 0; padding <= kernel / 2; ++padding)
+        for (const auto& [channels, filters] :
+             {std::pair<std::int64_t, std::int64_t>{1, 6}, {3, 16}, {5, 1}, {16, 33}, {17, 20}})
+          check_all({.rows = 2,
+                     .height = 9,
+                     .width = 8,
+                     .channels = channels,
+                     .filters = filters,
+                     .kernel = kernel,
+                     .stride = stride,
+                     .padding = padding});
+}
+
+TEST_CASE("convolutions of more patches, terms or filters than a block holds equal sums in double", "[kernels]") {
+  check_all({.rows = 3, .height = 13, .width = 17, .channels = 4, .filters = 10, .kernel = 3, .padding = 1});
+  check_all({.rows = 1, .height = 4, .width = 3, .channels = 130, .filters = 70, .kernel = 3, .padding = 1});
+  check_all({.rows = 1, .height = 5, .width = 5, .channels = 40, .filters = 130, .kernel = 5, .stride = 2});
+  check_all({.rows = 70, .height = 2, .width = 2, .channels = 33, .filters = 12, .kernel = 1});
+}
+
+TEST_CASE("images smaller than the kernel are seen through their padding", "[kernels]") {
+  check_all({.rows = 2, .height = 1, .width = 1, .channels = 3, .filters = 5, .kernel = 3, .padding = 1});
+  check_all({.rows = 2, .height = 2, .width = 1, .channels = 3, .filters = 5, .kernel = 7, .stride = 2, .padding = 3});
+}
+
+TEST_CASE("a pixel that no tap reaches has no gradient", "[kernels]") {
+  const conv_shape of{.rows = 1, .height = 4, .width = 4, .channels = 1, .filters = 1, .kernel = 1, .stride = 3};
+  const std::vector<float> dy{1.0F, 2.0F, 3.0F, 4.0F}, w{10.0F};
+  std::vector<float> dx(16, 7.0F);
+  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), false);
+  const std::vector<float> expected{10, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 30, 0, 0, 40};
+  CHECK(dx == expected);
+}
+
+TEST_CASE("the bits of an image's results do not depend on the other images", "[kernels]") {
+  for (const std::int64_t stride : {1, 2}) {
+    conv_shape many{.rows = 13, .height = 7, .width = 6, .channels = 19, .filters = 21, .kernel = 3, .padding = 1};
+    many.stride = stride;
+    auto one = many;
+    one.rows = 1;
+    const auto x = drawn(in_floats(many), 1), w = drawn(many.terms() * many.filters, 2);
+    const auto dy = drawn(out_floats(many), 3);
+    std::vector<float> y(static_cast<std::size_t>(out_floats(many))), dx(static_cast<std::size_t>(in_floats(many)));
+    kernels::convolve(many, x.data(), w.data(), nullptr, false, y.data());
+    kernels::convolve_back(many, dy.data(), w.data(), dx.data(), false);
+    for (std::int64_t image = 0; image < many.rows; ++image) {
+      const auto in = image * in_floats(one), out = image * out_floats(one);
+      std::vector<float> own_y(static_cast<std::size_t>(out_floats(one)));
+      std::vector<float> own_dx(static_cast<std::size_t>(in_floats(one)));
+      kernels::convolve(one, x.data() + in, w.data(), nullptr, false, own_y.data());
+      kernels::convolve_back(one, dy.data() + out, w.data(), own_dx.data(), false);
+      CHECK(std::memcmp(own_y.data(), y.data() + out, own_y.size() * sizeof(float)) == 0);
+      CHECK(std::memcmp(own_dx.data(), dx.data() + in, own_dx.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("a NaN in an image reaches the results of its patches only, ReLU or not", "[kernels]") {
+  const conv_shape of{.rows = 1, .height = 5, .width = 5, .channels = 2, .filters = 3, .kernel = 3};
+  auto x = drawn(in_floats(of), 1);
+  x[0] = NAN;
+  const auto w = drawn(of.terms() * of.filters, 2);
+  for (const bool relu : {false, true}) {
+    std::vector<float> y(static_cast<std::size_t>(out_floats(of)));
+    kernels::convolve(of, x.data(), w.data(), nullptr, relu, y.data());
+    for (std::size_t i = 0; i < y.size(); ++i)
+      CHECK(std::isnan(y[i]) == (i < 3));
+  }
+}

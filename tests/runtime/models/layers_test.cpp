@@ -1,0 +1,290 @@
+#include "runtime/models/convolution_layer.hpp"
+#include "runtime/models/dropout.hpp"
+#include "runtime/models/linear_layer.hpp"
+#include "runtime/models/normalisation.hpp"
+#include "runtime/models/pooling.hpp"
+#include "runtime/models/shortcuts.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/learning.hpp"
+#include <ATen/Parallel.h>
+using namespace mneme;
+using namespace mneme::test;
+
+// Axes: K models, B rows, P weights.
+
+namespace {
+
+constexpr std::int64_t nets = 2, rows = 3;
+
+/// A layer's results: of its kernels, or of the operators that define them.
+struct results {
+  at::Tensor weights, out, d_in, gradients;
+};
+
+/// What differs beyond rounding, relative to the largest value.
+void check_equal(const results& ours, const results& theirs) {
+  const auto near = [](const at::Tensor& a, const at::Tensor& b, double bound) {
+    CHECK(largest_difference(a, b) <= bound * std::max(1.0, static_cast<double>(b.abs().max().item<float>())));
+  };
+  near(ours.out, theirs.out, 2e-5);
+  near(ours.d_in, theirs.d_in, 2e-5);
+  near(ours.gradients, theirs.gradients, 5e-5);
+  near(ours.weights, theirs.weights, 1e-6);
+}
+
+/// Runs a layer both ways over drawn values: alone, then adding to what is there.
+template <class Layer>
+class twins {
+public:
+  twins(const Layer& of, std::int64_t width_in, std::int64_t size, const training_mode* training = nullptr)
+      : layer_(of), training_(training), in_(drawn({nets, rows, width_in}, 2)),
+        weights_(drawn({nets, size}, 1).abs_().add_(0.1)), // running variances are positive
+        classes_{2, 9} {}
+
+  void check() {
+    for (const bool add : {false, true}) {
+      INFO("adding " << add);
+      check_equal(by_kernels(add), by_composites(add));
+    }
+  }
+
+private:
+  using data = layer::backward_data;
+
+  results by_kernels(bool add) {
+    auto made = prepared(add);
+    const layer_pass of{made.weights, nets, rows, classes_, training_};
+    at::Tensor kept;
+    layer_.forward(of, in_, made.out, kept);
+    auto d_out = drawn(made.out.sizes(), 3);
+    auto* const d_in = &made.d_in;
+    const bool can_add = add && layer_.adds();
+    layer_.backward(of, {in_, made.out, kept, d_out, d_in, can_add}, sink_of(made, add));
+    if (add && !can_add)
+      made.d_in.add_(before());
+    return made;
+  }
+
+  results by_composites(bool add) {
+    auto made = prepared(add);
+    const layer_pass of{made.weights, nets, rows, classes_, training_};
+    layer_.composite_forward(of, in_, made.out);
+    auto d_out = drawn(made.out.sizes(), 3);
+    const at::Tensor none;
+    const data of_pass{in_, made.out, none, d_out, &made.d_in, false};
+    if constexpr (requires { layer_.composite_backward(of, of_pass, sink_of(made, add)); })
+      layer_.composite_backward(of, of_pass, sink_of(made, add));
+    else
+      layer_.composite_backward(of, of_pass);
+    if (add)
+      made.d_in.add_(before());
+    return made;
+  }
+
+  [[nodiscard]] at::Tensor before() const { return drawn(in_.sizes(), 4); }
+  [[nodiscard]] results prepared(bool add) const {
+    return {weights_.clone(), at::full({nets, rows, layer_.width(classes_)}, 7.0F),
+            add ? before() : at::full_like(in_, 7.0F), at::ones_like(weights_)};
+  }
+  static gradient_sink sink_of(results& made, bool add) { return {made.gradients, add ? -0.25F : 1.0F, add}; }
+
+  const Layer& layer_;
+  const training_mode* training_;
+  at::Tensor in_, weights_;
+  class_range classes_;
+};
+
+void check_convolution(const convolution_layer::shape& shape) {
+  INFO(shape.in.height << " x " << shape.in.width << " x " << shape.in.channels << ", " << shape.filters
+                       << " filters, kernel " << shape.kernel << ", stride " << shape.stride << ", padding "
+                       << shape.padding << ", bias at " << shape.bias_offset);
+  const auto filters = shape.kernel * shape.kernel * shape.in.channels * shape.filters;
+  twins(convolution_layer(shape), shape.in.floats(), filters + shape.filters + 10).check();
+}
+
+/// Gradients of sum(out * a) with respect to a layer's input, by central differences in some of its values.
+template <class Layer>
+void check_slopes(const Layer& of, const layer_pass& pass, const at::Tensor& in) {
+  const auto out_of = [&](const at::Tensor& x) {
+    auto out = at::empty({nets, rows, of.width(pass.classes)});
+    at::Tensor kept;
+    of.forward(pass, x, out, kept);
+    return std::pair(out, kept);
+  };
+  const auto [out, kept] = out_of(in);
+  const auto a = drawn(out.sizes(), 9);
+  auto d_out = a.clone(), d_in = at::full_like(in, 7.0F), unused = at::zeros({nets, 1});
+  of.backward(pass, {in, out, kept, d_out, &d_in}, {unused});
+  for (std::int64_t i = 0; i < in.numel(); i += 7) {
+    const auto value = [&](float change) {
+      auto moved = in.clone();
+      moved.mutable_data_ptr<float>()[i] += change;
+      return (out_of(moved).first.to(at::kDouble) * a).sum().template item<double>();
+    };
+    const float change = 1e-2F;
+    CHECK(std::abs(d_in.const_data_ptr<float>()[i] - (value(change) - value(-change)) / (2.0 * change)) < 1e-3);
+  }
+}
+
+} // namespace
+
+TEST_CASE("convolutions by our kernels equal LibTorch's", "[models]") {
+  at::set_num_threads(1);
+  for (const std::int64_t kernel : {1, 3, 5, 7})
+    for (const std::int64_t stride : {1, 2})
+      for (const std::int64_t padding : {std::int64_t{0}, kernel / 2})
+        for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {17, 16}}) {
+          const bool biased = stride == 1;
+          check_convolution({.in = {9, 11, channels},
+                             .filters = filters,
+                             .kernel = kernel,
+                             .stride = stride,
+                             .padding = padding,
+                             .weight_offset = 4,
+                             .bias_offset = biased ? 5 + kernel * kernel * channels * filters : -1,
+                             .after = biased ? activation::relu : activation::none});
+        }
+  check_convolution({.in = {1, 1, 40}, .filters = 33, .kernel = 3, .stride = 2, .padding = 1}); // padding mostly
+  check_convolution({.in = {6, 5, 70}, .filters = 70, .kernel = 3, .padding = 1});              // many terms
+}
+
+TEST_CASE("linear layers and heads by our kernels equal LibTorch's", "[models]") {
+  for (const std::int64_t in : {1, 13, 297})
+    for (const auto after : {activation::none, activation::relu}) {
+      INFO(in << " inputs");
+      const bool head = after == activation::none;
+      twins(linear_layer({.in = in, .out = 10, .weight_offset = 4, .bias_offset = 3000, .after = after, .head = head}),
+            in, 3100)
+          .check();
+    }
+}
+
+TEST_CASE("maxima over windows by our kernel equal LibTorch's, overlapping ones too", "[models]") {
+  for (const auto& [window, stride, padding] :
+       {std::array<std::int64_t, 3>{2, 2, 0}, {3, 2, 1}, {3, 1, 1}, {3, 3, 0}, {5, 2, 2}})
+    for (const std::int64_t channels : {1, 3, 16, 21}) {
+      INFO("window " << window << ", stride " << stride << ", padding " << padding << ", channels " << channels);
+      const max_pool_layer::shape shape{.in = {9, 8, channels}, .window = window, .stride = stride, .padding = padding};
+      twins(max_pool_layer(shape), shape.in.floats(), 1).check();
+    }
+}
+
+TEST_CASE("normalisation by our kernels equals LibTorch's operators", "[models]") {
+  const training_mode training;
+  for (const std::int64_t groups : {0, 1, 3, 6})
+    for (const auto* const mode : {&training, static_cast<const training_mode*>(nullptr)})
+      for (const auto after : {activation::none, activation::relu})
+        for (const std::int64_t channels : {6, 36}) {
+          INFO(groups << " groups of " << channels << " channels, training " << (mode != nullptr));
+          twins(normalisation_layer({.in = {3, 5, channels},
+                                     .groups = groups,
+                                     .weight_offset = 1,
+                                     .bias_offset = 50,
+                                     .mean_offset = 100,
+                                     .variance_offset = 150,
+                                     .after = after}),
+                15 * channels, 200, mode)
+              .check();
+        }
+}
+
+TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[models]") {
+  const std::int64_t channels = 6, pixels = 15;
+  const training_mode training;
+  const auto in = drawn({nets, rows, pixels * channels}, 2);
+  for (const std::int64_t groups : {0, 2})
+    for (const auto* const mode : {&training, static_cast<const training_mode*>(nullptr)}) {
+      INFO(groups << " groups, training " << (mode != nullptr));
+      const normalisation_layer layer({.in = {3, 5, channels},
+                                       .groups = groups,
+                                       .weight_offset = 0,
+                                       .bias_offset = 6,
+                                       .mean_offset = 12,
+                                       .variance_offset = 18});
+      auto weights = drawn({nets, 24}, 1).abs_();
+      const auto start = weights.clone();
+      auto out = at::empty_like(in);
+      layer.composite_forward({weights, nets, rows, {}, mode}, in, out);
+      for (std::int64_t k = 0; k < nets; ++k) {
+        const auto of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
+        const auto x = in[k].view({rows, 3, 5, channels}).permute({0, 3, 1, 2});
+        auto mean = of(2), variance = of(3);
+        const auto y = groups > 0 ? at::group_norm(x, groups, of(0), of(1))
+                                  : at::batch_norm(x, of(0), of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
+        CHECK(largest_difference(out[k], y.permute({0, 2, 3, 1}).contiguous()) < 1e-5);
+        CHECK(largest_difference(weights[k].narrow(0, 12, 6), mean) < 1e-6);
+        CHECK(largest_difference(weights[k].narrow(0, 18, 6), variance) < 1e-6);
+      }
+    }
+}
+
+TEST_CASE("a step with one value per channel leaves running statistics alone", "[models]") {
+  const training_mode training;
+  const normalisation_layer layer(
+      {.in = {1, 1, 2}, .weight_offset = 0, .bias_offset = 2, .mean_offset = 4, .variance_offset = 6});
+  const auto weights = drawn({1, 8}, 1).abs_(), start = weights.clone(), in = drawn({1, 1, 2}, 2);
+  auto out = at::empty_like(in);
+  at::Tensor kept;
+  layer.forward({weights, 1, 1, {}, &training}, in, out, kept);
+  CHECK(same_bits(weights, start));
+  CHECK(largest_difference(out, start.narrow(1, 2, 2).contiguous()) < 1e-4); // the bias alone is left
+  layer.composite_forward({weights, 1, 1, {}, &training}, in, out);
+  CHECK(same_bits(weights, start));
+}
+
+TEST_CASE("layers without parameters have the gradients of finite differences", "[models]") {
+  const at::Tensor none = at::zeros({nets, 1});
+  const layer_pass pass{none, nets, rows, {}};
+  const image_shape in{5, 7, 3};
+  const auto x = drawn({nets, rows, in.floats()}, 1);
+  check_slopes(mean_pool_layer(in), pass, x);
+  check_slopes(subsampling_layer(in, 2, 8), pass, x);
+  check_slopes(subsampling_layer(in, 1, 3), pass, x);
+  check_slopes(channels_last_layer(in), pass, x);
+  const std::vector<rng_key> streams(nets, key_for({.seed = 1}, purpose::dropout_mask));
+  const training_mode training{streams};
+  check_slopes(dropout_layer(in.floats(), 0, 0.5), {none, nets, rows, {}, &training}, x);
+}
+
+TEST_CASE("subsampling takes every second pixel and leaves further channels empty", "[models]") {
+  const subsampling_layer layer({3, 3, 1}, 2, 3);
+  const at::Tensor none = at::zeros({1, 1});
+  const auto in = at::arange(1, 10, at::kFloat).view({1, 1, 9});
+  auto out = at::full({1, 1, 12}, 7.0F);
+  at::Tensor kept;
+  layer.forward({none, 1, 1, {}}, in, out, kept);
+  CHECK(same_bits(out.flatten(), at::tensor({1.0F, 0.0F, 0.0F, 3.0F, 0.0F, 0.0F, //
+                                             7.0F, 0.0F, 0.0F, 9.0F, 0.0F, 0.0F})));
+}
+
+TEST_CASE("dropout drops its share, scales the rest, and draws by key alone", "[models]") {
+  const std::int64_t width = 1000;
+  const at::Tensor none = at::zeros({1, 1});
+  const auto masked = [&](double rate, std::uint64_t number, std::vector<rng_key> streams, std::int64_t of_rows) {
+    const training_mode training{streams};
+    const auto of_models = std::ssize(streams);
+    const auto in = at::ones({of_models, of_rows, width});
+    auto out = at::empty_like(in);
+    at::Tensor kept;
+    const dropout_layer layer(width, number, rate);
+    layer.forward({none, of_models, of_rows, {}, &training}, in, out, kept);
+    return out;
+  };
+  const auto key = [](std::uint64_t index) {
+    auto one = key_for({.seed = 4}, purpose::dropout_mask);
+    one.index = index;
+    return one;
+  };
+  const auto quarter = masked(0.25, 0, {key(1)}, 20);
+  const auto zeros = (quarter == 0).sum().item<std::int64_t>();
+  CHECK(std::abs(zeros - 5000) < 250); // four standard deviations of B(20,000, 1/4)
+  CHECK(((quarter == 0) | (quarter == 4.0F / 3.0F)).all().item<bool>());
+  // Neither padded rows nor neighbours move a mask; key and layer do.
+  CHECK(same_bits(quarter.narrow(1, 0, 5).contiguous(), masked(0.25, 0, {key(1)}, 5)));
+  const auto together = masked(0.25, 0, {key(2), key(1), key(3)}, 20);
+  CHECK(same_bits(together[1], quarter[0]));
+  CHECK_FALSE(same_bits(together[0], together[1]));
+  CHECK_FALSE(same_bits(masked(0.25, 1, {key(1)}, 20), quarter));
+  CHECK((masked(0.0, 0, {key(1)}, 5) == 1.0F).all().item<bool>());
+}
