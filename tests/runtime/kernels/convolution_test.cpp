@@ -135,6 +135,21 @@ TEST_CASE("convolutions of more patches, terms or filters than a block holds equ
   check_all({.rows = 70, .height = 2, .width = 2, .channels = 33, .filters = 12, .kernel = 1});
 }
 
+TEST_CASE("convolutions of 3 x 3 over whole vectors of channels and their gradients equal sums in double",
+          "[kernels]") {
+  for (std::int64_t padding = 0; padding <= 3; ++padding)
+    for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{16, 16}, {32, 48}, {64, 16}})
+      for (const std::int64_t height : {4, 6, 9})
+        for (const std::int64_t rows : {1, 5})
+          check_all({.rows = rows,
+                     .height = height,
+                     .width = 7,
+                     .channels = channels,
+                     .filters = filters,
+                     .kernel = 3,
+                     .padding = padding});
+}
+
 TEST_CASE("images smaller than the kernel are seen through their padding", "[kernels]") {
   check_all({.rows = 2, .height = 1, .width = 1, .channels = 3, .filters = 5, .kernel = 3, .padding = 1});
   check_all({.rows = 2, .height = 2, .width = 1, .channels = 3, .filters = 5, .kernel = 7, .stride = 2, .padding = 3});
@@ -150,9 +165,15 @@ TEST_CASE("a pixel that no tap reaches has no gradient", "[kernels]") {
 }
 
 TEST_CASE("the bits of an image's results do not depend on the other images", "[kernels]") {
-  for (const std::int64_t stride : {1, 2}) {
-    conv_shape many{.rows = 13, .height = 7, .width = 6, .channels = 19, .filters = 21, .kernel = 3, .padding = 1};
-    many.stride = stride;
+  for (const auto& [channels, stride] : {std::pair<std::int64_t, std::int64_t>{19, 1}, {19, 2}, {32, 1}}) {
+    const conv_shape many{.rows = 13,
+                          .height = 7,
+                          .width = 6,
+                          .channels = channels,
+                          .filters = channels + channels % 16, // 22, or 32: whole vectors
+                          .kernel = 3,
+                          .stride = stride,
+                          .padding = 1};
     auto one = many;
     one.rows = 1;
     const auto x = drawn(in_floats(many), 1), w = drawn(many.terms() * many.filters, 2);
@@ -172,15 +193,18 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
   }
 }
 
-TEST_CASE("a NaN in an image reaches the results of its patches only, ReLU or not", "[kernels]") {
-  const conv_shape of{.rows = 1, .height = 5, .width = 5, .channels = 2, .filters = 3, .kernel = 3};
-  auto x = drawn(in_floats(of), 1);
-  x[0] = NAN;
-  const auto w = drawn(of.terms() * of.filters, 2);
-  for (const bool relu : {false, true}) {
-    std::vector<float> y(static_cast<std::size_t>(out_floats(of)));
-    kernels::convolve(of, x.data(), w.data(), nullptr, relu, y.data());
-    for (std::size_t i = 0; i < y.size(); ++i)
-      CHECK(std::isnan(y[i]) == (i < 3));
-  }
+TEST_CASE("a NaN reaches every result that reads it, and no other image, ReLU or not", "[kernels]") {
+  for (const std::int64_t channels : {2, 16})
+    for (const bool relu : {false, true}) {
+      const conv_shape of{.rows = 2, .height = 6, .width = 6, .channels = channels, .filters = channels, .kernel = 3};
+      auto x = drawn(in_floats(of), 1);
+      x[0] = NAN;
+      const auto w = drawn(of.terms() * of.filters, 2);
+      std::vector<float> y(static_cast<std::size_t>(out_floats(of)));
+      kernels::convolve(of, x.data(), w.data(), nullptr, relu, y.data());
+      const auto nan = [](float value) { return std::isnan(value); };
+      const auto first = y.begin(), second = y.begin() + std::ssize(y) / 2;
+      CHECK(std::all_of(first, first + of.filters, nan)); // of the patch in the corner
+      CHECK(std::none_of(second, y.end(), nan));
+    }
 }

@@ -59,6 +59,24 @@ TEST_CASE("column sums of any size equal sums in double", "[kernels]") {
     }
 }
 
+TEST_CASE("gradients that a ReLU let through are kept and summed", "[kernels]") {
+  for (const auto rows : row_counts)
+    for (const auto columns : column_counts)
+      for (const bool add : {false, true}) {
+        INFO(rows << " x " << columns << ", adding " << add);
+        const auto before = drawn(rows * columns, 1), y = drawn(rows * columns, 2);
+        const auto shown = [&](std::size_t i) { return y[i] <= 0.0F ? 0.0F : before[i]; };
+        auto d = before, out = drawn(columns, 3);
+        auto expected = column_sums(rows, columns, shown);
+        for (std::size_t c = 0; c < expected.size(); ++c)
+          expected[c] = -0.5 * expected[c] + (add ? out[c] : 0.0F);
+        kernels::sum_shown(out.data(), d.data(), y.data(), rows, columns, -0.5F, add);
+        CHECK(worst(out, expected) < 1e-6);
+        for (std::size_t i = 0; i < d.size(); ++i)
+          CHECK(d[i] == shown(i));
+      }
+}
+
 TEST_CASE("variances of values far from zero keep their digits", "[kernels]") {
   for (const auto rows : row_counts)
     for (const auto columns : column_counts) {

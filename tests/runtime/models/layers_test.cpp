@@ -134,7 +134,7 @@ TEST_CASE("convolutions by our kernels equal LibTorch's", "[models]") {
   for (const std::int64_t kernel : {1, 3, 5, 7})
     for (const std::int64_t stride : {1, 2})
       for (const std::int64_t padding : {std::int64_t{0}, kernel / 2})
-        for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {17, 16}}) {
+        for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {17, 16}, {32, 16}}) {
           const bool biased = stride == 1;
           check_convolution({.in = {9, 11, channels},
                              .filters = filters,

@@ -164,7 +164,7 @@ TEST_CASE("parameters are named and shaped as in PyTorch and lie without gaps", 
   for (const auto& one : lenet->layout()) {
     std::string text = one.name;
     for (const auto extent : one.shape)
-      text += " " + std::to_string(extent);
+      text.append(" ").append(std::to_string(extent));
     shown.push_back(text + (one.head ? " head" : ""));
     CHECK(one.offset == end);
     end += one.size;
