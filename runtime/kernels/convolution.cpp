@@ -1,9 +1,9 @@
 #include "runtime/kernels/convolution.hpp"
 #include "runtime/kernels/tiles.hpp"
+#include "runtime/kernels/transpose.hpp"
 #include "runtime/kernels/winograd.hpp"
 #include <algorithm>
 #include <memory>
-#include <vector>
 namespace mneme::kernels {
 namespace {
 
@@ -15,7 +15,6 @@ namespace {
 constexpr std::int64_t patches_max = 192;             // rows of A in a block: whole tiles
 constexpr std::int64_t terms_max = 288;               // terms of a block: 9 taps of 32 channels
 constexpr std::int64_t patch_floats = terms_max + 16; // between packed patches: not a power of two
-constexpr std::int64_t panel_floats_max = 32 * terms_max;
 constexpr int vector_floats = 16;
 constexpr int runs_max = 16; // rows of taps in a block, and one: kernels are at most 15 pixels high
 
@@ -112,53 +111,14 @@ MNEME_INLINE void pack_patches(const patch_grid& in, std::int64_t patch, std::in
   }
 }
 
-/// All rows of a block under one panel.
-template <int Lanes, int Vectors, int Rows, bool Across>
-MNEME_INLINE void column_of_tiles(const float* packed, const float* panel, std::int64_t terms, float* const* c,
-                                  std::int64_t rows, const tile_end& end, std::int64_t i = 0) {
-  for (; i + Rows <= rows; i += Rows)
-    tile<Lanes, Vectors, Rows, Across, patch_floats>(packed + i * (Across ? 1 : patch_floats), panel, terms, c + i,
-                                                     end);
-  if constexpr (Rows > 1)
-    if (i < rows)
-      column_of_tiles<Lanes, Vectors, fewer_rows(Rows), Across>(packed, panel, terms, c, rows, end, i);
-}
-
-/// packed A (terms as `Across` says) times b [terms, n] into the rows c [rows], panel by panel.
-template <class Set, bool Across>
-MNEME_INLINE void block_product(const float* packed, std::int64_t rows, const float* b, std::int64_t terms,
-                                std::int64_t n, float* const* c, const tile_end& end, float* panel) {
-  constexpr int lanes = Set::lanes, rows_max = tile_rows<Set>;
-  float* at[terms_max]; // rows of C are patches (patches_max) or terms (terms_max)
-  static_assert(patches_max <= terms_max);
-  for (std::int64_t j = 0; j < n;) {
-    tile_end part = end;
-    const bool wide = n - j > lanes;
-    part.columns = n - j < (wide ? 2 * lanes : lanes) ? n - j : (wide ? 2 * lanes : lanes);
-    part.bias = end.bias ? end.bias + j : nullptr;
-    for (std::int64_t i = 0; i < rows; ++i)
-      at[i] = c[i] + j;
-    if (wide) {
-      pack_panel<2 * lanes>(b, terms, n, j, panel);
-      column_of_tiles<lanes, 2, rows_max, Across>(packed, panel, terms, at, rows, part);
-    } else {
-      pack_panel<lanes>(b, terms, n, j, panel);
-      column_of_tiles<lanes, 1, rows_max, Across>(packed, panel, terms, at, rows, part);
-    }
-    j += part.columns;
-  }
-}
-
 /// Memory of one call, aligned to cache lines.
 struct workspace {
-  static constexpr std::int64_t floats = patches_max * patch_floats + panel_floats_max;
-  std::unique_ptr<float[]> memory{new float[floats + 16]};
-  float *packed, *panel;
+  std::unique_ptr<float[]> memory{new float[patches_max * patch_floats + 16]};
+  float* packed;
   std::unique_ptr<float[]> panels{};
   workspace() {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.get());
     packed = memory.get() + (64 - address % 64) / sizeof(float);
-    panel = packed + patches_max * patch_floats;
   }
 };
 
@@ -188,23 +148,48 @@ MNEME_INLINE void pack_panels(const float* b, std::int64_t terms, std::int64_t n
       pack_panel<lanes>(b, terms, n, j, panels);
 }
 
-/// A band of patches against all panels.
-template <class Set, int Rows>
-MNEME_INLINE void band_product(const float* packed, const float* panels, std::int64_t terms, std::int64_t n,
-                               float* const* c, const tile_end& end) {
+/// Rows of packed A against all panels, into rows of C that lie anywhere: whole vectors where all columns exist.
+template <class Set, int Rows, bool Across>
+MNEME_INLINE void scattered_band(const float* packed, const float* panels, std::int64_t terms, std::int64_t n,
+                                 float* const* c, bool add, float scale = 1.0F) {
   constexpr int lanes = Set::lanes;
   float* at[Rows];
-  for (std::int64_t j = 0; j < n; j += 2 * lanes, panels += terms * 2 * lanes) {
-    tile_end part = end;
-    part.bias = end.bias ? end.bias + j : nullptr;
-    part.columns = n - j < 2 * lanes ? n - j : 2 * lanes;
+  for (std::int64_t j = 0; j < n; j += 2 * lanes) {
     for (int r = 0; r < Rows; ++r)
       at[r] = c[r] + j;
-    if (n - j > lanes)
-      tile<lanes, 2, Rows, false, patch_floats>(packed, panels, terms, at, part);
+    const std::int64_t columns = n - j < 2 * lanes ? n - j : 2 * lanes;
+    if (columns > lanes)
+      partial_tile<lanes, 2, Rows, Across, patch_floats>(packed, panels + j * terms, terms, at, columns, add, scale);
     else
-      tile<lanes, 1, Rows, false, patch_floats>(packed, panels, terms, at, part);
+      partial_tile<lanes, 1, Rows, Across, patch_floats>(packed, panels + j * terms, terms, at, columns, add, scale);
   }
+}
+
+/// The same where rows of C lie side by side.
+template <class Set, int Rows, bool Across, bool Add>
+MNEME_INLINE void dense_band(const float* packed, const float* panels, std::int64_t terms, std::int64_t n, float* c,
+                             float scale = 1.0F) {
+  constexpr int lanes = Set::lanes;
+  std::int64_t j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes)
+    whole_tile<lanes, 2, Rows, Across, patch_floats, Add>(packed, panels + j * terms, terms, c + j, n, scale);
+  if (j + lanes == n)
+    return whole_tile<lanes, 1, Rows, Across, patch_floats, Add>(packed, panels + j * terms, terms, c + j, n, scale);
+  if (j == n)
+    return;
+  float* at[Rows];
+  for (int r = 0; r < Rows; ++r)
+    at[r] = c + r * n + j;
+  scattered_band<Set, Rows, Across>(packed, panels + j * terms, terms, n - j, at, Add, scale);
+}
+
+/// Adds the bias to finished rows [rows, n], then ReLU.
+MNEME_INLINE void finish_rows(float* c, std::int64_t rows, std::int64_t n, const float* __restrict bias, bool relu) {
+  for (std::int64_t r = 0; r < rows; ++r, c += n)
+    for (std::int64_t j = 0; j < n; ++j) {
+      const float value = bias ? c[j] + bias[j] : c[j];
+      c[j] = relu && value <= 0.0F ? 0.0F : value; // NaN stays
+    }
 }
 
 /// Where patch i of the grid goes.
@@ -217,17 +202,25 @@ MNEME_INLINE float* target_of(const patch_grid& in, const grid_target& out, std:
 /// Patches patch .. last - 1, in bands of `Rows`; those that are left in narrower ones.
 template <class Set, int Rows>
 MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::int64_t terms, workspace& space,
-                           const tile_end& end, std::int64_t patch, std::int64_t last) {
+                           std::int64_t patch, std::int64_t last) {
+  const bool add = what.add || term > 0, dense = what.out.step == 1, finished = term + terms == what.in.terms();
   float* c[Rows];
   for (; patch + Rows <= last; patch += Rows) {
     for (int r = 0; r < Rows; ++r)
       c[r] = target_of(what.in, what.out, patch + r);
     pack_patches(what.in, patch, Rows, term, terms, space.packed);
-    band_product<Set, Rows>(space.packed, space.panels.get(), terms, what.out.n, c, end);
+    if (!dense)
+      scattered_band<Set, Rows, false>(space.packed, space.panels.get(), terms, what.out.n, c, add);
+    else if (add)
+      dense_band<Set, Rows, false, true>(space.packed, space.panels.get(), terms, what.out.n, c[0]);
+    else
+      dense_band<Set, Rows, false, false>(space.packed, space.panels.get(), terms, what.out.n, c[0]);
+    if (finished && (what.bias || what.relu)) // only asked for where results are dense
+      finish_rows(c[0], Rows, what.out.n, what.bias, what.relu);
   }
   if constexpr (Rows > 1)
     if (patch < last)
-      bands_of<Set, fewer_rows(Rows)>(what, term, terms, space, end, patch, last);
+      bands_of<Set, fewer_rows(Rows)>(what, term, terms, space, patch, last);
 }
 
 /// A block of patches whose results stay in the second-level cache, beside the part of b that a block of terms
@@ -244,10 +237,7 @@ MNEME_INLINE void patches_times_body(const patch_product& what, workspace& space
       const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
       if (patch == 0 || terms > block_terms)
         pack_panels<Set>(what.b + term * n, count, n, space.panels.get());
-      const tile_end end{.add = what.add || term > 0,
-                         .bias = term == 0 ? what.bias : nullptr,
-                         .relu = what.relu && term + count == terms};
-      bands_of<Set, tile_rows<Set>>(what, term, count, space, end, patch,
+      bands_of<Set, tile_rows<Set>>(what, term, count, space, patch,
                                     patch + block_patches < patches ? patch + block_patches : patches);
     }
 }
@@ -261,21 +251,33 @@ struct patch_correlation {
   bool add = false;
 };
 
+/// Terms i .. count - 1 of a block of patches, in bands of `Rows`; those that are left in narrower ones.
+template <class Set, int Rows, bool Add>
+MNEME_INLINE void term_bands(const patch_correlation& what, const workspace& space, std::int64_t patches,
+                             std::int64_t term, std::int64_t count, std::int64_t i = 0) {
+  for (; i + Rows <= count; i += Rows)
+    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels.get(), patches, what.n,
+                                     what.dw + (term + i) * what.n, what.scale);
+  if constexpr (Rows > 1)
+    if (i < count)
+      term_bands<Set, fewer_rows(Rows), Add>(what, space, patches, term, count, i);
+}
+
 template <class Set>
 MNEME_INLINE void patches_across_body(const patch_correlation& what, workspace& space) {
-  const auto& [in, d, dw, n, scale, add] = what;
-  const std::int64_t terms = in.terms(), block_terms = even_blocks(terms, terms_max);
-  const std::int64_t block_patches = even_blocks(in.patches(), patches_max);
-  float* c[terms_max];
-  for (std::int64_t term = 0; term < terms; term += block_terms) {
-    const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
-    for (std::int64_t i = 0; i < count; ++i)
-      c[i] = dw + (term + i) * n;
-    for (std::int64_t patch = 0; patch < in.patches(); patch += block_patches) {
-      const std::int64_t length = in.patches() - patch < block_patches ? in.patches() - patch : block_patches;
-      pack_patches(in, patch, length, term, count, space.packed);
-      const tile_end end{.scale = scale, .add = add || patch > 0};
-      block_product<Set, true>(space.packed, count, d + patch * n, length, n, c, end, space.panel);
+  const std::int64_t terms = what.in.terms(), block_terms = even_blocks(terms, terms_max), patches = what.in.patches();
+  const std::int64_t block_patches = even_blocks(patches, patches_max);
+  space.panels.reset(new float[static_cast<std::size_t>(block_patches * (what.n + 2 * Set::lanes))]);
+  for (std::int64_t patch = 0; patch < patches; patch += block_patches) {
+    const std::int64_t length = patches - patch < block_patches ? patches - patch : block_patches;
+    pack_panels<Set>(what.d + patch * what.n, length, what.n, space.panels.get());
+    for (std::int64_t term = 0; term < terms; term += block_terms) {
+      const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
+      pack_patches(what.in, patch, length, term, count, space.packed);
+      if (what.add || patch > 0)
+        term_bands<Set, tile_rows<Set>, true>(what, space, length, term, count);
+      else
+        term_bands<Set, tile_rows<Set>, false>(what, space, length, term, count);
     }
   }
 }
@@ -319,17 +321,10 @@ reached reached_at(std::int64_t phase, std::int64_t pixels, const conv_shape& of
 
 /// b [taps_y, taps_x, filters, channels]: the filters' taps that reach a phase, last first, turned for the way back.
 void turn_filters(const conv_shape& of, const float* w, const reached& y, const reached& x, float* b) {
-  constexpr std::int64_t side = 16; // of the squares that are turned at once: whole cache lines
   for (std::int64_t i = 0; i < y.taps; ++i)
-    for (std::int64_t j = 0; j < x.taps; ++j, b += of.filters * of.channels) {
-      const float* const tap =
-          w + ((y.tap - i * of.stride) * of.kernel + x.tap - j * of.stride) * of.channels * of.filters;
-      for (std::int64_t f0 = 0; f0 < of.filters; f0 += side)
-        for (std::int64_t c0 = 0; c0 < of.channels; c0 += side)
-          for (std::int64_t f = f0; f < std::min(f0 + side, of.filters); ++f)
-            for (std::int64_t c = c0; c < std::min(c0 + side, of.channels); ++c)
-              b[f * of.channels + c] = tap[c * of.filters + f];
-    }
+    for (std::int64_t j = 0; j < x.taps; ++j, b += of.filters * of.channels)
+      transpose(w + ((y.tap - i * of.stride) * of.kernel + x.tap - j * of.stride) * of.channels * of.filters,
+                of.channels, of.filters, b);
 }
 
 /// Pixels of the input that nothing reads have no gradient.
@@ -359,7 +354,7 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
   if (winograd_pays(shape))
     return winograd_convolve_back(shape, dy, w, dx, add);
   workspace space;
-  std::vector<float> turned(static_cast<std::size_t>(shape.terms() * shape.filters));
+  const std::unique_ptr<float[]> turned(new float[static_cast<std::size_t>(shape.terms() * shape.filters)]);
   for (std::int64_t phase_y = 0; phase_y < shape.stride; ++phase_y)
     for (std::int64_t phase_x = 0; phase_x < shape.stride; ++phase_x) {
       const auto y = reached_at(phase_y, shape.height, shape), x = reached_at(phase_x, shape.width, shape);
@@ -368,7 +363,7 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
           clear_phase(shape, phase_y, phase_x, dx);
         continue;
       }
-      turn_filters(shape, w, y, x, turned.data());
+      turn_filters(shape, w, y, x, turned.get());
       best_patches_times({.in = {.source = dy,
                                  .height = shape.out_height(),
                                  .width = shape.out_width(),
@@ -381,7 +376,7 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
                                  .from_x = x.from,
                                  .taps_y = y.taps,
                                  .taps_x = x.taps},
-                          .b = turned.data(),
+                          .b = turned.get(),
                           .out = {.c = dx,
                                   .height = shape.height,
                                   .width = shape.width,

@@ -5,7 +5,8 @@ namespace {
 
 constexpr int blocks = 16; // of Philox side by side
 
-/// Words of `blocks` blocks of the stream from block `first` on, as philox4x32() makes them one by one.
+/// Words of `blocks` blocks of the stream from block `first` on, as philox4x32() makes them one by one: the first
+/// words of all of them, then the second ones, ...
 MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, std::uint32_t (&words)[4][blocks]) {
   std::uint32_t key0 = stream.key[0], key1 = stream.key[1];
   for (int i = 0; i < blocks; ++i) {
@@ -28,20 +29,33 @@ MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, 
   }
 }
 
+/// A mask from numbers of so many bits: Bits is std::uint8_t or std::uint16_t.
+template <class Bits>
+MNEME_INLINE void draw_from(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask, std::int64_t n) {
+  constexpr std::int64_t drawn = 4 * blocks * sizeof(std::uint32_t) / sizeof(Bits);
+  std::uint32_t words[4][blocks];
+  Bits numbers[drawn];
+  std::uint64_t block = 0;
+  for (std::int64_t at = 0; at < n; at += drawn, block += blocks) {
+    philox_blocks(stream, block, words);
+    __builtin_memcpy(numbers, words, sizeof words);
+    const std::int64_t count = n - at < drawn ? n - at : drawn;
+    if (count == drawn)
+      for (std::int64_t i = 0; i < drawn; ++i)
+        mask[at + i] = numbers[i] >= drop_below;
+    else
+      for (std::int64_t i = 0; i < count; ++i)
+        mask[at + i] = numbers[i] >= drop_below;
+  }
+}
+
 template <class Set>
 MNEME_INLINE void draw_mask_body(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask,
                                  std::int64_t n) {
-  std::uint32_t words[4][blocks];
-  for (std::int64_t at = 0; at < n; at += 4 * blocks) {
-    philox_blocks(stream, static_cast<std::uint64_t>(at / 4), words);
-    std::uint8_t drawn[4 * blocks];
-    for (int i = 0; i < blocks; ++i)
-      for (int word = 0; word < 4; ++word)
-        drawn[4 * i + word] = words[word][i] >= drop_below;
-    const std::int64_t count = n - at < 4 * blocks ? n - at : 4 * blocks;
-    for (std::int64_t i = 0; i < count; ++i)
-      mask[at + i] = drawn[i];
-  }
+  if (drop_below % 256 == 0)
+    draw_from<std::uint8_t>(stream, drop_below / 256, mask, n);
+  else
+    draw_from<std::uint16_t>(stream, drop_below, mask, n);
 }
 
 template <class Set>

@@ -28,16 +28,16 @@ MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* su
   }
 }
 
-/// `shown(row, column)` is summed over rows, for each column.
-template <class Shown>
-MNEME_INLINE void sum_any(float* out, std::int64_t rows, std::int64_t columns, float scale, bool add, Shown shown) {
+template <class Set>
+MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
+                                   bool add) {
   for (std::int64_t first = 0; first < columns; first += lanes) {
     const std::int64_t n = columns - first < lanes ? columns - first : lanes;
     double sums[lanes] = {}, none[lanes] = {};
     const auto take = [&](std::int64_t r, std::int64_t, std::int64_t width, float* sum, float*)
         __attribute__((always_inline)) {
       for (std::int64_t i = 0; i < width; ++i)
-        sum[i] += shown(r * columns + first + i);
+        sum[i] += in[r * columns + first + i];
     };
     sum_blocks(rows, n, sums, none, take);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -48,21 +48,17 @@ MNEME_INLINE void sum_any(float* out, std::int64_t rows, std::int64_t columns, f
 }
 
 template <class Set>
-MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
-                                   bool add) {
-  sum_any(
-      out, rows, columns, scale, add, [in](std::int64_t i) __attribute__((always_inline)) { return in[i]; });
-}
-
-template <class Set>
-MNEME_INLINE void sum_shown_body(float* out, float* __restrict d, const float* __restrict y, std::int64_t rows,
-                                 std::int64_t columns, float scale, bool add) {
-  sum_any(
-      out, rows, columns, scale, add, [ d, y ](std::int64_t i) __attribute__((always_inline)) {
-        const float shown = y[i] <= 0.0F ? 0.0F : d[i];
-        d[i] = shown;
-        return shown;
-      });
+MNEME_INLINE void sum_shown_body(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns,
+                                 float scale, bool add) {
+  constexpr std::int64_t cached_rows = 256;
+  for (std::int64_t row = 0; row < rows; row += cached_rows) {
+    const std::int64_t count = rows - row < cached_rows ? rows - row : cached_rows;
+    float* const __restrict shown = d + row * columns;
+    const float* const __restrict of = y + row * columns;
+    for (std::int64_t i = 0; i < count * columns; ++i)
+      shown[i] = of[i] <= 0.0F ? 0.0F : shown[i];
+    sum_columns_body<Set>(out, shown, count, columns, scale, add || row > 0);
+  }
 }
 
 template <class Set>

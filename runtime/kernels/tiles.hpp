@@ -18,23 +18,13 @@ MNEME_INLINE void pack_panel(const float* b, std::int64_t terms, std::int64_t n,
   }
 }
 
-/// What a tile does with its sums.
-struct tile_end {
-  std::int64_t columns = 0; // of the panel that exist
-  float scale = 1.0F;
-  bool add = false;            // to what is in C
-  const float* bias = nullptr; // [columns]
-  bool relu = false;
-};
-
-/// One tile of C: Rows rows, Vectors vectors of columns. Terms of packed A lie side by side in its rows, or,
+/// The sums of one tile: Rows rows, Vectors vectors of columns. Terms of packed A lie side by side in its rows, or,
 /// `Across`, below each other; `Stride` floats lie between its rows.
 template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride>
-MNEME_INLINE void tile(const float* a, const float* panel, std::int64_t terms, float* const* c, const tile_end& end) {
-  using vec = typename floats<Lanes>::type;
-  vec sums[Rows][Vectors] = {};
+MNEME_INLINE void sum_tile(const float* a, const float* panel, std::int64_t terms,
+                           typename floats<Lanes>::type (&sums)[Rows][Vectors]) {
   for (std::int64_t p = 0; p < terms; ++p) {
-    vec column[Vectors];
+    typename floats<Lanes>::type column[Vectors];
     for (int v = 0; v < Vectors; ++v)
       load(column[v], panel + (p * Vectors + v) * Lanes);
     for (int r = 0; r < Rows; ++r) {
@@ -43,34 +33,40 @@ MNEME_INLINE void tile(const float* a, const float* panel, std::int64_t terms, f
         sums[r][v] += factor * column[v];
     }
   }
+}
+
+/// A tile whose columns all exist, `c_row` floats between its rows: scale * sums, or these added to what is there.
+template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride, bool Add>
+MNEME_INLINE void whole_tile(const float* a, const float* panel, std::int64_t terms, float* c, std::int64_t c_row,
+                             float scale = 1.0F) {
+  typename floats<Lanes>::type sums[Rows][Vectors] = {}, before;
+  sum_tile<Lanes, Vectors, Rows, Across, Stride>(a, panel, terms, sums);
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v) {
-      const std::int64_t columns = end.columns - v * Lanes < Lanes ? end.columns - v * Lanes : Lanes;
-      float* const to = c[r] + v * Lanes;
-      vec value = end.scale * sums[r][v], other = {};
-      const auto read = [&](const float* from) __attribute__((always_inline)) {
-        if (columns == Lanes)
-          load(other, from);
-        else
-          for (std::int64_t i = 0; i < columns; ++i)
-            other[i] = from[i];
-      };
-      if (end.bias) {
-        read(end.bias + v * Lanes);
-        value += other;
+      float* const to = c + r * c_row + v * Lanes;
+      sums[r][v] *= scale;
+      if constexpr (Add) {
+        load(before, to);
+        sums[r][v] += before;
       }
-      if (end.add) {
-        read(to);
-        value += other;
-      }
-      if (end.relu)
-        value = value <= 0.0F ? vec{} : value; // NaN stays
-      if (columns == Lanes)
-        store(to, value);
-      else
-        for (std::int64_t i = 0; i < columns; ++i)
-          to[i] = value[i];
+      store(to, sums[r][v]);
     }
+}
+
+/// A tile of which only `columns` exist, whose rows lie anywhere.
+template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride>
+MNEME_INLINE void partial_tile(const float* a, const float* panel, std::int64_t terms, float* const* c,
+                               std::int64_t columns, bool add, float scale = 1.0F) {
+  using vec = typename floats<Lanes>::type;
+  vec sums[Rows][Vectors] = {};
+  sum_tile<Lanes, Vectors, Rows, Across, Stride>(a, panel, terms, sums);
+  float row[Vectors * Lanes];
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < Vectors; ++v)
+      store(row + v * Lanes, vec(scale * sums[r][v]));
+    for (std::int64_t i = 0; i < columns; ++i)
+      c[r][i] = add ? c[r][i] + row[i] : row[i];
+  }
 }
 
 /// Rows of the largest tile: all registers but those of two columns and a factor.

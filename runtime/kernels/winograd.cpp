@@ -1,5 +1,6 @@
 #include "runtime/kernels/winograd.hpp"
 #include "runtime/kernels/tiles.hpp"
+#include "runtime/kernels/transpose.hpp"
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -120,17 +121,15 @@ MNEME_INLINE void transform_filters(const float* w, std::int64_t channels, std::
 template <int Lanes, int Rows, std::int64_t Stride>
 MNEME_INLINE void rows_times(const float* read, const float* panels, std::int64_t channels, std::int64_t n, float* made,
                              std::int64_t i, std::int64_t count) {
-  float* c[Rows];
-  for (; i + Rows <= count; i += Rows)
-    for (std::int64_t j = 0; j < n; j += 2 * Lanes) {
-      for (int r = 0; r < Rows; ++r)
-        c[r] = made + (i + r) * n + j;
-      const tile_end end{.columns = n - j < 2 * Lanes ? n - j : 2 * Lanes};
-      if (n - j > Lanes)
-        tile<Lanes, 2, Rows, false, Stride>(read + i * Stride, panels + j * channels, channels, c, end);
-      else
-        tile<Lanes, 1, Rows, false, Stride>(read + i * Stride, panels + j * channels, channels, c, end);
-    }
+  for (; i + Rows <= count; i += Rows) {
+    std::int64_t j = 0;
+    for (; j + 2 * Lanes <= n; j += 2 * Lanes)
+      whole_tile<Lanes, 2, Rows, false, Stride, false>(read + i * Stride, panels + j * channels, channels,
+                                                       made + i * n + j, n);
+    if (j < n)
+      whole_tile<Lanes, 1, Rows, false, Stride, false>(read + i * Stride, panels + j * channels, channels,
+                                                       made + i * n + j, n);
+  }
   if constexpr (Rows > 1)
     if (i < count)
       rows_times<Lanes, fewer_rows(Rows), Stride>(read, panels, channels, n, made, i, count);
@@ -252,21 +251,16 @@ MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::
   }
 }
 
-/// sums [channels, n] += read^T [channels, count] made [count, n], of one place.
-template <int Lanes, int Rows, std::int64_t Stride>
+/// sums [channels, n] = read^T [channels, count] made [count, n] of one place, or added to them.
+template <int Lanes, int Rows, std::int64_t Stride, bool Add>
 MNEME_INLINE void columns_times(const float* read, const float* panels, std::int64_t block, std::int64_t count,
-                                std::int64_t channels, std::int64_t n, float* sums, bool add) {
-  float* c[Rows];
-  for (std::int64_t j = 0; j < n; j += 2 * Lanes)
-    for (std::int64_t i = 0; i < channels; i += Rows) { // channels are a multiple of 16
-      for (int r = 0; r < Rows; ++r)
-        c[r] = sums + (i + r) * n + j;
-      const tile_end end{.columns = n - j < 2 * Lanes ? n - j : 2 * Lanes, .add = add};
-      if (n - j > Lanes)
-        tile<Lanes, 2, Rows, true, Stride>(read + i, panels + j * block, count, c, end);
-      else
-        tile<Lanes, 1, Rows, true, Stride>(read + i, panels + j * block, count, c, end);
-    }
+                                std::int64_t channels, std::int64_t n, float* sums) {
+  std::int64_t j = 0;
+  for (; j + 2 * Lanes <= n; j += 2 * Lanes)
+    for (std::int64_t i = 0; i < channels; i += Rows) // channels are a multiple of 16
+      whole_tile<Lanes, 2, Rows, true, Stride, Add>(read + i, panels + j * block, count, sums + i * n + j, n);
+  for (std::int64_t i = 0; i < channels && j < n; i += Rows)
+    whole_tile<Lanes, 1, Rows, true, Stride, Add>(read + i, panels + j * block, count, sums + i * n + j, n);
 }
 
 struct winograd_correlation {
@@ -316,10 +310,15 @@ MNEME_INLINE void correlation_of(const winograd_correlation& what, workspace& sp
     const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
     read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read.get());
     spread_squares<lanes>(what.grid, what.dy, what.n, first, count, block, space.made.get());
-    for (int place = 0; place < places; ++place)
-      columns_times<lanes, rows, Stride>(space.read.get() + place * block * Stride,
-                                         space.made.get() + place * block * what.n, block, count, channels, what.n,
-                                         space.filters.get() + place * channels * what.n, first > 0);
+    for (int place = 0; place < places; ++place) {
+      const float* const read = space.read.get() + place * block * Stride;
+      const float* const made = space.made.get() + place * block * what.n;
+      float* const sums = space.filters.get() + place * channels * what.n;
+      if (first == 0)
+        columns_times<lanes, rows, Stride, false>(read, made, block, count, channels, what.n, sums);
+      else
+        columns_times<lanes, rows, Stride, true>(read, made, block, count, channels, what.n, sums);
+    }
   }
   write_filters<lanes>(what, space.filters.get());
 }
@@ -351,16 +350,9 @@ workspace workspace_for(std::int64_t channels, std::int64_t n) {
 
 /// Taps turned round and channels and filters exchanged: the filters of the way back.
 void turn(const conv_shape& of, const float* w, float* turned) {
-  constexpr std::int64_t side = 16; // of the squares that are turned at once: whole cache lines
-  for (std::int64_t tap = 0; tap < 9; ++tap) {
-    const float* const from = w + (8 - tap) * of.channels * of.filters;
-    float* const to = turned + tap * of.channels * of.filters;
-    for (std::int64_t f0 = 0; f0 < of.filters; f0 += side)
-      for (std::int64_t c0 = 0; c0 < of.channels; c0 += side)
-        for (std::int64_t f = f0; f < f0 + side; ++f)
-          for (std::int64_t c = c0; c < c0 + side; ++c)
-            to[f * of.channels + c] = from[c * of.filters + f];
-  }
+  const std::int64_t tap_floats = of.channels * of.filters;
+  for (std::int64_t tap = 0; tap < 9; ++tap)
+    transpose(w + (8 - tap) * tap_floats, of.channels, of.filters, turned + tap * tap_floats);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
 #include <algorithm>
+#include <algorithm>
 #include <cmath>
 namespace mneme {
 
@@ -21,7 +22,7 @@ void dropout_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tens
     reshape_buffer(kept, in.sizes(), in, at::kByte), masks = kept;
   else
     masks = at::empty(in.sizes(), at::kByte);
-  const auto drop_below = static_cast<std::uint32_t>(std::min(std::ldexp(rate_, 32), 0x1p32 - 1.0));
+  const auto drop_below = static_cast<std::uint32_t>(std::min(std::lround(rate_ * 65536.0), 65535L));
   for (std::int64_t k = 0; k < of.models; ++k) {
     auto key = of.training->streams[static_cast<std::size_t>(k)];
     key.index = key.index << 8U | number_;

@@ -3,15 +3,33 @@
 #include <vector>
 using namespace mneme;
 
-TEST_CASE("a mask follows the words of its stream, however many there are", "[kernels]") {
+/// The stream's numbers of `Bits` in the order of masks: of 16 blocks the first words, then the second ones, ...
+template <class Bits>
+std::vector<std::uint32_t> numbers_of(const rng_key& key, std::size_t n) {
+  std::vector<std::uint32_t> numbers;
+  for (rng_stream stream(key); numbers.size() < n;) {
+    std::uint32_t words[4][16];
+    for (int block = 0; block < 16; ++block)
+      for (auto& word : words)
+        word[block] = stream.bits32();
+    for (const auto& word : words)
+      for (const auto bits : word)
+        for (std::size_t part = 0; part < 4 / sizeof(Bits); ++part)
+          numbers.push_back(static_cast<Bits>(bits >> (8 * sizeof(Bits) * part)));
+  }
+  return numbers;
+}
+
+TEST_CASE("a mask follows the numbers of its stream, of as many bits as its chance needs", "[kernels]") {
   const rng_key key{.seed = 3, .what = first_method_purpose, .client = {2}, .index = 5};
-  for (const std::uint32_t drop_below : {0U, 1U << 30U, 3U << 30U})
-    for (const std::size_t n : {1, 3, 4, 63, 64, 65, 1000}) {
+  for (const std::uint32_t drop_below : {0U, 1U << 14U, 3U << 14U, 6554U, 65535U})
+    for (const std::size_t n : {1, 3, 64, 127, 128, 129, 255, 256, 257, 1000}) {
+      const bool bytes = drop_below % 256 == 0;
+      const auto numbers = bytes ? numbers_of<std::uint8_t>(key, n) : numbers_of<std::uint16_t>(key, n);
       std::vector<std::uint8_t> mask(n + 1, 7), expected;
       kernels::draw_mask(name_of(key), drop_below, mask.data(), static_cast<std::int64_t>(n));
-      rng_stream stream(key);
       for (std::size_t i = 0; i < n; ++i)
-        expected.push_back(stream.bits32() >= drop_below);
+        expected.push_back(numbers[i] >= (bytes ? drop_below / 256 : drop_below));
       expected.push_back(7); // what lies behind is not touched
       INFO(n << " values, dropped below " << drop_below);
       CHECK((mask == expected));
