@@ -37,7 +37,14 @@ outcomes attempted(std::size_t jobs, bool& failed, Act act) {
 
 class device_executor final : public executor {
 public:
-  explicit device_executor(const at::Device& device) : images_(device) {}
+  explicit device_executor(const at::Device& device) : images_(device) {
+    if (device.is_cpu())
+      return;
+    auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
+    cudnn.setAllowTF32CuDNN(false);
+    cudnn.setDeterministicCuDNN(true);
+    cudnn.setBenchmarkCuDNN(false);
+  }
 
   outcomes run(std::span<const job> batch) override {
     MNEME_CHECK(!batch.empty());
@@ -101,7 +108,7 @@ std::int64_t chosen_width(const work& what, const std::string& device) {
   // any device has. Beyond the widest, launches and calls cost next to nothing per model.
   const bool cpu = at::Device(device).is_cpu();
   const std::int64_t bytes_max = cpu ? std::int64_t{1} << 20U : std::int64_t{1} << 30U;
-  const std::uint64_t width_max = 256;
+  const std::uint64_t width_max = cpu ? 256 : 1024;
   const auto& options = training->options;
   const std::int64_t full_batch_rows = 256; // taken for a full batch: clients of one key must choose alike
   const auto rows = options.batch_rows == 0 ? full_batch_rows : options.batch_rows;

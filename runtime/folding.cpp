@@ -2,8 +2,10 @@
 #include "runtime/check.hpp"
 #include "runtime/folding_calls.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/kernels/fold.hpp"
 #include <ATen/ops/empty_like.h>
 #include <algorithm>
+#include <array>
 namespace mneme {
 namespace {
 
@@ -19,8 +21,18 @@ void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
         kernels::cuda::start_on(sum.device(), fold_call(sum, uploads.first(std::min(uploads.size(), at_once))));
       return;
     }
-  for (const auto& one : uploads)
-    sum.add_(one.values, one.weight);
+  if (!sum.is_cpu()) {
+    for (const auto& one : uploads)
+      sum.add_(one.values, one.weight);
+    return;
+  }
+  std::array<kernels::weighted_upload, kernels::folded_at_once_max> several;
+  for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), several.size()))) {
+    const auto count = std::min(uploads.size(), several.size());
+    for (std::size_t i = 0; i < count; ++i)
+      several[i] = {.values = uploads[i].values.const_data_ptr<float>(), .weight = uploads[i].weight};
+    kernels::fold(sum.mutable_data_ptr<double>(), std::span(several).first(count), sum.numel());
+  }
 }
 
 at::Tensor take_mean(at::Tensor& sum, double weight) {

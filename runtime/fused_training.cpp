@@ -66,6 +66,7 @@ outcomes fused_training::run() {
       step(epoch, s, active);
     }
   }
+  bring_home();
   outcomes all(clients_.size());
   for (std::size_t k = 0; k < clients_.size(); ++k)
     all[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
@@ -188,23 +189,26 @@ void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, 
   gather_rows(run, rows);
 }
 
-/// Appends one client's rows of the step, its padded ones as repetitions of the first, and writes its labels.
+/// Appends one client's rows of the step and writes their labels. Padded rows are zeros: what they compute is finite.
 void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s,
                                std::int64_t* labels, float* row_weight) {
   const auto& samples = one.what->samples;
   const auto real = one.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
   const auto& covered = options_.classes;
   for (std::int64_t i = 0; i < rows; ++i) {
-    const auto position = one.order[static_cast<std::size_t>(first + (i < real ? i : 0))];
-    const auto row = (*samples.rows)[static_cast<std::size_t>(position)];
-    rows_.push_back(row);
-    if (options_.augment != augmentation_kind::none)
-      augment_.push_back(drawn_augmentation(options_.augment, one.what->stream, epoch, position));
     if (i >= real) {
+      rows_.push_back(padding_row);
+      if (options_.augment != augmentation_kind::none)
+        augment_.push_back({});
       labels[i] = -1;
       row_weight[i] = 0.0F;
       continue;
     }
+    const auto position = one.order[static_cast<std::size_t>(first + i)];
+    const auto row = (*samples.rows)[static_cast<std::size_t>(position)];
+    rows_.push_back(row);
+    if (options_.augment != augmentation_kind::none)
+      augment_.push_back(drawn_augmentation(options_.augment, one.what->stream, epoch, position));
     const auto label = samples.source->label(row);
     if (label < covered.low || label >= covered.high)
       throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
@@ -228,20 +232,6 @@ void fused_training::gather_rows(model_run run, std::int64_t rows) {
     images_.gather_into(target, source_of(first), std::span(rows_).subspan(begin, size),
                         augment_.empty() ? std::span<const augmentation>{} : std::span(augment_).subspan(begin, size));
   }
-  clear_padding(run, rows);
-}
-
-/// Padded rows become zeros, so that what they compute is finite.
-void fused_training::clear_padding(model_run run, std::int64_t rows) {
-  if (!images_.device().is_cpu()) {
-    buffers_.inputs.masked_fill_(buffers_.row_weight.view({run.count, rows, 1, 1, 1}) == 0, 0);
-    return;
-  }
-  const auto* const weight = buffers_.row_weight.const_data_ptr<float>();
-  const auto row_floats = buffers_.inputs.numel() / (run.count * rows);
-  for (std::int64_t i = 0; i < run.count * rows; ++i)
-    if (weight[i] == 0.0F)
-      std::fill_n(buffers_.inputs.mutable_data_ptr<float>() + i * row_floats, row_floats, 0.0F);
 }
 
 void fused_training::regularise(model_run run) {
@@ -256,12 +246,28 @@ void fused_training::regularise(model_run run) {
   }
 }
 
-/// Sums up the losses of the last epoch.
+/// Sums up the losses of the last epoch; on a device, there: nobody waits for it at every step.
 void fused_training::note_losses(model_run run, const at::Tensor& values) {
-  const auto host = values.is_cpu() ? values : values.cpu();
-  const auto* const sums = host.const_data_ptr<double>();
+  if (!values.is_cpu()) {
+    if (!losses_.defined())
+      losses_ = at::zeros({std::ssize(clients_)}, values.options());
+    losses_.narrow(0, run.first, run.count).add_(values);
+    return;
+  }
+  const auto* const sums = values.const_data_ptr<double>();
   for (std::int64_t i = 0; i < run.count; ++i)
     clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
+}
+
+/// What the host has to know of a training on a device: losses, and whose weights are finite.
+void fused_training::bring_home() {
+  if (images_.device().is_cpu() || !losses_.defined())
+    return;
+  const auto sums = losses_.cpu(), finite = at::isfinite(weights_).all(1).cpu();
+  for (std::size_t k = 0; k < clients_.size(); ++k) {
+    clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
+    clients_[k].finite = finite.const_data_ptr<bool>()[k];
+  }
 }
 
 fused_training::group_view& fused_training::view_of(model_run run) {
@@ -282,7 +288,7 @@ job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const 
   }
   out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
   const auto weights = weights_.select(0, k);
-  if (!std::isfinite(out.loss_mean) || !is_finite(weights))
+  if (!std::isfinite(out.loss_mean) || !one.finite || (weights.is_cpu() && !is_finite(weights)))
     return failure_of(one, weights);
   out.weights = weights_only(weights);
   return work_output{std::move(out)};

@@ -37,6 +37,7 @@ private:
     at::Tensor start{};                // [P] on the device
     std::vector<std::int64_t> order{}; // positions of rows in this epoch
     double loss_sum = 0.0;             // over the steps of the last epoch
+    bool finite = true;                // on a device: whether its weights are
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {
@@ -53,9 +54,9 @@ private:
   void list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
                  float* row_weight);
   void gather_rows(model_run run, std::int64_t rows);
-  void clear_padding(model_run run, std::int64_t rows);
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
+  void bring_home();
   group_view& view_of(model_run run);
   [[nodiscard]] job_outcome outcome_of(const client& one, std::int64_t k) const;
   [[nodiscard]] std::string failure_of(const client& one, const at::Tensor& weights) const;
@@ -70,6 +71,7 @@ private:
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
+  at::Tensor losses_;                                    // [K] float64, on a device
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_;      // of the step, model by model

@@ -1,6 +1,6 @@
 /// weighted_average: the running mean of uploads, in float64.
 #pragma once
-#include <ATen/core/Tensor.h>
+#include "runtime/folding.hpp"
 #include <vector>
 namespace mneme {
 
@@ -16,14 +16,10 @@ public:
   [[nodiscard]] at::Tensor take();
 
 private:
-  struct waiting {
-    at::Tensor value{}; // [P]
-    double weight = 0.0;
-  };
   void fold_waiting();
 
-  at::Tensor sum_{};             // [P] float64
-  std::vector<waiting> waiting_; // added and not yet in the sum
+  at::Tensor sum_{};                     // [P] float64
+  std::vector<weighted_upload> waiting_; // added and not yet in the sum
   double weight_ = 0.0;
 };
 
