@@ -1,6 +1,7 @@
 #include "runtime/passes.hpp"
 #include "runtime/check.hpp"
 #include <ATen/ATen.h>
+#include <bit>
 #include <cmath>
 #include <functional>
 namespace mneme {
@@ -30,7 +31,9 @@ void for_each_block(const pass_over& what, image_store& images, const std::funct
   const auto weights = what.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
   const auto [channels, height, width] = what.samples.source->shape();
   const std::span rows(*what.samples.rows);
-  tape kept{.for_backward = false}; // lets blocks share their memory
+  tape kept; // lets blocks share their memory
+  kept.for_backward = false;
+  const auto block_rows = block_rows_of(what.net);
   for (std::int64_t first = 0; first < what.samples.size(); first += block_rows) {
     const auto count = std::min(block_rows, what.samples.size() - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
@@ -84,6 +87,13 @@ double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
 
 } // namespace
 
+std::int64_t block_rows_of(const model& net) {
+  constexpr std::int64_t bytes_max = std::int64_t{1} << 29U, rows_min = 16; // of all values and gradients of a block
+  const auto row_bytes = std::max<std::int64_t>(net.working_set(1) - net.working_set(0), 1);
+  const auto rows = std::clamp(bytes_max / row_bytes, rows_min, block_rows_max);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
+}
+
 extract_output run_pass(const extract_job& job, image_store& images) {
   const auto rows = job.samples.size(), classes = job.net->classes();
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
@@ -110,7 +120,7 @@ statistics_output run_pass(const statistics_job& job, image_store& images) {
   statistics_output out{.gram = job.gram ? at::zeros({width, width}, options) : at::Tensor{},
                         .sums = at::zeros({classes, width}, options),
                         .counts = at::zeros({classes}, options)};
-  constexpr std::int64_t gram_rows = 4 * block_rows; // M x M numbers are read and written once for so many rows
+  constexpr std::int64_t gram_rows = 4 * block_rows_max; // M x M numbers are read and written once for so many rows
   auto gathered = at::empty({gram_rows, width}, options);
   std::int64_t waiting = 0; // rows of `gathered` not yet in the Gram matrix
   const auto add_gram = [&] {

@@ -3,7 +3,6 @@
 #include "runtime/kernels/transpose.hpp"
 #include "runtime/kernels/winograd.hpp"
 #include <algorithm>
-#include <memory>
 namespace mneme::kernels {
 namespace {
 
@@ -111,15 +110,9 @@ MNEME_INLINE void pack_patches(const patch_grid& in, std::int64_t patch, std::in
   }
 }
 
-/// Memory of one call, aligned to cache lines.
+/// Parts of a call's memory.
 struct workspace {
-  std::unique_ptr<float[]> memory{new float[patches_max * patch_floats + 16]};
-  float* packed;
-  std::unique_ptr<float[]> panels{};
-  workspace() {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.get());
-    packed = memory.get() + (64 - address % 64) / sizeof(float);
-  }
+  float *packed, *panels;
 };
 
 /// The length of blocks that cut `all` evenly, none longer than `longest`.
@@ -201,7 +194,7 @@ MNEME_INLINE float* target_of(const patch_grid& in, const grid_target& out, std:
 
 /// Patches patch .. last - 1, in bands of `Rows`; those that are left in narrower ones.
 template <class Set, int Rows>
-MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::int64_t terms, workspace& space,
+MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::int64_t terms, const workspace& space,
                            std::int64_t patch, std::int64_t last) {
   const bool add = what.add || term > 0, dense = what.out.step == 1, finished = term + terms == what.in.terms();
   float* c[Rows];
@@ -210,11 +203,11 @@ MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::in
       c[r] = target_of(what.in, what.out, patch + r);
     pack_patches(what.in, patch, Rows, term, terms, space.packed);
     if (!dense)
-      scattered_band<Set, Rows, false>(space.packed, space.panels.get(), terms, what.out.n, c, add);
+      scattered_band<Set, Rows, false>(space.packed, space.panels, terms, what.out.n, c, add);
     else if (add)
-      dense_band<Set, Rows, false, true>(space.packed, space.panels.get(), terms, what.out.n, c[0]);
+      dense_band<Set, Rows, false, true>(space.packed, space.panels, terms, what.out.n, c[0]);
     else
-      dense_band<Set, Rows, false, false>(space.packed, space.panels.get(), terms, what.out.n, c[0]);
+      dense_band<Set, Rows, false, false>(space.packed, space.panels, terms, what.out.n, c[0]);
     if (finished && (what.bias || what.relu)) // only asked for where results are dense
       finish_rows(c[0], Rows, what.out.n, what.bias, what.relu);
   }
@@ -226,17 +219,17 @@ MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::in
 /// A block of patches whose results stay in the second-level cache, beside the part of b that a block of terms
 /// needs; in it, band by band of patches in the first-level cache.
 template <class Set>
-MNEME_INLINE void patches_times_body(const patch_product& what, workspace& space) {
+MNEME_INLINE void patches_times_body(const patch_product& what, scratch& memory) {
   constexpr std::int64_t result_floats = std::int64_t{1} << 17U; // 512 KiB
   const std::int64_t terms = what.in.terms(), block_terms = even_blocks(terms, terms_max), n = what.out.n;
   const std::int64_t patches = what.in.patches();
   const std::int64_t block_patches = even_blocks(patches, result_floats / n < 192 ? 192 : result_floats / n);
-  space.panels.reset(new float[static_cast<std::size_t>(block_terms * (n + 2 * Set::lanes))]);
+  const workspace space{memory.take(0, patches_max * patch_floats), memory.take(1, block_terms * (n + 2 * Set::lanes))};
   for (std::int64_t patch = 0; patch < patches; patch += block_patches)
     for (std::int64_t term = 0; term < terms; term += block_terms) {
       const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
       if (patch == 0 || terms > block_terms)
-        pack_panels<Set>(what.b + term * n, count, n, space.panels.get());
+        pack_panels<Set>(what.b + term * n, count, n, space.panels);
       bands_of<Set, tile_rows<Set>>(what, term, count, space, patch,
                                     patch + block_patches < patches ? patch + block_patches : patches);
     }
@@ -256,21 +249,22 @@ template <class Set, int Rows, bool Add>
 MNEME_INLINE void term_bands(const patch_correlation& what, const workspace& space, std::int64_t patches,
                              std::int64_t term, std::int64_t count, std::int64_t i = 0) {
   for (; i + Rows <= count; i += Rows)
-    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels.get(), patches, what.n,
-                                     what.dw + (term + i) * what.n, what.scale);
+    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels, patches, what.n, what.dw + (term + i) * what.n,
+                                     what.scale);
   if constexpr (Rows > 1)
     if (i < count)
       term_bands<Set, fewer_rows(Rows), Add>(what, space, patches, term, count, i);
 }
 
 template <class Set>
-MNEME_INLINE void patches_across_body(const patch_correlation& what, workspace& space) {
+MNEME_INLINE void patches_across_body(const patch_correlation& what, scratch& memory) {
   const std::int64_t terms = what.in.terms(), block_terms = even_blocks(terms, terms_max), patches = what.in.patches();
   const std::int64_t block_patches = even_blocks(patches, patches_max);
-  space.panels.reset(new float[static_cast<std::size_t>(block_patches * (what.n + 2 * Set::lanes))]);
+  const workspace space{memory.take(0, patches_max * patch_floats),
+                        memory.take(1, block_patches * (what.n + 2 * Set::lanes))};
   for (std::int64_t patch = 0; patch < patches; patch += block_patches) {
     const std::int64_t length = patches - patch < block_patches ? patches - patch : block_patches;
-    pack_panels<Set>(what.d + patch * what.n, length, what.n, space.panels.get());
+    pack_panels<Set>(what.d + patch * what.n, length, what.n, space.panels);
     for (std::int64_t term = 0; term < terms; term += block_terms) {
       const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
       pack_patches(what.in, patch, length, term, count, space.packed);
@@ -282,8 +276,8 @@ MNEME_INLINE void patches_across_body(const patch_correlation& what, workspace& 
   }
 }
 
-MNEME_KERNEL(patches_times, (const patch_product& what, workspace& space), (what, space))
-MNEME_KERNEL(patches_across, (const patch_correlation& what, workspace& space), (what, space))
+MNEME_KERNEL(patches_times, (const patch_product& what, scratch& memory), (what, memory))
+MNEME_KERNEL(patches_across, (const patch_correlation& what, scratch& memory), (what, memory))
 
 patch_grid forward_grid(const conv_shape& of, const float* x) {
   return {.source = x,
@@ -337,24 +331,23 @@ void clear_phase(const conv_shape& of, std::int64_t phase_y, std::int64_t phase_
 
 } // namespace
 
-void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y) {
+void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y,
+              scratch& memory) {
   if (winograd_pays(shape))
-    return winograd_convolve(shape, x, w, bias, relu, y);
-  workspace space;
+    return winograd_convolve(shape, x, w, bias, relu, y, memory);
   best_patches_times({.in = forward_grid(shape, x),
                       .b = w,
                       .out = {.c = y, .height = shape.out_height(), .width = shape.out_width(), .n = shape.filters},
                       .bias = bias,
                       .relu = relu},
-                     space);
+                     memory);
 }
 
 /// A phase at a time: under a stride s, pixels whose places are equal modulo s are reached by the same taps.
-void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add) {
+void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add, scratch& memory) {
   if (winograd_pays(shape))
-    return winograd_convolve_back(shape, dy, w, dx, add);
-  workspace space;
-  const std::unique_ptr<float[]> turned(new float[static_cast<std::size_t>(shape.terms() * shape.filters)]);
+    return winograd_convolve_back(shape, dy, w, dx, add, memory);
+  float* const turned = memory.take(2, shape.terms() * shape.filters);
   for (std::int64_t phase_y = 0; phase_y < shape.stride; ++phase_y)
     for (std::int64_t phase_x = 0; phase_x < shape.stride; ++phase_x) {
       const auto y = reached_at(phase_y, shape.height, shape), x = reached_at(phase_x, shape.width, shape);
@@ -363,7 +356,7 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
           clear_phase(shape, phase_y, phase_x, dx);
         continue;
       }
-      turn_filters(shape, w, y, x, turned.get());
+      turn_filters(shape, w, y, x, turned);
       best_patches_times({.in = {.source = dy,
                                  .height = shape.out_height(),
                                  .width = shape.out_width(),
@@ -376,7 +369,7 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
                                  .from_x = x.from,
                                  .taps_y = y.taps,
                                  .taps_x = x.taps},
-                          .b = turned.get(),
+                          .b = turned,
                           .out = {.c = dx,
                                   .height = shape.height,
                                   .width = shape.width,
@@ -385,16 +378,16 @@ void convolve_back(const conv_shape& shape, const float* dy, const float* w, flo
                                   .from_y = phase_y,
                                   .from_x = phase_x},
                           .add = add},
-                         space);
+                         memory);
     }
 }
 
-void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add) {
+void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add,
+               scratch& memory) {
   if (winograd_pays(shape))
-    return winograd_correlate(shape, x, dy, dw, scale, add);
-  workspace space;
+    return winograd_correlate(shape, x, dy, dw, scale, add, memory);
   best_patches_across({.in = forward_grid(shape, x), .d = dy, .dw = dw, .n = shape.filters, .scale = scale, .add = add},
-                      space);
+                      memory);
 }
 
 } // namespace mneme::kernels

@@ -1,6 +1,6 @@
 /// Convolutions of one model on a CPU, channels last, as products of patches with filters.
 #pragma once
-#include <cstdint>
+#include "runtime/kernels/scratch.hpp"
 namespace mneme::kernels {
 
 /// Square kernels, zero padding, one stride. Images are [rows, height, width, channels], filters
@@ -18,10 +18,12 @@ struct conv_shape {
 // The bits of an image's results do not depend on the other images.
 
 /// y = x * w + bias, then ReLU if wanted. `bias` [filters] may be null.
-void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y);
+void convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y,
+              scratch& memory);
 /// The gradient of the input: dx = dy * w turned round, or added to dx.
-void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add);
+void convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add, scratch& memory);
 /// The gradient of the filters: dw = scale * x^T dy, or added to dw.
-void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add);
+void correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add,
+               scratch& memory);
 
 } // namespace mneme::kernels

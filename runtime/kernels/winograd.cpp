@@ -3,7 +3,6 @@
 #include "runtime/kernels/transpose.hpp"
 #include <algorithm>
 #include <bit>
-#include <memory>
 namespace mneme::kernels {
 namespace {
 
@@ -31,7 +30,7 @@ struct source_images {
 };
 
 struct workspace {
-  std::unique_ptr<float[]> read, made, filters; // transformed pixels, results and filters
+  float *read, *made, *filters; // transformed pixels, results and filters
 };
 
 /// Squares in a block: what is read and made of them stays in the second-level cache.
@@ -187,24 +186,24 @@ struct winograd_product {
 };
 
 template <class Set, std::int64_t Stride>
-MNEME_INLINE void product_of(const winograd_product& what, workspace& space) {
+MNEME_INLINE void product_of(const winograd_product& what, const workspace& space) {
   constexpr int lanes = Set::lanes;
   const std::int64_t channels = what.in.channels, n = what.out.n, block = block_squares(Stride, n);
-  transform_filters<lanes>(what.w, channels, n, space.filters.get());
+  transform_filters<lanes>(what.w, channels, n, space.filters);
   for (std::int64_t first = 0; first < what.grid.squares(); first += block) {
     const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
-    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read.get());
+    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read);
     for (int place = 0; place < places; ++place)
-      rows_times<lanes, tile_rows<Set>, Stride>(space.read.get() + place * block * Stride,
-                                                space.filters.get() + place * channels * n, channels, n,
-                                                space.made.get() + place * block * n, 0, count);
+      rows_times<lanes, tile_rows<Set>, Stride>(space.read + place * block * Stride,
+                                                space.filters + place * channels * n, channels, n,
+                                                space.made + place * block * n, 0, count);
     for (std::int64_t s = 0; s < count; ++s)
-      write_square<lanes>(what.out, what.grid, first + s, space.made.get() + s * n, block * n);
+      write_square<lanes>(what.out, what.grid, first + s, space.made + s * n, block * n);
   }
 }
 
 template <class Set>
-MNEME_INLINE void winograd_times_body(const winograd_product& what, workspace& space) {
+MNEME_INLINE void winograd_times_body(const winograd_product& what, const workspace& space) {
   if (what.in.channels <= 32)
     product_of<Set, row_stride<32>>(what, space);
   else if (what.in.channels <= 64)
@@ -303,28 +302,28 @@ MNEME_INLINE void write_filters(const winograd_correlation& what, const float* s
 }
 
 template <class Set, std::int64_t Stride>
-MNEME_INLINE void correlation_of(const winograd_correlation& what, workspace& space) {
+MNEME_INLINE void correlation_of(const winograd_correlation& what, const workspace& space) {
   constexpr int lanes = Set::lanes, rows = Set::accumulators == 16 ? 8 : 4;
   const std::int64_t channels = what.in.channels, block = block_squares(Stride, what.n);
   for (std::int64_t first = 0; first < what.grid.squares(); first += block) {
     const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
-    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read.get());
-    spread_squares<lanes>(what.grid, what.dy, what.n, first, count, block, space.made.get());
+    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read);
+    spread_squares<lanes>(what.grid, what.dy, what.n, first, count, block, space.made);
     for (int place = 0; place < places; ++place) {
-      const float* const read = space.read.get() + place * block * Stride;
-      const float* const made = space.made.get() + place * block * what.n;
-      float* const sums = space.filters.get() + place * channels * what.n;
+      const float* const read = space.read + place * block * Stride;
+      const float* const made = space.made + place * block * what.n;
+      float* const sums = space.filters + place * channels * what.n;
       if (first == 0)
         columns_times<lanes, rows, Stride, false>(read, made, block, count, channels, what.n, sums);
       else
         columns_times<lanes, rows, Stride, true>(read, made, block, count, channels, what.n, sums);
     }
   }
-  write_filters<lanes>(what, space.filters.get());
+  write_filters<lanes>(what, space.filters);
 }
 
 template <class Set>
-MNEME_INLINE void winograd_across_body(const winograd_correlation& what, workspace& space) {
+MNEME_INLINE void winograd_across_body(const winograd_correlation& what, const workspace& space) {
   if (what.in.channels <= 32)
     correlation_of<Set, row_stride<32>>(what, space);
   else if (what.in.channels <= 64)
@@ -335,17 +334,23 @@ MNEME_INLINE void winograd_across_body(const winograd_correlation& what, workspa
     correlation_of<Set, row_stride<256>>(what, space);
 }
 
-MNEME_KERNEL(winograd_times, (const winograd_product& what, workspace& space), (what, space))
-MNEME_KERNEL(winograd_across, (const winograd_correlation& what, workspace& space), (what, space))
+MNEME_KERNEL(winograd_times, (const winograd_product& what, const workspace& space), (what, space))
+MNEME_KERNEL(winograd_across, (const winograd_correlation& what, const workspace& space), (what, space))
 
-workspace workspace_for(std::int64_t channels, std::int64_t n) {
-  const auto stride =
-      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(channels, 32)))) + 16;
+workspace workspace_for(std::int64_t channels, std::int64_t n, scratch& memory) {
+  const auto rounded = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(channels, 32)));
+  const auto stride = static_cast<std::int64_t>(rounded) + 16; // as row_stride
   const auto block = block_squares(stride, n);
-  const auto of = [](std::int64_t count) {
-    return std::unique_ptr<float[]>(new float[static_cast<std::size_t>(count)]);
-  };
-  return {.read = of(places * block * stride), .made = of(places * block * n), .filters = of(places * channels * n)};
+  return {.read = memory.take(0, places * block * stride),
+          .made = memory.take(1, places * block * n),
+          .filters = memory.take(2, places * channels * n)};
+}
+
+/// A pixel of zeros.
+const float* black(std::int64_t channels, scratch& memory) {
+  float* const pixel = memory.take(4, channels);
+  std::fill_n(pixel, channels, 0.0F);
+  return pixel;
 }
 
 /// Taps turned round and channels and filters exchanged: the filters of the way back.
@@ -365,34 +370,33 @@ bool winograd_pays(const conv_shape& shape) {
          shape.out_height() * shape.out_width() >= pixels_min;
 }
 
-void winograd_convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu,
-                       float* y) {
-  auto space = workspace_for(shape.channels, shape.filters);
-  const std::unique_ptr<float[]> nothing(new float[static_cast<std::size_t>(shape.channels)]());
+void winograd_convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y,
+                       scratch& memory) {
+  const auto space = workspace_for(shape.channels, shape.filters, memory);
   best_winograd_times({.in = {x, shape.height, shape.width, shape.channels, shape.padding},
                        .grid = {shape.rows, shape.out_height(), shape.out_width()},
                        .w = w,
                        .out = {.pixels = y, .n = shape.filters, .bias = bias, .relu = relu},
-                       .nothing = nothing.get()},
+                       .nothing = black(shape.channels, memory)},
                       space);
 }
 
-void winograd_convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add) {
-  auto space = workspace_for(shape.filters, shape.channels);
-  const std::unique_ptr<float[]> nothing(new float[static_cast<std::size_t>(shape.filters)]());
-  const std::unique_ptr<float[]> turned(new float[static_cast<std::size_t>(shape.terms() * shape.filters)]);
-  turn(shape, w, turned.get());
+void winograd_convolve_back(const conv_shape& shape, const float* dy, const float* w, float* dx, bool add,
+                            scratch& memory) {
+  const auto space = workspace_for(shape.filters, shape.channels, memory);
+  float* const turned = memory.take(3, shape.terms() * shape.filters);
+  turn(shape, w, turned);
   best_winograd_times({.in = {dy, shape.out_height(), shape.out_width(), shape.filters, 2 - shape.padding},
                        .grid = {shape.rows, shape.height, shape.width},
-                       .w = turned.get(),
+                       .w = turned,
                        .out = {.pixels = dx, .n = shape.channels, .add = add},
-                       .nothing = nothing.get()},
+                       .nothing = black(shape.filters, memory)},
                       space);
 }
 
-void winograd_correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add) {
-  auto space = workspace_for(shape.channels, shape.filters);
-  const std::unique_ptr<float[]> nothing(new float[static_cast<std::size_t>(shape.channels)]());
+void winograd_correlate(const conv_shape& shape, const float* x, const float* dy, float* dw, float scale, bool add,
+                        scratch& memory) {
+  const auto space = workspace_for(shape.channels, shape.filters, memory);
   best_winograd_across({.in = {x, shape.height, shape.width, shape.channels, shape.padding},
                         .grid = {shape.rows, shape.out_height(), shape.out_width()},
                         .dy = dy,
@@ -400,7 +404,7 @@ void winograd_correlate(const conv_shape& shape, const float* x, const float* dy
                         .n = shape.filters,
                         .scale = scale,
                         .add = add,
-                        .nothing = nothing.get()},
+                        .nothing = black(shape.channels, memory)},
                        space);
 }
 

@@ -37,7 +37,7 @@ void convolution_layer::forward(const layer_pass& of, const at::Tensor& in, at::
     const float* const w = of.weights_of(k);
     kernels::convolve(geometry(of.rows), in.const_data_ptr<float>() + k * in_floats, w + shape_.weight_offset,
                       biased() ? w + shape_.bias_offset : nullptr, shape_.after == activation::relu,
-                      out.mutable_data_ptr<float>() + k * out_floats);
+                      out.mutable_data_ptr<float>() + k * out_floats, *of.memory);
   }
 }
 
@@ -60,9 +60,9 @@ void convolution_layer::backward(const layer_pass& of, const backward_data& data
       kernels::sum_columns(d_bias, d, pixels, shape_.filters, sink.scale, sink.add);
     if (data.d_in)
       kernels::convolve_back(geometry(of.rows), d, of.weights_of(k) + shape_.weight_offset,
-                             data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add);
+                             data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add, *of.memory);
     kernels::correlate(geometry(of.rows), data.in.const_data_ptr<float>() + k * in_floats, d,
-                       gradient + shape_.weight_offset, sink.scale, sink.add);
+                       gradient + shape_.weight_offset, sink.scale, sink.add, *of.memory);
   }
 }
 

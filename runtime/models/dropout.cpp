@@ -5,7 +5,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
 #include <algorithm>
-#include <algorithm>
 #include <cmath>
 namespace mneme {
 

@@ -13,6 +13,7 @@ struct layer_pass {
   std::int64_t rows = 0;                   ///< B
   class_range classes{};                   ///< Read by the head.
   const training_mode* training = nullptr; ///< Null: evaluation mode.
+  kernels::scratch* memory = nullptr;      ///< Never null in a pass.
 
   /// The weights of model k on a CPU: rows may be shared by all models.
   [[nodiscard]] const float* weights_of(std::int64_t k) const;

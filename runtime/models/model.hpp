@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/data/curriculum.hpp"
 #include "runtime/finding.hpp"
+#include "runtime/kernels/scratch.hpp"
 #include "runtime/rng.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
@@ -40,6 +41,7 @@ struct tape {
   bool for_backward = true; ///< Set to false before passes that no backward pass follows: they need less memory.
   // The net's own business:
   bool training = false; ///< Mode of the last forward pass.
+  kernels::scratch memory{};
   std::vector<at::Tensor> values{}, kept{}, gradients{}, spare{};
 };
 

@@ -46,9 +46,10 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, identity_, weights.sizes(), weights.strides());
   MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(),
               identity_, inputs.sizes());
-  tape once{.for_backward = false};
+  tape once;
+  once.for_backward = false;
   auto& with = keep ? *keep : once;
-  const layer_pass of{weights, inputs.size(0), inputs.size(1), classes, training};
+  const layer_pass of{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory};
   with.training = training != nullptr;
   with.values.resize(nodes_.size() + 1);
   with.kept.resize(nodes_.size());
@@ -115,7 +116,8 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
   const training_mode as_forward;
   const auto& inputs = kept.values[0];
-  const layer_pass of{weights, inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr};
+  const layer_pass of{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
+                      &kept.memory};
   kept.gradients.resize(kept.values.size());
   kept.gradients.back() = d_logits;
   for (std::size_t i = nodes_.size(); i-- > 0;) {

@@ -10,6 +10,8 @@ using kernels::conv_shape;
 
 namespace {
 
+kernels::scratch memory; // as a tape holds it
+
 std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
   rng_stream draw({.seed = seed, .what = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
@@ -60,7 +62,7 @@ std::vector<double> in_double(const std::vector<float>& values) { return {values
 void check_forward(const conv_shape& of, bool relu, bool biased) {
   const auto x = drawn(in_floats(of), 1), w = drawn(of.terms() * of.filters, 2), bias = drawn(of.filters, 3);
   std::vector<float> y(static_cast<std::size_t>(out_floats(of)), 7.0F);
-  kernels::convolve(of, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data());
+  kernels::convolve(of, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data(), memory);
   std::vector<double> expected(y.size());
   for (std::size_t i = 0; i < y.size() && biased; ++i)
     expected[i] = bias[i % bias.size()];
@@ -83,7 +85,7 @@ void check_back(const conv_shape& of, bool add) {
       expected[static_cast<std::size_t>(from)] +=
           static_cast<double>(dy[static_cast<std::size_t>(to + f)]) * w[static_cast<std::size_t>(tap + f)];
   });
-  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), add);
+  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), add, memory);
   check_near(of, "gradient of the input", dx, expected, of.kernel * of.kernel * of.filters);
 }
 
@@ -97,7 +99,7 @@ void check_correlation(const conv_shape& of, bool add) {
       expected[static_cast<std::size_t>(tap + f)] +=
           static_cast<double>(scale) * x[static_cast<std::size_t>(from)] * dy[static_cast<std::size_t>(to + f)];
   });
-  kernels::correlate(of, x.data(), dy.data(), dw.data(), scale, add);
+  kernels::correlate(of, x.data(), dy.data(), dw.data(), scale, add, memory);
   check_near(of, "gradient of the filters", dw, expected, of.rows * of.out_height() * of.out_width());
 }
 
@@ -159,7 +161,7 @@ TEST_CASE("a pixel that no tap reaches has no gradient", "[kernels]") {
   const conv_shape of{.rows = 1, .height = 4, .width = 4, .channels = 1, .filters = 1, .kernel = 1, .stride = 3};
   const std::vector<float> dy{1.0F, 2.0F, 3.0F, 4.0F}, w{10.0F};
   std::vector<float> dx(16, 7.0F);
-  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), false);
+  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), false, memory);
   const std::vector<float> expected{10, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 30, 0, 0, 40};
   CHECK(dx == expected);
 }
@@ -179,14 +181,14 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
     const auto x = drawn(in_floats(many), 1), w = drawn(many.terms() * many.filters, 2);
     const auto dy = drawn(out_floats(many), 3);
     std::vector<float> y(static_cast<std::size_t>(out_floats(many))), dx(static_cast<std::size_t>(in_floats(many)));
-    kernels::convolve(many, x.data(), w.data(), nullptr, false, y.data());
-    kernels::convolve_back(many, dy.data(), w.data(), dx.data(), false);
+    kernels::convolve(many, x.data(), w.data(), nullptr, false, y.data(), memory);
+    kernels::convolve_back(many, dy.data(), w.data(), dx.data(), false, memory);
     for (std::int64_t image = 0; image < many.rows; ++image) {
       const auto in = image * in_floats(one), out = image * out_floats(one);
       std::vector<float> own_y(static_cast<std::size_t>(out_floats(one)));
       std::vector<float> own_dx(static_cast<std::size_t>(in_floats(one)));
-      kernels::convolve(one, x.data() + in, w.data(), nullptr, false, own_y.data());
-      kernels::convolve_back(one, dy.data() + out, w.data(), own_dx.data(), false);
+      kernels::convolve(one, x.data() + in, w.data(), nullptr, false, own_y.data(), memory);
+      kernels::convolve_back(one, dy.data() + out, w.data(), own_dx.data(), false, memory);
       CHECK(std::memcmp(own_y.data(), y.data() + out, own_y.size() * sizeof(float)) == 0);
       CHECK(std::memcmp(own_dx.data(), dx.data() + in, own_dx.size() * sizeof(float)) == 0);
     }
@@ -201,7 +203,7 @@ TEST_CASE("a NaN reaches every result that reads it, and no other image, ReLU or
       x[0] = NAN;
       const auto w = drawn(of.terms() * of.filters, 2);
       std::vector<float> y(static_cast<std::size_t>(out_floats(of)));
-      kernels::convolve(of, x.data(), w.data(), nullptr, relu, y.data());
+      kernels::convolve(of, x.data(), w.data(), nullptr, relu, y.data(), memory);
       const auto nan = [](float value) { return std::isnan(value); };
       const auto first = y.begin(), second = y.begin() + std::ssize(y) / 2;
       CHECK(std::all_of(first, first + of.filters, nan)); // of the patch in the corner

@@ -54,7 +54,7 @@ private:
 
   results by_kernels(bool add) {
     auto made = prepared(add);
-    const layer_pass of{made.weights, nets, rows, classes_, training_};
+    const layer_pass of{made.weights, nets, rows, classes_, training_, &memory_};
     at::Tensor kept;
     layer_.forward(of, in_, made.out, kept);
     auto d_out = drawn(made.out.sizes(), 3);
@@ -68,7 +68,7 @@ private:
 
   results by_composites(bool add) {
     auto made = prepared(add);
-    const layer_pass of{made.weights, nets, rows, classes_, training_};
+    const layer_pass of{made.weights, nets, rows, classes_, training_, &memory_};
     layer_.composite_forward(of, in_, made.out);
     auto d_out = drawn(made.out.sizes(), 3);
     const at::Tensor none;
@@ -91,6 +91,7 @@ private:
 
   const Layer& layer_;
   const training_mode* training_;
+  kernels::scratch memory_;
   at::Tensor in_, weights_;
   class_range classes_;
 };
@@ -235,7 +236,8 @@ TEST_CASE("a step with one value per channel leaves running statistics alone", "
 
 TEST_CASE("layers without parameters have the gradients of finite differences", "[models]") {
   const at::Tensor none = at::zeros({nets, 1});
-  const layer_pass pass{none, nets, rows, {}};
+  kernels::scratch memory;
+  const layer_pass pass{none, nets, rows, {}, nullptr, &memory};
   const image_shape in{5, 7, 3};
   const auto x = drawn({nets, rows, in.floats()}, 1);
   check_slopes(mean_pool_layer(in), pass, x);

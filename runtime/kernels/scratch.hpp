@@ -1,0 +1,29 @@
+/// scratch: memory that kernels work in, kept from call to call so that its pages are not asked for anew.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+namespace mneme::kernels {
+
+/// Belongs to one thread at a time. What lies in it has no meaning between calls.
+class scratch {
+public:
+  /// At least `floats` floats at a cache line; slots do not overlap. Contents are undefined.
+  [[nodiscard]] float* take(std::size_t slot, std::int64_t floats) {
+    constexpr std::int64_t line_floats = 16;
+    auto& one = slots_.at(slot);
+    if (one.floats < floats)
+      one = {floats, std::unique_ptr<float[]>(new float[static_cast<std::size_t>(floats + line_floats)])};
+    const auto beyond = reinterpret_cast<std::uintptr_t>(one.memory.get()) / sizeof(float) % line_floats;
+    return one.memory.get() + (line_floats - beyond);
+  }
+
+private:
+  struct slot_memory {
+    std::int64_t floats = 0;
+    std::unique_ptr<float[]> memory{};
+  };
+  std::array<slot_memory, 5> slots_{};
+};
+
+} // namespace mneme::kernels
