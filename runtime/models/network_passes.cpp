@@ -9,16 +9,23 @@
 namespace mneme {
 namespace {
 
-/// A tensor of these sizes from the tape's spare memory: the smallest that is large enough, or new.
+/// A tensor of these sizes from the tape's spare memory: the smallest that is large enough. Where none is, a new one
+/// takes the place of the largest, so that memory does not pile up as steps grow.
 at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
   const auto wanted = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
-  auto best = from.spare.end();
-  for (auto one = from.spare.begin(); one != from.spare.end(); ++one)
-    if (one->storage().nbytes() >= wanted &&
-        (best == from.spare.end() || one->storage().nbytes() < best->storage().nbytes()))
+  const auto bytes_of = [](const at::Tensor& one) { return one.storage().nbytes(); };
+  auto best = from.spare.end(), largest = from.spare.end();
+  for (auto one = from.spare.begin(); one != from.spare.end(); ++one) {
+    if (bytes_of(*one) >= wanted && (best == from.spare.end() || bytes_of(*one) < bytes_of(*best)))
       best = one;
-  if (best == from.spare.end())
+    if (largest == from.spare.end() || bytes_of(*one) > bytes_of(*largest))
+      largest = one;
+  }
+  if (best == from.spare.end()) {
+    if (largest != from.spare.end())
+      from.spare.erase(largest);
     return at::empty(sizes, like.options());
+  }
   auto found = std::move(*best);
   from.spare.erase(best);
   return found.resize_(sizes);
@@ -53,9 +60,8 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   with.training = training != nullptr;
   with.values.resize(nodes_.size() + 1);
   with.kept.resize(nodes_.size());
-  for (std::size_t i = 0; i < nodes_.size(); ++i) // values that were another's must not hold its memory
-    if (nodes_[i].what && nodes_[i].what->idle(of))
-      with.values[i + 1].reset();
+  for (auto& one : with.values) // of a pass that no backward pass has followed
+    give_back(with, std::exchange(one, {}));
   with.values[0] = inputs.view({of.models, of.rows, shapes_[0].floats()});
   const auto features = nodes_.back().from;
   activations seen;
@@ -78,10 +84,7 @@ void network::run_node(std::size_t i, const layer_pass& of, tape& with) const {
     return;
   }
   const std::int64_t sizes[] = {of.models, of.rows, width_of(i + 1, of.classes)};
-  if (!with.for_backward)
-    out = taken(with, sizes, in);
-  else
-    reshape_buffer(out, sizes, in);
+  out = taken(with, sizes, in);
   if (one.what)
     one.what->forward(of, in, out, with.kept[i]);
   else
@@ -130,12 +133,14 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     if (nodes_[i].learns && kept.gradients[i + 1].defined())
       nodes_[i].what ? back_node(i, of, kept, out) : back_sum(i, kept);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
+    give_back(kept, std::exchange(kept.values[i + 1], {})); // whoever has read it is done
     if (head && d_features.defined() && kept.gradients[nodes_[i].from].defined())
       kept.gradients[nodes_[i].from].add_(d_features);
   }
   for (auto& one : kept.gradients)
     one.reset();
-  kept.values[0].reset(); // the caller's, who fills it anew for the next step
+  for (auto& one : kept.values) // the first is the caller's, who fills it anew for the next step
+    give_back(kept, std::exchange(one, {}));
 }
 
 void network::back_node(std::size_t i, const layer_pass& of, tape& with, const gradient_sink& sink) const {
