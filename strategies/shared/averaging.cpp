@@ -68,8 +68,7 @@ predictor averaging_server::predict() const { return {.net = net_, .weights = we
 std::string averaging_method::objection(const model& net) const {
   if (net.classes() > 0)
     return {};
-  return "'" + net.identity() +
-         "' has no head, so there is nothing to train and to average; linear, mlp and lenet have one";
+  return "'" + net.identity() + "' has no head, so there is nothing to train and to average; every other model has one";
 }
 
 void averaging_method::prepare(const method_setup& setup) {
