@@ -33,17 +33,6 @@ MNEME_INLINE void scale_body(float* x, std::int64_t n, float factor) {
 }
 
 template <class Set>
-MNEME_INLINE void deliver_body(float* __restrict out, const float* __restrict x, std::int64_t n, float factor,
-                               bool add) {
-  if (add)
-    for (std::int64_t i = 0; i < n; ++i)
-      out[i] += factor * x[i];
-  else
-    for (std::int64_t i = 0; i < n; ++i)
-      out[i] = factor * x[i];
-}
-
-template <class Set>
 MNEME_INLINE void pull_back_body(float* __restrict g, const float* __restrict w, const float* __restrict start,
                                  std::int64_t n, float factor) {
   for (std::int64_t i = 0; i < n; ++i)
@@ -209,7 +198,6 @@ MNEME_KERNEL(relu, (float* x, std::int64_t n), (x, n))
 MNEME_KERNEL(relu_backward, (float* d, const float* y, std::int64_t n), (d, y, n))
 MNEME_KERNEL(add, (float* out, const float* a, const float* b, std::int64_t n, bool relu), (out, a, b, n, relu))
 MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
-MNEME_KERNEL(deliver, (float* out, const float* x, std::int64_t n, float factor, bool add), (out, x, n, factor, add))
 MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int64_t n, float factor),
              (g, w, start, n, factor))
 MNEME_KERNEL(sum_rows, (float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add),
@@ -234,9 +222,6 @@ void relu(float* x, std::int64_t n) { best_relu(x, n); }
 void relu_backward(float* d, const float* y, std::int64_t n) { best_relu_backward(d, y, n); }
 void add(float* out, const float* a, const float* b, std::int64_t n, bool relu) { best_add(out, a, b, n, relu); }
 void scale(float* x, std::int64_t n, float factor) { best_scale(x, n, factor); }
-void deliver(float* out, const float* x, std::int64_t n, float factor, bool add) {
-  best_deliver(out, x, n, factor, add);
-}
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor) {
   best_pull_back(g, w, start, n, factor);
 }

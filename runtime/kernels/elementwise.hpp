@@ -11,8 +11,6 @@ void relu_backward(float* d, const float* y, std::int64_t n);
 void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
 /// x *= factor
 void scale(float* x, std::int64_t n, float factor);
-/// out = factor * x, or added to it.
-void deliver(float* out, const float* x, std::int64_t n, float factor, bool add);
 /// g += factor * (w - start): the gradient of factor / 2 |w - start|^2.
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor);
 /// out[c] = scale * sum over rows of in[row, c], in row order, or added to it.

@@ -3,6 +3,7 @@
 #include "runtime/kernels/transpose.hpp"
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 namespace mneme::kernels {
 namespace {
 
@@ -42,6 +43,18 @@ std::int64_t block_squares(std::int64_t stride, std::int64_t n) {
 /// Floats between rows of transformed pixels: known when compiling, and no power of two.
 template <std::int64_t Channels>
 constexpr std::int64_t row_stride = Channels + 16;
+/// Calls `act` with the smallest stride that takes so many channels, as a std::integral_constant.
+template <class Act>
+MNEME_INLINE void with_row_stride(std::int64_t channels, Act act) {
+  if (channels <= 32)
+    act(std::integral_constant<std::int64_t, row_stride<32>>{});
+  else if (channels <= 64)
+    act(std::integral_constant<std::int64_t, row_stride<64>>{});
+  else if (channels <= 128)
+    act(std::integral_constant<std::int64_t, row_stride<128>>{});
+  else
+    act(std::integral_constant<std::int64_t, row_stride<256>>{});
+}
 
 template <int Lanes>
 using vec = typename floats<Lanes>::type;
@@ -204,14 +217,9 @@ MNEME_INLINE void product_of(const winograd_product& what, const workspace& spac
 
 template <class Set>
 MNEME_INLINE void winograd_times_body(const winograd_product& what, const workspace& space) {
-  if (what.in.channels <= 32)
-    product_of<Set, row_stride<32>>(what, space);
-  else if (what.in.channels <= 64)
-    product_of<Set, row_stride<64>>(what, space);
-  else if (what.in.channels <= 128)
-    product_of<Set, row_stride<128>>(what, space);
-  else
-    product_of<Set, row_stride<256>>(what, space);
+  with_row_stride(
+      what.in.channels, [&](auto stride)
+                            __attribute__((always_inline)) { product_of<Set, decltype(stride)::value>(what, space); });
 }
 
 // -- the filters' gradient --------------------------------------------------------------------------------------------
@@ -324,14 +332,10 @@ MNEME_INLINE void correlation_of(const winograd_correlation& what, const workspa
 
 template <class Set>
 MNEME_INLINE void winograd_across_body(const winograd_correlation& what, const workspace& space) {
-  if (what.in.channels <= 32)
-    correlation_of<Set, row_stride<32>>(what, space);
-  else if (what.in.channels <= 64)
-    correlation_of<Set, row_stride<64>>(what, space);
-  else if (what.in.channels <= 128)
-    correlation_of<Set, row_stride<128>>(what, space);
-  else
-    correlation_of<Set, row_stride<256>>(what, space);
+  with_row_stride(
+      what.in.channels, [&](auto stride) __attribute__((always_inline)) {
+        correlation_of<Set, decltype(stride)::value>(what, space);
+      });
 }
 
 MNEME_KERNEL(winograd_times, (const winograd_product& what, const workspace& space), (what, space))

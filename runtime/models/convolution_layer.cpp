@@ -9,6 +9,7 @@
 namespace mneme {
 
 convolution_layer::convolution_layer(const shape& what) : shape_(what) {
+  MNEME_CHECK(0 < shape_.kernel && shape_.kernel <= 15, shape_.kernel); // as kernels::convolve takes them
   MNEME_CHECK(out_shape().height > 0 && out_shape().width > 0, shape_.in.height, shape_.in.width, shape_.kernel);
 }
 
