@@ -26,8 +26,8 @@ using server_actor = caf::typed_actor<
     caf::result<closed_round>(close_round),
     // Accuracy and loss on the test rows of each task up to one.
     caf::result<evaluated>(evaluate),
-    // Answers with the predictor's named parameters.
-    caf::result<tensors_ref>(save_model)>;
+    // Answers with the predictor's named tensors and the method's figures.
+    caf::result<learnt>(save_model)>;
 
 /// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
 using shard_actor = caf::typed_actor<
@@ -68,8 +68,8 @@ using recorder_actor = caf::typed_actor<
     caf::result<void>(progress_snapshot),
     // How long a worker has been busy.
     caf::result<void>(worker_usage),
-    // The final predictor: model.safetensors.
-    caf::result<void>(tensors_ref),
+    // The final predictor: model.safetensors; and the method's figures.
+    caf::result<void>(learnt),
     // Writes summary.json and answers with it.
     caf::result<run_summary>(finish_run)>;
 

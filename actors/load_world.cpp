@@ -44,12 +44,48 @@ void gather(findings& all, const expected<T>& step) {
 }
 
 expected<model_ref> build_model(const scenario& what, const curriculum& tasks) {
+  if (auto own = what.strategy.method->own_net(tasks.train->shape(), tasks.classes))
+    return own;
+  what.model.kind->use_head(what.strategy.method->head());
   auto net = what.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(what.where("model.name"), net.error());
   if (const auto why = what.strategy.method->objection(**net); !why.empty())
     return failed(what.where("model.name"), what.strategy.name + ": " + why);
   return *net;
+}
+
+/// Everything a method is told before the run; files that its keys name are read.
+expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, const model_ref& net,
+                                const at::Tensor& initial) {
+  method_setup made{.net = net,
+                    .initial = weights_only(initial),
+                    .training = what.training,
+                    .trainable = what.model.trainable,
+                    .weighting = what.strategy.weighting,
+                    .oracle = what.strategy.oracle,
+                    .tasks = std::ssize(tasks.tasks),
+                    .classes = tasks.classes,
+                    .shape = tasks.train->shape(),
+                    .clients = what.clients.count,
+                    .seed = static_cast<std::uint64_t>(what.seed)};
+  for (const auto& one : tasks.tasks)
+    made.task_classes.push_back(one.classes);
+  findings wrong;
+  for (const auto& [key, file] : what.strategy.method->tensor_files()) {
+    auto read = read_safetensors(file);
+    if (read)
+      made.files[key] = std::move(*read);
+    else
+      for (auto& one : read.error())
+        wrong.push_back({what.where("strategy." + key) + ": " + one.where, one.text});
+  }
+  if (wrong.empty())
+    for (auto& one : what.strategy.method->objections(made))
+      wrong.push_back({what.where(one.where), one.text});
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return made;
 }
 
 } // namespace
@@ -78,6 +114,10 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   if (!initial)
     return tl::unexpected{initial.error()};
 
+  const auto setup = setup_of(what, *shared_tasks, *net, *initial);
+  if (!setup)
+    return tl::unexpected{setup.error()};
+
   auto made = std::make_shared<world>();
   made->what = what;
   made->tasks = shared_tasks;
@@ -85,14 +125,8 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   made->net = *net;
   made->device = *device;
   made->shards = what.worker.shards > 0 ? what.worker.shards : shards_for(what.clients.count);
-  what.strategy.method->prepare({.net = *net,
-                                 .initial = weights_only(*initial),
-                                 .training = what.training,
-                                 .trainable = what.model.trainable,
-                                 .weighting = what.strategy.weighting,
-                                 .oracle = what.strategy.oracle,
-                                 .tasks = std::ssize(shared_tasks->tasks),
-                                 .seed = static_cast<std::uint64_t>(what.seed)});
+  made->features = std::make_shared<feature_store>(what.strategy.method->feature_folder());
+  what.strategy.method->prepare(*setup);
   made->method = what.strategy.method;
   made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->people, made->method->rows());
   if (split)

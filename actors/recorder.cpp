@@ -59,7 +59,10 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
       [this](const run_warning& warning) { setup_.view->warned(warning.text); },
       [this](const progress_snapshot& now) { setup_.view->tick(now); },
       [this](const worker_usage& usage) { busy_seconds_ += usage.busy_seconds; },
-      [this](const tensors_ref& model) { return guarded([&] { save(*model); }); },
+      [this](const learnt& in) {
+        figures_ = in.figures;
+        return guarded([&] { save(*in.model); });
+      },
       [this](const finish_run& in) { return guarded([&] { return finish(in.report); }); },
   };
 }
@@ -119,6 +122,8 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   all.worker_busy_share = busy_seconds_ / (all.wall_seconds * static_cast<double>(world_->workers));
   all.peak_rss_bytes = peak_rss_bytes();
   all.device = world_->device;
+  all.figures = figures_;
+  all.central_data = world_->method->central_data();
   if (world_->trace)
     all.trace_digest = shown(report.trace_digest);
   return all;

@@ -34,6 +34,7 @@ private:
   std::vector<evaluation_record> evaluations_; // for the plot
   recorder_stopwatch wall_;
   double busy_seconds_ = 0.0;
+  std::map<std::string, double> figures_{}; // the method's own
 };
 
 } // namespace mneme

@@ -1,6 +1,8 @@
 #include "actors/server.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/wire.hpp"
+#include <ATen/core/Tensor.h>
+#include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
@@ -10,6 +12,30 @@ constexpr std::int64_t evaluation_rows = 1000; // of one evaluation job: losses 
 caf::error server_error(const char* step, const std::string& what) {
   return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + what);
 }
+
+/// Of the world's curriculum and split.
+class training_rows final : public central_rows {
+public:
+  explicit training_rows(world_ref world) : world_(std::move(world)) {}
+  [[nodiscard]] sample_view all(task_id which) const override {
+    return {.source = world_->tasks->train,
+            .rows = std::make_shared<const std::vector<std::int64_t>>(world_->tasks->tasks[which.value].train)};
+  }
+  [[nodiscard]] sample_view enrolled(task_id which) const override {
+    std::vector<std::int64_t> rows;
+    for (std::uint32_t c = 0; c < world_->people->size(); ++c) {
+      if (world_->rows->size({c}, which) == 0)
+        continue;
+      const auto own = world_->rows->view({c}, which);
+      rows.insert(rows.end(), own.rows->begin(), own.rows->end());
+    }
+    std::sort(rows.begin(), rows.end());
+    return {.source = world_->tasks->train, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
+  }
+
+private:
+  world_ref world_;
+};
 
 sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
                      std::size_t first) {
@@ -21,8 +47,9 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, world_ref world, pool_actor pool)
-    : self_(self), world_(std::move(world)), pool_(std::move(pool)), half_(world_->method->make_server()) {}
+server_state::server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder)
+    : self_(self), world_(std::move(world)), pool_(std::move(pool)), recorder_(std::move(recorder)),
+      rows_(std::make_unique<training_rows>(world_)), half_(world_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
@@ -68,7 +95,7 @@ opened_round server_state::broadcast_of(const round_place& where) {
 
 caf::result<task_plan> server_state::open(const open_task& in) {
   auto answer = self_->make_response_promise<task_plan>();
-  auto run = std::make_shared<server_run<task_plan>>();
+  auto run = std::make_shared<server_run<task_plan>>(*rows_);
   run->where = in.where;
   run->ended = [answer](task_plan plan) mutable { answer.deliver(std::move(plan)); };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
@@ -81,12 +108,9 @@ caf::result<task_plan> server_state::open(const open_task& in) {
 
 caf::result<closed_round> server_state::close(const close_round& in) {
   auto answer = self_->make_response_promise<closed_round>();
-  auto run = std::make_shared<server_run<bool>>();
+  auto run = std::make_shared<server_run<bool>>(*rows_);
   run->where = in.where;
-  run->ended = [this, answer](bool) mutable {
-    const auto learnt = half_->predict();
-    answer.deliver(closed_round{.model = learnt.weights ? digest_of(*learnt.weights) : digest128{}});
-  };
+  run->ended = [this, answer](bool) mutable { answer.deliver(closed_round{.model = model_digest()}); };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
   drive<bool>(run, [this, run = run.get()] {
     run->step.emplace(half_->close_round(run->context, run->where));
@@ -95,10 +119,26 @@ caf::result<closed_round> server_state::close(const close_round& in) {
   return answer;
 }
 
+/// Of everything that is learnt: a projection, once chosen, is part of it through the read-out.
+digest128 server_state::model_digest() const {
+  const auto what = half_->predict();
+  const auto weights = what.weights ? digest_of(*what.weights) : digest128{};
+  if (!what.readout.defined())
+    return weights;
+  run_digest both;
+  both.add(weights);
+  tensor_map readout;
+  readout.put("readout", what.readout.contiguous());
+  both.add(digest_of(readout));
+  return both.value();
+}
+
 template <class T>
 void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance) {
   try {
     advance();
+    for (auto& text : run->context.take_warnings())
+      self_->send(recorder_, run_warning{std::move(text)});
     if (run->step->done())
       run->ended(run->step->take());
     else
@@ -179,10 +219,15 @@ caf::result<evaluated> server_state::judge(const evaluate& in) {
   return answer;
 }
 
-tensors_ref server_state::named_model() const {
-  const auto learnt = half_->predict();
-  const auto* flat = learnt.weights ? learnt.weights->find(flat_weights) : nullptr;
-  return std::make_shared<const tensor_map>(flat ? named_parameters(*learnt.net, *flat) : tensor_map{});
+learnt server_state::named_model() const {
+  const auto what = half_->predict();
+  const auto* flat = what.weights ? what.weights->find(flat_weights) : nullptr;
+  auto named = flat ? named_parameters(*what.net, *flat) : tensor_map{};
+  if (what.projection.defined())
+    named.put("W_R", what.projection.to(at::kFloat));
+  if (what.readout.defined())
+    named.put("readout.weight", what.readout.contiguous());
+  return {.model = std::make_shared<const tensor_map>(std::move(named)), .figures = half_->figures()};
 }
 
 } // namespace mneme

@@ -10,7 +10,7 @@ namespace mneme {
 class server_state {
 public:
   static constexpr const char* name = "mneme.server";
-  server_state(server_actor::pointer self, world_ref world, pool_actor pool);
+  server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder);
   server_actor::behavior_type make_behavior();
 
 private:
@@ -18,7 +18,8 @@ private:
   template <class T>
   struct server_run {
     job_desk desk{};
-    server_context context{desk};
+    server_context context;
+    explicit server_run(const central_rows& rows) : context(desk, &rows) {}
     round_place where{};
     std::optional<task<T>> step{};
     std::function<void(T)> ended{};
@@ -27,9 +28,10 @@ private:
 
   caf::result<task_plan> open(const open_task& in);
   caf::result<closed_round> close(const close_round& in);
+  [[nodiscard]] digest128 model_digest() const;
   opened_round broadcast_of(const round_place& where);
   caf::result<evaluated> judge(const evaluate& in);
-  tensors_ref named_model() const;
+  learnt named_model() const;
 
   template <class T>
   void drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance);
@@ -42,6 +44,8 @@ private:
   server_actor::pointer self_;
   world_ref world_;
   pool_actor pool_;
+  recorder_actor recorder_;
+  std::unique_ptr<central_rows> rows_;
   std::unique_ptr<server_half> half_;
 };
 

@@ -37,10 +37,9 @@ public:
   cast(caf::actor_system& system, const world_ref& world, recorder_setup setup) {
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(world, std::move(setup));
     for (std::int64_t i = 0; i < world->workers; ++i)
-      workers_.push_back(
-          system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world->device, recorder_));
+      workers_.push_back(system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world, recorder_));
     pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(workers_);
-    server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_);
+    server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_, recorder_);
     auto peers = [this, &system, world](const scheduler_actor& scheduler) {
       for (std::uint32_t s = 0; s < world->shards; ++s)
         shards_.push_back(system.spawn<shard_actor::stateful_impl<shard_state>>(shard_id{s}, world, pool_, scheduler));
@@ -94,10 +93,11 @@ run_report await_end(caf::scoped_actor& self, const cast& actors, const std::ato
 }
 
 void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& report) {
-  tensors_ref named;
+  learnt named;
   auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
-  self->request(actors.server(), caf::infinite, save_model{}).receive([&](tensors_ref& in) { named = in; }, failed);
-  if (named)
+  self->request(actors.server(), caf::infinite, save_model{})
+      .receive([&](learnt& in) { named = std::move(in); }, failed);
+  if (named.model)
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }
 
@@ -171,7 +171,13 @@ expected<run_summary> run_simulation(const scenario& what, const run_options& op
   config.set("caf.scheduler.max-threads", static_cast<std::size_t>(threads));
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
   caf::actor_system system(config);
-  return play(system, *loaded, {.files = files, .view = view, .digest = digest}, options.interrupts);
+  auto summary = play(system, *loaded, {.files = files, .view = view, .digest = digest}, options.interrupts);
+  try {
+    world.features->save();
+  } catch (const std::exception& e) { // the run is whole without it
+    view->warned(std::string("features of the frozen net were not kept: ") + e.what());
+  }
+  return summary;
 }
 
 findings check_against_data(const scenario& what) {

@@ -23,8 +23,8 @@ outcomes all_failed(std::size_t jobs, const std::string& why) { return outcomes(
 
 } // namespace
 
-worker_state::worker_state(worker_actor::pointer self, const std::string& device, recorder_actor recorder)
-    : self_(self), recorder_(std::move(recorder)), executor_(make_executor(device)) {}
+worker_state::worker_state(worker_actor::pointer self, const world_ref& world, recorder_actor recorder)
+    : self_(self), recorder_(std::move(recorder)), executor_(make_executor(world->device, world->features)) {}
 
 worker_actor::behavior_type worker_state::make_behavior() {
   return {[this](const batch& what) { return run(what); }};

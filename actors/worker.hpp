@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/interfaces.hpp"
 #include "actors/recorder_clock.hpp"
+#include "actors/world.hpp"
 #include "runtime/executor.hpp"
 #include <caf/typed_response_promise.hpp>
 #include <deque>
@@ -11,7 +12,7 @@ namespace mneme {
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer self, const std::string& device, recorder_actor recorder);
+  worker_state(worker_actor::pointer self, const world_ref& world, recorder_actor recorder);
   worker_actor::behavior_type make_behavior();
 
 private:

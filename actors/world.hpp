@@ -1,6 +1,7 @@
 /// world: what all actors of a run read and none changes.
 #pragma once
 #include "runtime/client_rows.hpp"
+#include "runtime/feature_store.hpp"
 namespace mneme {
 
 struct world {
@@ -10,7 +11,8 @@ struct world {
   std::shared_ptr<const client_rows> rows{};
   std::shared_ptr<const strategy> method{};
   model_ref net{};
-  std::string device{}; ///< "cpu" or "cuda:N"
+  std::shared_ptr<feature_store> features{}; ///< Shared by all workers, and by itself only.
+  std::string device{};                      ///< "cpu" or "cuda:N"
   std::int64_t shards = 1, workers = 1;
   bool trace = false;
 };

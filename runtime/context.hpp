@@ -93,6 +93,7 @@ public:
   pending<extract_output> extract(extract_job what) { return ask<extract_output>(std::move(what)); }
   pending<statistics_output> statistics(statistics_job what) { return ask<statistics_output>(std::move(what)); }
   pending<evaluate_output> evaluate(evaluate_job what) { return ask<evaluate_output>(std::move(what)); }
+  pending<compute_output> compute(compute_job what) { return ask<compute_output>(std::move(what)); }
 
 private:
   template <class Output>

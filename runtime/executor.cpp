@@ -37,7 +37,8 @@ outcomes attempted(std::size_t jobs, bool& failed, Act act) {
 
 class device_executor final : public executor {
 public:
-  explicit device_executor(const at::Device& device) : images_(device) {
+  device_executor(const at::Device& device, std::shared_ptr<feature_store> features)
+      : images_(device), features_(std::move(features)) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -82,13 +83,16 @@ private:
 
   work_output output_of(const work& what) {
     if (const auto* extract = std::get_if<extract_job>(&what))
-      return run_pass(*extract, images_);
+      return run_pass(*extract, images_, features_.get());
     if (const auto* statistics = std::get_if<statistics_job>(&what))
-      return run_pass(*statistics, images_);
-    return run_pass(std::get<evaluate_job>(what), images_);
+      return run_pass(*statistics, images_, features_.get());
+    if (const auto* computing = std::get_if<compute_job>(&what))
+      return run_compute(*computing, images_.device());
+    return run_pass(std::get<evaluate_job>(what), images_, features_.get());
   }
 
   image_store images_;
+  std::shared_ptr<feature_store> features_;
   training_buffers buffers_;
 };
 
@@ -96,8 +100,8 @@ std::int64_t cuda_devices() { return at::hasCUDA() ? at::detail::getCUDAHooks().
 
 } // namespace
 
-std::unique_ptr<executor> make_executor(const std::string& device) {
-  return std::make_unique<device_executor>(at::Device(device));
+std::unique_ptr<executor> make_executor(const std::string& device, std::shared_ptr<feature_store> features) {
+  return std::make_unique<device_executor>(at::Device(device), std::move(features));
 }
 
 std::int64_t chosen_width(const work& what, const std::string& device) {

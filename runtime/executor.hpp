@@ -1,5 +1,6 @@
 /// executor: runs fused batches of jobs on one device.
 #pragma once
+#include "runtime/feature_store.hpp"
 #include "runtime/jobs.hpp"
 #include <span>
 namespace mneme {
@@ -14,8 +15,9 @@ public:
   [[nodiscard]] virtual outcomes run(std::span<const job> batch) = 0;
 };
 
-/// @param device "cpu" or "cuda:N"
-[[nodiscard]] std::unique_ptr<executor> make_executor(const std::string& device);
+/// @param device "cpu" or "cuda:N" @param features shared by all executors of a run; null: nothing is remembered
+[[nodiscard]] std::unique_ptr<executor> make_executor(const std::string& device,
+                                                      std::shared_ptr<feature_store> features = nullptr);
 
 /// How many jobs like `what` belong into one fused group on `device`: a function of net, options
 /// and device kind only, so that every node chooses alike.

@@ -35,7 +35,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     loss_ = cross_entropy();
   if (net_.classes() == 0)
     throw std::invalid_argument("the net '" + net_.identity() + "' has no head, so there is nothing to train");
-  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises();
+  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && !options_.squared_gradients;
   trained_ = trained_segments(net_, options_.classes, options_.head_only);
   // A frozen body is in evaluation mode: its running statistics stay, and nothing is dropped.
   const bool padded = !net_.mixes_rows() || options_.head_only;
@@ -89,14 +89,20 @@ void fused_training::take_weights() {
       continue;
     const auto& start = one.what->start->at(flat_weights);
     MNEME_CHECK(start.dim() == 1 && start.numel() == size && start.is_contiguous(), start.sizes(), size);
-    const bool again = k > 0 && clients_[static_cast<std::size_t>(k - 1)].what->start == one.what->start;
-    one.start = again ? clients_[static_cast<std::size_t>(k - 1)].start : start.to(images_.device());
+    const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
+    one.start = before && before->what->start == one.what->start ? before->start : start.to(images_.device());
+    if (options_.taught.size() > 0)
+      one.teacher = before && before->what->teacher == one.what->teacher
+                        ? before->teacher
+                        : one.what->teacher->at(flat_weights).to(images_.device());
     if (one.start.is_cpu())
       std::copy_n(one.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
     else
       weights_.select(0, k).copy_(one.start);
   }
-  if (!direct_)
+  if (options_.squared_gradients)
+    squares_ = at::zeros({models, size}, options);
+  else if (!direct_)
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
 }
 
@@ -129,11 +135,13 @@ void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoc
   const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
                                  options_.head_only ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
+  const auto teacher = teacher_logits(run);
   const auto result = (*loss_)({.logits = seen.logits,
                                 .features = seen.features,
                                 .labels = buffers_.labels,
                                 .row_weight = buffers_.row_weight,
-                                .sides = std::span(sides_).subspan(first, count)});
+                                .sides = std::span(sides_).subspan(first, count),
+                                .teacher = teacher});
   if (epoch + 1 == options_.epochs)
     note_losses(run, result.values);
   const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
@@ -142,12 +150,40 @@ void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoc
                 sink);
   if (direct_)
     return;
+  if (options_.squared_gradients)
+    return note_squares(run);
   if (loss_->regularises())
     regularise(run);
   std::vector<std::int64_t> taken;
   for (std::size_t k = first; k < first + count; ++k)
     taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
   optimizer_->step(run, taken);
+}
+
+/// What the frozen teachers say to the step's rows, [K, B, taught classes], in evaluation mode. Neighbours that have
+/// one teacher, as all clients of a round do, share a pass.
+at::Tensor fused_training::teacher_logits(model_run run) {
+  if (options_.taught.size() == 0)
+    return {};
+  std::vector<at::Tensor> parts;
+  buffers_.taught.for_backward = false;
+  for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
+    const auto& teacher = clients_[static_cast<std::size_t>(k)].teacher;
+    while (last < run.first + run.count && clients_[static_cast<std::size_t>(last)].teacher.is_same(teacher))
+      ++last;
+    const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
+    parts.push_back(net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught).logits.contiguous());
+  }
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+/// Adds the squares of the step's gradients.
+void fused_training::note_squares(model_run run) {
+  for (auto k = run.first; k < run.first + run.count; ++k)
+    for (const auto& piece : trained_) {
+      const auto gradient = gradients_.select(0, k).narrow(0, piece.offset, piece.size);
+      squares_.select(0, k).narrow(0, piece.offset, piece.size).addcmul_(gradient, gradient);
+    }
 }
 
 /// The keys of what the net draws in this step.
@@ -179,6 +215,7 @@ void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, 
   reshape_buffer(row_weight, {run.count, rows}, row_weight);
   rows_.clear();
   augment_.clear();
+  noise_.clear();
   for (std::int64_t i = 0; i < run.count; ++i)
     list_rows(clients_[static_cast<std::size_t>(run.first + i)], rows, epoch, s,
               labels.mutable_data_ptr<std::int64_t>() + i * rows, row_weight.mutable_data_ptr<float>() + i * rows);
@@ -193,6 +230,7 @@ void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, 
 void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s,
                                std::int64_t* labels, float* row_weight) {
   const auto& samples = one.what->samples;
+  const bool noisy = samples.source->deviations.defined();
   const auto real = one.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
   const auto& covered = options_.classes;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -200,6 +238,8 @@ void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_
       rows_.push_back(padding_row);
       if (options_.augment != augmentation_kind::none)
         augment_.push_back({});
+      if (noisy)
+        noise_.emplace_back();
       labels[i] = -1;
       row_weight[i] = 0.0F;
       continue;
@@ -209,6 +249,8 @@ void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_
     rows_.push_back(row);
     if (options_.augment != augmentation_kind::none)
       augment_.push_back(drawn_augmentation(options_.augment, one.what->stream, epoch, position));
+    if (noisy)
+      noise_.push_back(noise_key(one.what->stream, epoch, position));
     const auto label = samples.source->label(row);
     if (label < covered.low || label >= covered.high)
       throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
@@ -230,7 +272,8 @@ void fused_training::gather_rows(model_run run, std::int64_t rows) {
     const auto begin = static_cast<std::size_t>(first * rows), size = static_cast<std::size_t>((last - first) * rows);
     auto target = buffers_.inputs.narrow(0, first, last - first).flatten(0, 1); // [rows of the part, C, H, W]
     images_.gather_into(target, source_of(first), std::span(rows_).subspan(begin, size),
-                        augment_.empty() ? std::span<const augmentation>{} : std::span(augment_).subspan(begin, size));
+                        augment_.empty() ? std::span<const augmentation>{} : std::span(augment_).subspan(begin, size),
+                        noise_.empty() ? std::span<const rng_key>{} : std::span(noise_).subspan(begin, size));
   }
 }
 
@@ -283,11 +326,13 @@ fused_training::group_view& fused_training::view_of(model_run run) {
 job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const {
   train_output out{.rows_seen = one.what->samples.size()};
   if (one.plan.steps() == 0) {
-    out.weights = weights_only(one.what->start->at(flat_weights));
+    const auto& start = one.what->start->at(flat_weights);
+    out.weights = weights_only(options_.squared_gradients ? at::zeros_like(start) : start);
     return work_output{std::move(out)};
   }
   out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
-  const auto weights = weights_.select(0, k);
+  const auto weights = options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(one.plan.steps())
+                                                  : weights_.select(0, k);
   if (!std::isfinite(out.loss_mean) || !one.finite || (weights.is_cpu() && !is_finite(weights)))
     return failure_of(one, weights);
   out.weights = weights_only(weights);

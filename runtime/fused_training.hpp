@@ -16,7 +16,7 @@ struct training_buffers {
   at::Tensor inputs{};                         ///< [K, B, C, H, W]
   at::Tensor labels{}, row_weight{};           ///< [K, B] on the device
   at::Tensor host_labels{}, host_row_weight{}; ///< [K, B] on the host; the same tensors on a CPU
-  tape kept{};
+  tape kept{}, taught{};
 };
 
 /// One group. Clients are sorted by steps, then by the padded size of the last step, so that those still
@@ -35,6 +35,7 @@ private:
     std::size_t place = 0; // in the batch
     step_plan plan{};
     at::Tensor start{};                // [P] on the device
+    at::Tensor teacher{};              // the same, where there is one
     std::vector<std::int64_t> order{}; // positions of rows in this epoch
     double loss_sum = 0.0;             // over the steps of the last epoch
     bool finite = true;                // on a device: whether its weights are
@@ -54,6 +55,8 @@ private:
   void list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
                  float* row_weight);
   void gather_rows(model_run run, std::int64_t rows);
+  at::Tensor teacher_logits(model_run run);
+  void note_squares(model_run run);
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
   void bring_home();
@@ -71,12 +74,14 @@ private:
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
+  at::Tensor squares_;                                   // [K, P]: sums of squared gradients, where they are wanted
   at::Tensor losses_;                                    // [K] float64, on a device
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_;      // of the step, model by model
   std::vector<std::int64_t> rows_;    // of the step, client by client
   std::vector<augmentation> augment_; // one per row, or empty
+  std::vector<rng_key> noise_;        // one per row, or empty
 };
 
 } // namespace mneme

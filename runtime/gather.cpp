@@ -85,6 +85,33 @@ augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, s
   return how;
 }
 
+rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t position) {
+  auto key = key_for(stream, purpose::vector_noise);
+  key.index = static_cast<std::uint64_t>(epoch) << 32U | static_cast<std::uint64_t>(position);
+  return key;
+}
+
+void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,
+                    float* out) {
+  MNEME_CHECK(noise.empty() || (noise.size() == rows.size() && source.deviations.defined()), noise.size());
+  const auto width = source.vectors.size(1);
+  const auto* const values = source.vectors.const_data_ptr<float>();
+  const auto* const deviations = noise.empty() ? nullptr : source.deviations.const_data_ptr<float>();
+  for (std::size_t i = 0; i < rows.size(); ++i, out += width) {
+    if (rows[i] == padding_row) {
+      std::fill_n(out, width, 0.0F);
+      continue;
+    }
+    MNEME_CHECK(0 <= rows[i] && rows[i] < source.files_rows(), rows[i], source.files_rows());
+    std::copy_n(values + rows[i] * width, width, out);
+    if (!deviations)
+      continue;
+    rng_stream draw(noise[i]);
+    for (std::int64_t d = 0; d < width; ++d)
+      out[d] += deviations[rows[i] * width + d] * static_cast<float>(draw.normal());
+  }
+}
+
 void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
             float* out) {
   MNEME_CHECK(augment.empty() || augment.size() == rows.size(), augment.size(), rows.size());

@@ -32,8 +32,15 @@ inline constexpr std::int64_t padding_row = -1;
 void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
             float* out);
 
-/// The same by ATen, on the device of `images` (the data set's images, or a copy): what gather() is compared with,
-/// and what other devices run. Returns [rows.size(), C, H, W] float32.
+/// What the row at `position` of a job is drawn by in `epoch`, where the data set has deviations.
+[[nodiscard]] rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t position);
+/// The rows of a data set of vectors, into out [rows.size(), D]: v, or v + deviation * e with e ~ N(0, 1) of the row's
+/// own stream. @param noise one key per row, or empty: means @pre every row is a row of `source` or padding_row
+void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,
+                    float* out);
+
+/// The same as gather() by ATen, on the device of `images` (the data set's images, or a copy): what gather() is
+/// compared with, and what other devices run. Returns [rows.size(), C, H, W] float32.
 [[nodiscard]] at::Tensor composite_gather(const dataset& source, const at::Tensor& images,
                                           std::span<const std::int64_t> rows, std::span<const augmentation> augment);
 

@@ -18,8 +18,9 @@ struct train_job {
   model_ref net{};
   tensors_ref start{}; ///< Holds `flat_weights` [P].
   sample_view samples{};
-  loss_ref objective{}; ///< Null: cross_entropy().
-  tensors_ref side{};   ///< What the loss reads besides weights and rows, per client; may be null.
+  loss_ref objective{};  ///< Null: cross_entropy().
+  tensors_ref side{};    ///< What the loss reads besides weights and rows, per client; may be null.
+  tensors_ref teacher{}; ///< `flat_weights` of a frozen net of the same kind; read where options.taught is not empty.
   training_options options{};
   rng_key stream{}; ///< Shuffles and augmentation are keyed below it.
 };
@@ -34,10 +35,12 @@ struct extract_job {
   model_ref net{};
   tensors_ref weights{};
   sample_view samples{};
+  bool logits = true;  ///< Whether they are wanted too.
+  bool frozen = false; ///< The weights change no more: features may be remembered.
 };
 struct extract_output {
   at::Tensor features{}; ///< [n, D] float32
-  at::Tensor logits{};   ///< [n, C] float32; undefined where the net has no head
+  at::Tensor logits{};   ///< [n, C] float32; undefined where the net has no head, or they are not wanted
   at::Tensor labels{};   ///< [n] int64
 };
 
@@ -46,20 +49,45 @@ struct statistics_job {
   model_ref net{};
   tensors_ref weights{};
   sample_view samples{};
-  at::Tensor projection{};  ///< [D, M] float32, or undefined
-  bool gram = true;         ///< Whether H^T H is wanted.
-  std::int64_t classes = 0; ///< C; 0: as many as the net's head has rows.
+  at::Tensor projection{}; ///< [D, M] float64, or undefined
+  bool gram = true;        ///< Whether H^T H is wanted.
+  class_range classes{};   ///< The C classes whose sums are wanted; every row's label is one of them.
+  /// [n] the part of each row, 0 .. parts - 1: sums and counts are made part by part. Null: one part.
+  std::shared_ptr<const std::vector<std::int32_t>> part_of{};
+  std::int64_t parts = 1;
+  bool frozen = false; ///< As in extract_job.
 };
 struct statistics_output {
-  at::Tensor gram{};   ///< [M, M] float64, or undefined
-  at::Tensor sums{};   ///< [C, M] float64: sum of H over the rows of each class
-  at::Tensor counts{}; ///< [C] float64
+  at::Tensor gram{};   ///< The triangle (triangle.hpp) of H^T H, float64, or undefined
+  at::Tensor sums{};   ///< [parts, C, M] float64: sum of H over the rows of each class
+  at::Tensor counts{}; ///< [parts, C] float64
 };
 
+/// A pure function of tensors, on the worker's device: solves, estimates, whatever a method computes in one go.
+struct compute_job {
+  const char* name = "compute"; ///< In errors.
+  tensor_map (*run)(const tensor_map& in) = nullptr;
+  tensors_ref in{};
+  std::int64_t rows = 0; ///< Rows of the client's that it stands for: its virtual duration.
+};
+struct compute_output {
+  tensors_ref out{};
+};
+
+/// How features become scores.
+enum class readout_kind : std::uint8_t {
+  head,   ///< By the net's own last layer.
+  linear, ///< W_c . phi
+  cosine, ///< cos(W_c, phi)
+};
 /// What is evaluated and saved: the method's answer to "what have we learnt".
 struct predictor {
   model_ref net{};
   tensors_ref weights{};
+  readout_kind kind = readout_kind::head;
+  at::Tensor projection{}; ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
+  at::Tensor readout{};    ///< [C, M] float32, unless by the head
+  bool frozen = false;     ///< The net changes no more: its features may be remembered.
 };
 /// Accuracy and loss on test rows: argmax (the first of equals) and cross-entropy over the classes of
 /// `mask`. A row of another class is a wrong answer and adds nothing to the loss.
@@ -73,8 +101,8 @@ struct evaluate_output {
   double loss_sum = 0.0; ///< Summed in row order.
 };
 
-using work = std::variant<train_job, extract_job, statistics_job, evaluate_job>;
-using work_output = std::variant<train_output, extract_output, statistics_output, evaluate_output>;
+using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job>;
+using work_output = std::variant<train_output, extract_output, statistics_output, evaluate_output, compute_output>;
 
 /// Jobs with equal keys and the same shard may share a batch. `options` holds everything that
 /// changes control flow or arithmetic; clients' rows do not enter it.
@@ -89,7 +117,7 @@ struct fuse_key {
 [[nodiscard]] std::int64_t rows_of(const work& what);
 /// Bytes its outcome will hold.
 [[nodiscard]] std::int64_t outcome_bytes(const work& what);
-/// "train", "extract", "statistics", "evaluate".
+/// "train", "extract", "statistics", "evaluate", "compute".
 [[nodiscard]] const char* name_of(const work& what);
 
 struct job {

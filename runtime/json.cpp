@@ -34,6 +34,10 @@ void add_costs(json& to, const run_summary& what) {
   to["worker_busy_share"] = what.worker_busy_share;
   to["peak_rss_bytes"] = what.peak_rss_bytes;
   to["device"] = what.device;
+  if (what.central_data)
+    to["central_data"] = true;
+  for (const auto& [key, value] : what.figures)
+    to[key] = value;
 }
 
 } // namespace

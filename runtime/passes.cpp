@@ -1,9 +1,11 @@
 #include "runtime/passes.hpp"
 #include "runtime/check.hpp"
+#include "runtime/triangle.hpp"
 #include <ATen/ATen.h>
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <optional>
 namespace mneme {
 namespace {
 
@@ -20,22 +22,24 @@ struct pass_over {
   const model& net;
   const tensors_ref& weights;
   const sample_view& samples;
-  class_range classes{};
+  class_range classes{}; ///< Of the logits; none: features only.
+  bool frozen = false;
 };
 
-/// Calls `use` with every block in order; what it is given lasts for the call.
-void for_each_block(const pass_over& what, image_store& images, const std::function<void(const block&)>& use) {
-  if (what.samples.size() == 0)
-    return;
+/// Where and with what a pass runs.
+using row_span = std::span<const std::int64_t>;
+
+/// Calls `use` with every block of `rows`, in order; what it is given lasts for the call.
+void run_blocks(const pass_over& what, row_span rows, image_store& images,
+                const std::function<void(const block&)>& use) {
   const auto device = images.device();
   const auto weights = what.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
   const auto [channels, height, width] = what.samples.source->shape();
-  const std::span rows(*what.samples.rows);
   tape kept; // lets blocks share their memory
   kept.for_backward = false;
   const auto block_rows = block_rows_of(what.net);
-  for (std::int64_t first = 0; first < what.samples.size(); first += block_rows) {
-    const auto count = std::min(block_rows, what.samples.size() - first);
+  for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
+    const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
     images.gather_into(inputs, what.samples.source,
                        rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), {});
@@ -47,34 +51,69 @@ void for_each_block(const pass_over& what, image_store& images, const std::funct
   }
 }
 
+/// Features of a frozen net: those not known yet are computed and remembered, then all are shown.
+void show_remembered(const pass_over& what, image_store& images, feature_store& store,
+                     const std::function<void(const block&)>& use) {
+  const row_span rows(*what.samples.rows);
+  auto& table = store.of(what.samples.source, what.net, what.weights);
+  const auto missing = table.missing(rows);
+  run_blocks(what, missing, images, [&](const block& seen) {
+    table.put(row_span(missing).subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)),
+              seen.features);
+  });
+  for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows_max) {
+    const auto count = std::min(block_rows_max, std::ssize(rows) - first);
+    auto features = at::empty({count, what.net.feature_width()}, at::kFloat);
+    table.copy_to(features, rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+    use({.first = first, .rows = count, .features = features.to(images.device())});
+  }
+}
+
+/// Calls `use` with every block of the job's rows, in order; what it is given lasts for the call.
+void for_each_block(const pass_over& what, image_store& images, feature_store* store,
+                    const std::function<void(const block&)>& use) {
+  if (what.samples.size() == 0)
+    return;
+  const bool remembered = store && what.frozen && what.classes.size() == 0 && what.net.size() > 0;
+  if (remembered)
+    show_remembered(what, images, *store, use);
+  else
+    run_blocks(what, *what.samples.rows, images, use);
+}
+
 std::int64_t label_of(const sample_view& samples, std::int64_t i) {
   return samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]);
 }
 
-/// The block's labels, [b] int64, each below `classes`.
-at::Tensor labels_of(const sample_view& samples, const block& seen, std::int64_t classes) {
+/// The block's labels less `within.low`, [b] int64.
+at::Tensor labels_of(const sample_view& samples, const block& seen, class_range within) {
   auto labels = at::empty({seen.rows}, at::kLong);
   for (std::int64_t i = 0; i < seen.rows; ++i) {
     const auto label = label_of(samples, seen.first + i);
-    if (label < 0 || label >= classes)
+    if (label < within.low || label >= within.high)
       throw std::invalid_argument("row " + std::to_string(seen.first + i) + " of the job has label " +
-                                  std::to_string(label) + ", but there are " + std::to_string(classes) + " classes");
-    labels.mutable_data_ptr<std::int64_t>()[i] = label;
+                                  std::to_string(label) + ", but the job is about labels " +
+                                  std::to_string(within.low) + " to " + std::to_string(within.high - 1));
+    labels.mutable_data_ptr<std::int64_t>()[i] = label - within.low;
   }
   return labels;
 }
 
-/// Adds rows h [b, M] to the sums of their classes.
-void add_by_class(const at::Tensor& h, const at::Tensor& labels, statistics_output& out) {
-  const auto one_hot = at::one_hot(labels, out.sums.size(0)).to(out.sums.options()); // [b, C]
-  out.counts.add_(one_hot.sum(0));
+/// Adds rows h [b, M] to `sums` [G, M] and `counts` [G] of their groups.
+void add_by_group(const at::Tensor& h, const at::Tensor& groups, at::Tensor& sums, at::Tensor& counts) {
+  const auto one_hot = at::one_hot(groups, sums.size(0)).to(sums.options()); // [b, G]
+  counts.add_(one_hot.sum(0));
   if (h.is_cpu())
-    out.sums.index_add_(0, labels, h); // row by row
+    sums.index_add_(0, groups, h); // row by row
   else
-    out.sums.addmm_(one_hot.t(), h); // atomics, as index_add_ has them there, would sum in any order
+    sums.addmm_(one_hot.t(), h); // atomics, as index_add_ has them there, would sum in any order
 }
 
-class_range all_classes(const model& net) { return {0, net.classes()}; }
+/// phi of features x [b, D]: x, or ReLU(x W), in float64, where neither blocks nor their sizes are felt.
+at::Tensor projected(const at::Tensor& features, const at::Tensor& projection) {
+  auto wide = features.to(at::kDouble);
+  return projection.defined() ? at::mm(wide, projection).relu_() : wide;
+}
 
 /// Softmax cross-entropy of one row in double.
 double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
@@ -85,6 +124,31 @@ double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
   return std::log(sum) - (logits[label] - top);
 }
 
+/// Scores of features that a read-out solved for gives, [b, classes of the mask] float32.
+class readout_scores {
+public:
+  readout_scores(const predictor& what, class_range mask, const at::Device& device)
+      : cosine_(what.kind == readout_kind::cosine) {
+    if (what.projection.defined())
+      projection_ = what.projection.to(device);
+    weights_ = what.readout.narrow(0, mask.low, mask.size()).to(device).to(at::kDouble);
+    if (cosine_)
+      weights_ = unit(weights_);
+  }
+  [[nodiscard]] at::Tensor of(const at::Tensor& features) const {
+    auto phi = projected(features, projection_);
+    return at::mm(cosine_ ? unit(phi) : phi, weights_.t()).to(at::kFloat);
+  }
+
+private:
+  /// A class nobody holds has a row of zeros: its cosine is taken as 0.
+  static at::Tensor unit(const at::Tensor& rows) {
+    return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-300);
+  }
+  bool cosine_;
+  at::Tensor projection_{}, weights_{}; // [D, M], [classes, M] float64
+};
+
 } // namespace
 
 std::int64_t block_rows_of(const model& net) {
@@ -94,13 +158,13 @@ std::int64_t block_rows_of(const model& net) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
-extract_output run_pass(const extract_job& job, image_store& images) {
-  const auto rows = job.samples.size(), classes = job.net->classes();
+extract_output run_pass(const extract_job& job, image_store& images, feature_store* store) {
+  const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
                      .logits = classes > 0 ? at::empty({rows, classes}, options) : at::Tensor{},
                      .labels = at::empty({rows}, at::kLong)};
-  for_each_block({*job.net, job.weights, job.samples, all_classes(*job.net)}, images, [&](const block& seen) {
+  for_each_block({*job.net, job.weights, job.samples, {0, classes}, job.frozen}, images, store, [&](const block& seen) {
     out.features.narrow(0, seen.first, seen.rows).copy_(seen.features);
     if (classes > 0)
       out.logits.narrow(0, seen.first, seen.rows).copy_(seen.logits);
@@ -111,55 +175,73 @@ extract_output run_pass(const extract_job& job, image_store& images) {
   return out;
 }
 
-statistics_output run_pass(const statistics_job& job, image_store& images) {
-  const auto classes = job.classes > 0 ? job.classes : job.net->classes();
-  MNEME_CHECK(classes > 0, job.net->identity());
+statistics_output run_pass(const statistics_job& job, image_store& images, feature_store* store) {
+  const auto classes = job.classes.size();
+  MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
+  MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
   const auto projection = job.projection.defined() ? job.projection.to(images.device()) : at::Tensor{};
   const auto width = projection.defined() ? projection.size(1) : job.net->feature_width(); // M
   const auto options = at::TensorOptions(at::kDouble).device(images.device());
-  statistics_output out{.gram = job.gram ? at::zeros({width, width}, options) : at::Tensor{},
-                        .sums = at::zeros({classes, width}, options),
-                        .counts = at::zeros({classes}, options)};
+  statistics_output out{.gram = job.gram ? at::zeros({triangle_size(width)}, options) : at::Tensor{},
+                        .sums = at::zeros({job.parts * classes, width}, options),
+                        .counts = at::zeros({job.parts * classes}, options)};
   constexpr std::int64_t gram_rows = 4 * block_rows_max; // M x M numbers are read and written once for so many rows
   auto gathered = at::empty({gram_rows, width}, options);
   std::int64_t waiting = 0; // rows of `gathered` not yet in the Gram matrix
-  const auto add_gram = [&] {
-    const auto h = gathered.narrow(0, 0, waiting);
+  const auto add_waiting = [&] {
     if (job.gram && waiting > 0)
-      out.gram.addmm_(h.t(), h);
+      add_gram(out.gram, gathered.narrow(0, 0, waiting));
     waiting = 0;
   };
-  for_each_block({*job.net, job.weights, job.samples, all_classes(*job.net)}, images, [&](const block& seen) {
-    const auto shown = projection.defined() ? at::relu(at::mm(seen.features, projection)) : seen.features; // [b, M]
+  for_each_block({*job.net, job.weights, job.samples, {}, job.frozen}, images, store, [&](const block& seen) {
+    if (waiting + seen.rows > gram_rows)
+      add_waiting();
     auto h = gathered.narrow(0, waiting, seen.rows);
-    h.copy_(shown);
-    add_by_class(h, labels_of(job.samples, seen, classes), out);
+    h.copy_(projected(seen.features, projection));
+    auto groups = labels_of(job.samples, seen, job.classes);
+    for (std::int64_t i = 0; job.part_of && i < seen.rows; ++i)
+      groups.mutable_data_ptr<std::int64_t>()[i] += (*job.part_of)[static_cast<std::size_t>(seen.first + i)] * classes;
+    add_by_group(h, groups.to(images.device()), out.sums, out.counts);
     waiting += seen.rows;
-    if (waiting == gram_rows)
-      add_gram();
   });
-  add_gram();
+  add_waiting();
+  out.sums = out.sums.view({job.parts, classes, width});
+  out.counts = out.counts.view({job.parts, classes});
   return out;
 }
 
-evaluate_output run_pass(const evaluate_job& job, image_store& images) {
+evaluate_output run_pass(const evaluate_job& job, image_store& images, feature_store* store) {
   evaluate_output out{.rows = job.samples.size()};
   const auto classes = job.mask.size();
   MNEME_CHECK(classes > 0, job.mask.low, job.mask.high);
-  for_each_block({*job.what.net, job.what.weights, job.samples, job.mask}, images, [&](const block& seen) {
-    if (!seen.logits.defined())
-      throw std::invalid_argument("the net '" + job.what.net->identity() + "' has no head to evaluate");
-    const auto logits = seen.logits.cpu().contiguous();
-    for (std::int64_t i = 0; i < seen.rows; ++i) {
-      const auto* const row = logits.const_data_ptr<float>() + i * classes;
-      const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
-      if (label < 0 || label >= classes)
-        continue;
-      out.correct += std::max_element(row, row + classes) - row == label;
-      out.loss_sum += loss_of(row, classes, label);
-    }
-  });
+  std::optional<readout_scores> scores;
+  if (job.what.kind != readout_kind::head)
+    scores.emplace(job.what, job.mask, images.device());
+  const auto shown = scores ? class_range{} : job.mask;
+  for_each_block({*job.what.net, job.what.weights, job.samples, shown, job.what.frozen}, images, store,
+                 [&](const block& seen) {
+                   if (!scores && !seen.logits.defined())
+                     throw std::invalid_argument("the net '" + job.what.net->identity() + "' has no head to evaluate");
+                   const auto logits = (scores ? scores->of(seen.features) : seen.logits).cpu().contiguous();
+                   for (std::int64_t i = 0; i < seen.rows; ++i) {
+                     const auto* const row = logits.const_data_ptr<float>() + i * classes;
+                     const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
+                     if (label < 0 || label >= classes)
+                       continue;
+                     out.correct += std::max_element(row, row + classes) - row == label;
+                     out.loss_sum += loss_of(row, classes, label);
+                   }
+                 });
   return out;
+}
+
+/// Its inputs are brought to the device.
+compute_output run_compute(const compute_job& job, const at::Device& device) {
+  MNEME_CHECK(job.run && job.in, job.name);
+  tensor_map there;
+  for (const auto& [name, value] : *job.in)
+    there.put(name, value.to(device));
+  return {std::make_shared<const tensor_map>(job.run(there))};
 }
 
 } // namespace mneme

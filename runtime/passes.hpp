@@ -1,5 +1,6 @@
 /// passes: jobs that look at all rows once under fixed weights: extract, statistics, evaluate.
 #pragma once
+#include "runtime/feature_store.hpp"
 #include "runtime/image_store.hpp"
 #include "runtime/jobs.hpp"
 namespace mneme {
@@ -9,8 +10,11 @@ namespace mneme {
 inline constexpr std::int64_t block_rows_max = 128;
 [[nodiscard]] std::int64_t block_rows_of(const model& net);
 
-[[nodiscard]] extract_output run_pass(const extract_job& job, image_store& images);
-[[nodiscard]] statistics_output run_pass(const statistics_job& job, image_store& images);
-[[nodiscard]] evaluate_output run_pass(const evaluate_job& job, image_store& images);
+/// `store`: where features of frozen nets are remembered; null: nowhere.
+[[nodiscard]] extract_output run_pass(const extract_job& job, image_store& images, feature_store* store = nullptr);
+[[nodiscard]] statistics_output run_pass(const statistics_job& job, image_store& images,
+                                         feature_store* store = nullptr);
+[[nodiscard]] evaluate_output run_pass(const evaluate_job& job, image_store& images, feature_store* store = nullptr);
+[[nodiscard]] compute_output run_compute(const compute_job& job, const at::Device& device);
 
 } // namespace mneme

@@ -11,9 +11,21 @@ namespace mneme {
 
 /// What the engine draws. A method's own purposes start at `first_method_purpose`.
 enum class purpose : std::uint32_t {
-  initial_weights, class_order, partition, pixel_transform, synthetic_data,     // once per run or task
-  cohort, device_speed, device_uplink, device_downlink, drop_out, sampled_rows, // the population
-  shuffle, augmentation, dropout_mask,                                          // inside a training job
+  initial_weights,
+  class_order,
+  partition,
+  pixel_transform,
+  synthetic_data, // once per run or task
+  cohort,
+  device_speed,
+  device_uplink,
+  device_downlink,
+  drop_out,
+  sampled_rows, // the population
+  shuffle,
+  augmentation,
+  dropout_mask, // inside a training job
+  vector_noise, // the same
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 

@@ -3,6 +3,7 @@
 #include "runtime/atomic_file.hpp"
 #include "runtime/finding.hpp"
 #include "runtime/metrics.hpp"
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct run_summary {
   double fused_width_mean = 0.0, worker_busy_share = 0.0;
   std::int64_t peak_rss_bytes = 0;
   std::string device{};
+  std::map<std::string, double> figures{};   ///< The method's own, by key.
+  bool central_data = false;                 ///< The server trained on training rows.
   std::optional<std::string> trace_digest{}; ///< With --trace only.
 };
 /// The text of summary.json: one object, indented, with a final line break; undefined metrics are

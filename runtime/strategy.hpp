@@ -2,6 +2,8 @@
 #pragma once
 #include "runtime/context.hpp"
 #include "runtime/scenario/scenario.hpp"
+#include <filesystem>
+#include <map>
 #include <optional>
 namespace mneme {
 
@@ -70,10 +72,29 @@ private:
   const assignment& what_;
 };
 
+/// Training rows as a method that trains on the server may ask for them.
+class central_rows {
+public:
+  virtual ~central_rows() = default;
+  /// All rows of a task.
+  [[nodiscard]] virtual sample_view all(task_id which) const = 0;
+  /// Those of the clients that are enrolled and active in it.
+  [[nodiscard]] virtual sample_view enrolled(task_id which) const = 0;
+};
+
 /// What a step of the server may see.
 class server_context : public context {
 public:
-  using context::context;
+  explicit server_context(job_desk& desk, const central_rows* rows = nullptr) : context(desk), rows_(rows) {}
+  /// @pre the method declares central_data()
+  [[nodiscard]] const central_rows& rows() const { return *rows_; }
+  /// Shown to the user, once the step is over.
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
+
+private:
+  const central_rows* rows_;
+  std::vector<std::string> warnings_;
 };
 
 /// How a task is run: what the scenario says, unless the method sets it.
@@ -97,6 +118,8 @@ public:
   virtual task<bool> close_round(server_context& ctx, const round_place& where) = 0;
   /// What is evaluated and saved.
   [[nodiscard]] virtual predictor predict() const = 0;
+  /// The method's own figures for summary.json, by key, at the end of the run.
+  [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
 };
 
 /// What a method is told before the run.
@@ -108,7 +131,12 @@ struct method_setup {
   upload_weighting weighting = upload_weighting::samples;
   bool oracle = false;
   std::int64_t tasks = 0;
+  std::int64_t classes = 0;                ///< Of the run.
+  std::array<std::int64_t, 3> shape{};     ///< C, H, W of the data.
+  std::vector<class_range> task_classes{}; ///< [tasks] labels that occur in each.
+  std::int64_t clients = 0;
   std::uint64_t seed = 0;
+  std::map<std::string, tensor_map> files{}; ///< What strategy::tensor_files() asked for, by key.
 };
 
 /// Which training rows a client's context shows.
@@ -132,9 +160,28 @@ public:
   /// Binds the method's own keys of [strategy] to its options. Called first.
   virtual void keys(key_table&) {}
   [[nodiscard]] virtual std::vector<preset> presets() const { return {}; }
+  /// Defaults in any section that the method has in place of the usual ones, as TOML; below every preset.
+  [[nodiscard]] virtual std::string defaults() const { return {}; }
+  /// safetensors files that keys of the method name, by key; they are read before prepare().
+  [[nodiscard]] virtual std::map<std::string, std::filesystem::path> tensor_files() const { return {}; }
+  /// Where features of frozen nets are kept between runs; empty: nowhere.
+  [[nodiscard]] virtual std::filesystem::path feature_folder() const { return {}; }
+  /// The head that nets are built with.
+  [[nodiscard]] virtual head_kind head() const { return head_kind::linear; }
+  /// A net of the method's own, instead of the scenario's [model]; null: there is none.
+  [[nodiscard]] virtual model_ref own_net(std::array<std::int64_t, 3> /*shape*/, std::int64_t /*classes*/) const {
+    return nullptr;
+  }
+  /// Whether the server trains on training rows, which the report says: no federation then.
+  [[nodiscard]] virtual bool central_data() const { return false; }
+  /// A column of whole numbers in partition.file that tells a client's rows apart (`sample_view::marks`); "": none.
+  [[nodiscard]] virtual std::string row_marks() const { return {}; }
   [[nodiscard]] virtual rows_shown rows() const { return rows_shown::current; }
   /// Why the method cannot run with this model, in words and with the likely fix; empty: it can.
   [[nodiscard]] virtual std::string objection(const model& /*net*/) const { return {}; }
+  /// What is wrong with the method's keys, files and sections taken together; `where` of a finding is a key
+  /// ("strategy.ridge") or a file. Called before prepare(); empty: nothing.
+  [[nodiscard]] virtual findings objections(const method_setup& /*setup*/) const { return {}; }
   /// Called once, after the keys were read and the model built.
   virtual void prepare(const method_setup& setup) = 0;
   /// One round of one client, as a pure function of `ctx` and `in`; both outlive it. It may be

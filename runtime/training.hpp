@@ -18,6 +18,10 @@ struct training_options {
   augmentation_kind augment = augmentation_kind::none;
   bool head_only = false;
   class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
+  class_range taught{};  ///< The job's teacher shows the loss its logits of these; empty: there is none.
+  /// Nothing is learnt: instead of weights, the outcome is the mean over the steps of one pass of the squared gradient
+  /// of a step's mean loss, in training mode, zero where nothing is trained (Fed-EWC's Fisher information).
+  bool squared_gradients = false;
   bool operator==(const training_options&) const = default;
 };
 
@@ -32,6 +36,7 @@ struct loss_input {
   const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
   const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step, 0 where padded
   std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
+  at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
 };
 struct loss_output {
   at::Tensor values{};     ///< [K] float64: sum over rows of row_weight * loss

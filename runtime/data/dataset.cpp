@@ -3,6 +3,8 @@
 namespace mneme {
 
 std::array<std::int64_t, 3> dataset::shape() const {
+  if (vectors.defined())
+    return {1, 1, vectors.size(1)};
   MNEME_CHECK(images.dim() == 4, images.dim());
   return {images.size(1), images.size(2), images.size(3)};
 }

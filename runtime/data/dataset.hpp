@@ -50,6 +50,9 @@ struct dataset {
   std::vector<std::int64_t> file_rows{}; ///< As in image_table.
   std::vector<pixel_map> transforms{};   ///< At least one entry; a run without transforms has one identity.
   std::vector<float> scale{}, shift{};   ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
+  // Instead of images, rows of numbers made by a net; no transform, no normalisation and no augmentation apply to them.
+  at::Tensor vectors{};    ///< [N, D] float32, or undefined
+  at::Tensor deviations{}; ///< [N, D] float32, or undefined: training draws a row anew in each epoch, normal around it
   [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
   [[nodiscard]] std::int32_t label(std::int64_t row) const {
     return labels[static_cast<std::size_t>(row % files_rows())];
@@ -59,13 +62,14 @@ struct dataset {
     const auto at = row % files_rows();
     return file_rows.empty() ? at : file_rows[static_cast<std::size_t>(at)];
   }
-  [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W
+  [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W; 1, 1, D of vectors
 };
 
 /// Rows of a data set. Cheap to copy.
 struct sample_view {
   std::shared_ptr<const dataset> source{};
-  std::shared_ptr<const std::vector<std::int64_t>> rows{}; ///< [n]
+  std::shared_ptr<const std::vector<std::int64_t>> rows{};  ///< [n]
+  std::shared_ptr<const std::vector<std::int32_t>> marks{}; ///< [n] the method's column of partition.file, or null
   [[nodiscard]] std::int64_t size() const noexcept { return rows ? std::ssize(*rows) : 0; }
 };
 

@@ -22,7 +22,7 @@ public:
     net->add_dropout(0.25);
     net->add_linear("fc1", 128, activation::relu);
     net->add_dropout(0.5);
-    net->add_head("fc2", classes);
+    net->add_head("fc2", classes, head());
     return net;
   }
 

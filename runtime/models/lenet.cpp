@@ -22,7 +22,7 @@ public:
     net->add_max_pool(2, 2, 0);
     net->add_linear("fc1", 120, activation::relu);
     net->add_linear("fc2", 84, activation::relu);
-    net->add_head("fc3", classes);
+    net->add_head("fc3", classes, head());
     return net;
   }
 

@@ -9,7 +9,7 @@ public:
                                                            std::int64_t classes) const override {
     const auto inputs = shape[0] * shape[1] * shape[2];
     auto net = std::make_shared<network>("linear " + std::to_string(inputs) + "-" + std::to_string(classes), shape);
-    net->add_head("fc", classes);
+    net->add_head("fc", classes, head());
     return net;
   }
 };

@@ -18,7 +18,7 @@ public:
     auto net = std::make_shared<network>(identity + std::to_string(classes), shape);
     for (std::size_t i = 0; i < hidden_.size(); ++i)
       net->add_linear("fc" + std::to_string(i + 1), hidden_[i], activation::relu);
-    net->add_head("fc" + std::to_string(hidden_.size() + 1), classes);
+    net->add_head("fc" + std::to_string(hidden_.size() + 1), classes, head());
     return net;
   }
 

@@ -62,11 +62,11 @@ std::vector<segment> trained_segments(const model& net, class_range classes, boo
   std::vector<segment> all;
   for (const auto& one : net.layout()) {
     segment piece{one.offset, one.size};
-    if (one.head) {
+    if (one.head && !one.whole) {
       MNEME_CHECK(0 <= classes.low && classes.high <= one.shape[0], classes.low, classes.high, one.name);
       const auto row = one.size / one.shape[0];
       piece = {one.offset + classes.low * row, classes.size() * row};
-    } else if (head_only || one.buffer) {
+    } else if ((head_only && !one.head) || one.buffer) {
       continue;
     }
     if (!all.empty() && all.back().offset + all.back().size == piece.offset)

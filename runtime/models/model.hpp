@@ -21,7 +21,8 @@ struct parameter {
   std::vector<std::int64_t> shape{}; ///< In files, without K: [out, in], [out, in, h, w], [out].
   std::int64_t offset = 0;           ///< First element within [P].
   std::int64_t size = 0;
-  bool head = false;   ///< Rows belong to classes.
+  bool head = false;   ///< Rows belong to classes, unless `whole`.
+  bool whole = false;  ///< Of the head, but one for all classes (the scale of a cosine head).
   bool buffer = false; ///< Running statistics: moved by training's forward passes, not by gradients.
   // Drawn from U(-bound, bound) or N(0, deviation^2), whichever is not 0; else all `constant`.
   double bound = 0.0; ///< 1 / sqrt(fan in), as PyTorch's layers do.
@@ -52,7 +53,7 @@ struct training_mode {
 };
 
 struct activations {
-  at::Tensor features{}; ///< [K, B, D]: what the head reads
+  at::Tensor features{}; ///< [K, B, D]: what the head reads, or the net's own choice (means and log deviations)
   at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where a model has no head
 };
 
@@ -83,9 +84,10 @@ public:
   [[nodiscard]] virtual bool draws() const noexcept { return false; }
 
   /// Forward over `weights` [K, P] (or [1, P], shared by all K) and `inputs` [K, B, channels, H, W]
-  /// float32; logits of `classes` only. Keeps in `keep` what backward() needs, unless null. Rows of
-  /// `weights` are contiguous, however far apart they lie. Without `training` the net is in evaluation
-  /// mode; with it, running statistics in `weights` are moved. What is returned may share memory with `keep`.
+  /// float32; logits of `classes` only; of none, the pass ends at the features. Keeps in `keep` what backward() needs,
+  /// unless null. Rows of `weights` are contiguous, however far apart they lie. Without `training` the net is in
+  /// evaluation mode; with it, running statistics in `weights` are moved. What is returned may share memory with
+  /// `keep`.
   [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             tape* keep, const training_mode* training = nullptr) const = 0;
   /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
@@ -106,15 +108,26 @@ struct segment {
 };
 [[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only);
 
+/// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018).
+enum class head_kind : std::uint8_t { linear, cosine };
+
 /// A kind of model with its own keys: made by the scenario reader, built when the data are known.
 class model_kind {
 public:
   virtual ~model_kind() = default;
+  /// The method's choice; before build().
+  void use_head(head_kind which) { head_ = which; }
   /// Binds the model's own keys of [model].
   virtual void keys(key_table&) {}
   /// @param shape C, H, W of the inputs. Fails, in words without a place, where the net cannot take them.
   [[nodiscard]] virtual tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                                    std::int64_t classes) const = 0;
+
+protected:
+  [[nodiscard]] head_kind head() const { return head_; }
+
+private:
+  head_kind head_ = head_kind::linear;
 };
 
 struct model_entry {

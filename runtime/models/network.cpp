@@ -1,10 +1,12 @@
 #include "runtime/models/network.hpp"
 #include "runtime/check.hpp"
 #include "runtime/models/convolution_layer.hpp"
+#include "runtime/models/cosine_head.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/pooling.hpp"
+#include "runtime/models/sampling_layer.hpp"
 #include "runtime/models/shortcuts.hpp"
 #include <cmath>
 namespace mneme {
@@ -92,8 +94,16 @@ void network::add_mean_pool() {
 
 void network::add_dropout(double rate) {
   const auto in = shape_here();
-  add_node({.what = std::make_unique<dropout_layer>(in.floats(), dropouts_, rate)}, in, false);
-  ++dropouts_;
+  add_node({.what = std::make_unique<dropout_layer>(in.floats(), drawing_layers_, rate)}, in, false);
+  ++drawing_layers_;
+}
+
+void network::add_sampling(double log_deviation_low, double log_deviation_high) {
+  const auto width = shape_here().floats() / 2;
+  add_node({.what = std::make_unique<sampling_layer>(
+                sampling_layer::shape{width, drawing_layers_, log_deviation_low, log_deviation_high})},
+           {1, 1, width}, false);
+  ++drawing_layers_;
 }
 
 void network::add_subsampling(std::int64_t stride, std::int64_t channels) {
@@ -121,17 +131,27 @@ void network::add_linear(const std::string& name, std::int64_t out, activation a
   add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
 }
 
-void network::add_head(const std::string& name, std::int64_t classes) {
+void network::add_head(const std::string& name, std::int64_t classes, head_kind kind) {
   const auto in = shape_here();
   MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, identity_); // rows of the head lie as in files
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  feature_width_ = in.floats();
+  if (features_ == 0)
+    mark_features();
+  feature_width_ = shapes_[features_].floats();
   classes_ = classes;
-  linear_layer::shape shape{.in = in.floats(), .out = classes, .head = true};
-  shape.weight_offset =
+  const auto weight_offset =
       add_parameter({.name = name + ".weight", .shape = {classes, in.floats()}, .head = true, .bound = bound});
-  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {classes}, .head = true, .bound = bound});
-  add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
+  if (kind == head_kind::cosine) {
+    identity_ += " cosine";
+    const auto scale_offset =
+        add_parameter({.name = name + ".sigma", .shape = {1}, .head = true, .whole = true, .constant = 1.0});
+    add_node({.what = std::make_unique<cosine_head>(cosine_head::shape{in.floats(), weight_offset, scale_offset})},
+             {1, 1, classes}, true);
+  } else {
+    linear_layer::shape shape{.in = in.floats(), .out = classes, .weight_offset = weight_offset, .head = true};
+    shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {classes}, .head = true, .bound = bound});
+    add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
+  }
   place_buffers();
 }
 

@@ -32,8 +32,13 @@ public:
   void add_linear(const std::string& name, std::int64_t out, activation after);
   /// What has been added last, plus what lies at `other`, of the same shape.
   void add_sum(place other, activation after);
+  /// What has been added last, means and log deviations of a normal side by side, becomes a sample of it in training
+  /// and the means in evaluation (Kingma and Welling 2014).
+  void add_sampling(double log_deviation_low, double log_deviation_high);
+  /// What has been added last are the net's features, instead of what its head reads.
+  void mark_features() { features_ = last_; }
   /// Ends the net: one row per class.
-  void add_head(const std::string& name, std::int64_t classes);
+  void add_head(const std::string& name, std::int64_t classes, head_kind kind = head_kind::linear);
   [[nodiscard]] place here() const { return last_; }
   void go_to(place where) { last_ = where; }
   [[nodiscard]] image_shape shape_here() const { return shapes_[last_]; }
@@ -44,7 +49,7 @@ public:
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
   [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
-  [[nodiscard]] bool draws() const noexcept override { return dropouts_ > 0; }
+  [[nodiscard]] bool draws() const noexcept override { return drawing_layers_ > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
@@ -74,9 +79,10 @@ private:
   std::vector<std::size_t> last_reader_; // of values: the node
   std::vector<node> nodes_;
   place last_ = 0;
+  place features_ = 0;                      // value that features are; 0 until it is known
   std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
   std::vector<normalisation_layer*> normalisations_;
-  std::uint64_t dropouts_ = 0;
+  std::uint64_t drawing_layers_ = 0;
   bool mixes_rows_ = false;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };

@@ -63,12 +63,17 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   for (auto& one : with.values) // of a pass that no backward pass has followed
     give_back(with, std::exchange(one, {}));
   with.values[0] = inputs.view({of.models, of.rows, shapes_[0].floats()});
-  const auto features = nodes_.back().from;
+  const bool features_only = classes.size() == 0;
+  MNEME_CHECK(!features_only || !with.for_backward, identity_);
   activations seen;
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+  if (features_ == 0)
+    seen.features = with.values[0];
+  for (std::size_t i = 0; i < (features_only ? features_ : nodes_.size()); ++i) {
     run_node(i, of, with);
+    if (i + 1 == features_)
+      seen.features = with.values[i + 1];
     if (i + 1 == nodes_.size())
-      seen = {with.values[features], with.values[i + 1]};
+      seen.logits = with.values[i + 1];
     if (!with.for_backward)
       forget(with, i);
   }
@@ -130,12 +135,14 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
       one.what->backward(of, {kept.values[one.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]}, out);
       break;
     }
+    if (i + 1 == features_ && d_features.defined() && kept.gradients[i + 1].defined()) {
+      make_own(kept.gradients[i + 1]);
+      kept.gradients[i + 1].add_(d_features);
+    }
     if (nodes_[i].learns && kept.gradients[i + 1].defined())
       nodes_[i].what ? back_node(i, of, kept, out) : back_sum(i, kept);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // whoever has read it is done
-    if (head && d_features.defined() && kept.gradients[nodes_[i].from].defined())
-      kept.gradients[nodes_[i].from].add_(d_features);
   }
   for (auto& one : kept.gradients)
     one.reset();

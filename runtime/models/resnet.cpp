@@ -16,6 +16,7 @@ struct resnet_shape {
   std::int64_t groups_max = 32;
   shortcut_kind shortcut = shortcut_kind::convolution; ///< Of the blocks that halve the image.
   bool imagenet_stem = false;
+  head_kind head = head_kind::linear;
 };
 
 /// As many groups as are allowed, can be equal, and leave two channels in each: in one channel, normalisation over a
@@ -39,7 +40,7 @@ public:
         add_block("layer" + std::to_string(stage + 1) + "." + std::to_string(block), what_.widths[stage],
                   stage > 0 && block == 0 ? 2 : 1);
     net_.add_mean_pool();
-    net_.add_head("fc", classes);
+    net_.add_head("fc", classes, what_.head);
   }
 
 private:
@@ -102,7 +103,7 @@ public:
 
 protected:
   [[nodiscard]] resnet_shape shape_of(std::vector<std::int64_t> widths, std::int64_t blocks) const {
-    return {.widths = std::move(widths), .blocks = blocks, .norm = norm_, .groups_max = groups_};
+    return {.widths = std::move(widths), .blocks = blocks, .norm = norm_, .groups_max = groups_, .head = head()};
   }
 
   /// @param name the kind's, and what its own keys add to its identity

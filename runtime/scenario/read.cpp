@@ -31,7 +31,7 @@ public:
     problems_ = std::move(stack_.problems);
     value_.file = file.string();
     value_.name = file.stem().string();
-    add_preset();
+    add_method();
     choose_model();
     sections_ = sections_of(value_);
     apply_layers();
@@ -54,12 +54,24 @@ private:
     return said(section, key, std::move(otherwise), stack_.layers.size());
   }
 
-  /// Makes the method; its preset becomes the lowest layer.
-  void add_preset() {
+  /// Makes the method; its defaults become the lowest layer, its preset the one above.
+  void add_method() {
     const auto name = said("strategy", "name", value_.strategy.name);
     value_.strategy.method = made(strategies(), name);
+    if (!value_.strategy.method)
+      return;
+    add_preset(name);
+    const auto own = value_.strategy.method->defaults();
+    if (own.empty())
+      return;
+    auto lowest = parsed_layer("defaults of " + in_quotes(name), own, problems_);
+    lowest.from_user = false;
+    stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
+  }
+
+  void add_preset(const std::string& name) {
     const auto wanted = said("strategy", "preset", "");
-    if (!value_.strategy.method || wanted.empty())
+    if (wanted.empty())
       return;
     std::vector<std::string> names;
     for (const auto& one : value_.strategy.method->presets()) {
@@ -81,9 +93,11 @@ private:
   void choose_model() { value_.model.kind = made(models(), said("model", "name", value_.model.name)); }
 
   void apply_layers() {
-    const bool has_preset = !stack_.layers.empty() && !stack_.layers.front().from_user;
+    std::size_t users_first = 0;
+    while (users_first < stack_.layers.size() && !stack_.layers[users_first].from_user)
+      ++users_first;
     for (std::size_t i = 0; i < stack_.layers.size(); ++i) {
-      if (i == (has_preset ? 1U : 0U))
+      if (i == users_first)
         keep_defaults();
       apply(i);
     }

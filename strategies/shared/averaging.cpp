@@ -80,21 +80,25 @@ void averaging_method::prepare(const method_setup& setup) {
 task<client_result> averaging_method::client_round(client_context& ctx, const broadcast& in) const {
   const auto options = options_for_round(setup_.training, setup_.trainable, covered(in.place), in.place.round_of_task,
                                          in.place.rounds_of_task);
-  auto start = in.weights;
-  if (!travelling_.whole())
-    start = weights_only(travelling_.complete(in.once->at(flat_weights), *in.weights));
-
-  auto training = ctx.train({.net = setup_.net,
-                             .start = start,
-                             .samples = ctx.samples(),
-                             .objective = objective_,
-                             .side = nullptr,
-                             .options = options,
-                             .stream = ctx.training_stream()});
+  train_job job{.net = setup_.net,
+                .start = whole_weights(in.weights, in),
+                .samples = ctx.samples(),
+                .objective = objective_,
+                .side = nullptr,
+                .options = options,
+                .stream = ctx.training_stream()};
+  adjust(job, in);
+  auto training = ctx.train(std::move(job));
   auto trained = co_await training;
 
   const auto upload = travelling_.whole() ? trained.weights : travelling_.pick(trained.weights->at(flat_weights));
   co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
+}
+
+tensors_ref averaging_method::whole_weights(const tensors_ref& travelled, const broadcast& in) const {
+  if (travelling_.whole())
+    return travelled;
+  return weights_only(travelling_.complete(in.once->at(flat_weights), *travelled));
 }
 
 std::unique_ptr<server_half> averaging_method::make_server() const {

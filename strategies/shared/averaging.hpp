@@ -52,6 +52,11 @@ protected:
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy(); }
   /// The classes that the loss of a round covers.
   [[nodiscard]] virtual class_range covered(const round_place& where) const { return where.opened; }
+  /// What else differs in a client's training: a teacher, tensors its loss reads, an objective of the round's own.
+  virtual void adjust(train_job& /*job*/, const broadcast& /*in*/) const {}
+  [[nodiscard]] const method_setup& setup() const { return setup_; }
+  /// All weights of the net: those that travel in `travelled`, the others as `in` has sent them once.
+  [[nodiscard]] tensors_ref whole_weights(const tensors_ref& travelled, const broadcast& in) const;
 
 private:
   method_setup setup_;

@@ -86,14 +86,17 @@ TEST_CASE("rows and bytes of jobs follow from their description", "[jobs]") {
   const extract_job extract{.net = training.net, .weights = training.start, .samples = training.samples};
   CHECK(rows_of(extract) == 5);
   CHECK(outcome_bytes(extract) == 5 * (4 * (6 + 4) + 8));
-  statistics_job statistics{.net = training.net, .weights = training.start, .samples = training.samples};
+  statistics_job statistics{
+      .net = training.net, .weights = training.start, .samples = training.samples, .classes = {0, 4}};
   CHECK(outcome_bytes(statistics) == 8 * (6 * 6 + 4 * 6 + 4));
   statistics.gram = false;
   statistics.projection = at::zeros({6, 20});
-  statistics.classes = 7;
-  CHECK(outcome_bytes(statistics) == 8 * (7 * 20 + 7));
+  statistics.classes = {3, 10};
+  statistics.parts = 2;
+  CHECK(outcome_bytes(statistics) == 8 * 2 * (7 * 20 + 7));
   CHECK(std::string(name_of(training)) == "train");
   CHECK(std::string(name_of(extract)) == "extract");
   CHECK(std::string(name_of(statistics)) == "statistics");
   CHECK(std::string(name_of(evaluate_job{})) == "evaluate");
+  CHECK(std::string(name_of(compute_job{})) == "compute");
 }

@@ -20,6 +20,10 @@ struct federation {
                      .initial = weights_only(initial_weights(*net, 5)),
                      .training = {.batch = 4},
                      .tasks = 2,
+                     .classes = classes,
+                     .shape = {1, 1, features},
+                     .task_classes = {{0, 2}, {2, 4}},
+                     .clients = 3,
                      .seed = 5});
   }
   /// Client c holds rows of the two open classes.

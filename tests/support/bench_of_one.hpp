@@ -22,6 +22,27 @@ inline std::unique_ptr<strategy> strategy_named(const std::string& name) {
   return nullptr;
 }
 
+/// Gives a method the keys of a [strategy], as texts.
+inline void give_keys(strategy& method, const std::vector<std::pair<std::string, std::string>>& keys) {
+  key_table table;
+  method.keys(table);
+  for (const auto& [name, value] : keys) {
+    INFO(name << " = " << value);
+    const auto* const found = table.find(name);
+    REQUIRE(found);
+    if (found->chosen)
+      found->chosen(value);
+    else if (auto* const* whole = std::get_if<std::int64_t*>(&found->target))
+      **whole = std::stoll(value);
+    else if (auto* const* number = std::get_if<double*>(&found->target))
+      **number = std::stod(value);
+    else if (auto* const* flag = std::get_if<bool*>(&found->target))
+      **flag = value == "true";
+    else
+      *std::get<std::filesystem::path*>(found->target) = value;
+  }
+}
+
 /// `rows` rows of `features` pixels that follow from their index; row r has label r mod classes.
 inline std::shared_ptr<const dataset> striped_rows(std::int64_t rows, std::int64_t features, std::int32_t classes) {
   auto made = std::make_shared<dataset>();

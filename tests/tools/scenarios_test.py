@@ -59,7 +59,7 @@ class Scenarios(unittest.TestCase):
     def test_every_method_has_a_smoke_scenario(self):
         done = mneme("list", "--markdown", "strategies")
         self.assertEqual(done.returncode, 0, done.stderr)
-        methods = re.findall(r"^\| `(\w+)`", done.stdout, re.M)
+        methods = re.findall(r"^\| `([\w-]+)`", done.stdout, re.M)
         self.assertGreater(len(methods), 0, done.stdout)
         self.assertEqual([name for name in methods if os.path.join("smoke", name + ".toml") not in ALL], [])
 

@@ -1,0 +1,24 @@
+/// cosine_head: logits = s cos(x, W_c), a row of W per class and one learnt scale s.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// The cosine classifier (Gidaris and Komodakis 2018, eq. 3) with PyTorch's bound on norms: vectors shorter than
+/// 1e-12 are divided by that.
+class cosine_head final : public layer {
+public:
+  struct shape {
+    std::int64_t in = 0; ///< D
+    std::int64_t weight_offset = 0, scale_offset = 0;
+  };
+  explicit cosine_head(const shape& what) : shape_(what) {}
+  [[nodiscard]] std::int64_t width(class_range classes) const override { return classes.size(); }
+  [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+
+private:
+  shape shape_;
+};
+
+} // namespace mneme

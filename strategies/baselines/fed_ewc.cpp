@@ -1,0 +1,160 @@
+// Fed-EWC: FedAvg whose clients are held back where earlier tasks were sure (Kirkpatrick et al. 2017, eq. 3; in the
+// federated form of TARGET and STSA's comparison). For task t > 1 a client minimises
+//     CE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2
+// with w* the model at the end of the previous task, and F the mean over its clients of
+//     mean over batches of the squared gradient of the batch's loss, at most `fisher_max`,
+// blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all.
+// The public code adds the penalty to a net that nobody trains, so it equals training without it: mode "repo_noop".
+#include "strategies/shared/averaging.hpp"
+#include <ATen/TensorOperators.h>
+#include <charconv>
+namespace mneme {
+namespace {
+
+constexpr const char *fisher_name = "fisher", *anchor_name = "anchor";
+
+enum class ewc_mode : std::uint8_t { faithful, repo_noop };
+struct options {
+  ewc_mode mode = ewc_mode::faithful;
+  double lambda = 1000.0, fisher_max = 1e-4;
+};
+
+class ewc_loss final : public loss {
+public:
+  explicit ewc_loss(double lambda) : lambda_(lambda), plain_(cross_entropy()) {
+    char text[32];
+    identity_ = "ewc " + std::string(text, std::to_chars(text, text + sizeof text, lambda).ptr);
+  }
+  std::string identity() const override { return identity_; }
+  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  bool regularises() const override { return true; }
+  /// lambda F (w - w*)
+  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
+                  at::Tensor& gradients) const override {
+    const auto own = [&](const char* name) {
+      return side->at(name).to(weights.device()).narrow(0, offset, weights.numel());
+    };
+    gradients.addcmul_(own(fisher_name), weights - own(anchor_name), lambda_);
+  }
+
+private:
+  double lambda_;
+  loss_ref plain_;
+  std::string identity_;
+};
+
+/// Averages, also the Fisher information that comes with the last uploads of a task.
+class ewc_server final : public server_half {
+public:
+  explicit ewc_server(const method_setup& setup) : averaging_(setup), weighting_(setup.weighting) {}
+  task<task_plan> open_task(server_context&, const round_place& where) override {
+    if (!fresh_.empty()) {
+      const auto known = static_cast<double>(before_.size()), all = static_cast<double>(seen_.size());
+      const auto mean = fresh_.take();
+      fisher_ = fisher_.defined() ? fisher_ * (known / all) + mean * (1.0 - known / all) : mean;
+      auto made = std::make_shared<tensor_map>();
+      made->put(fisher_name, fisher_);
+      made->put(anchor_name, averaging_.predict().weights->at(flat_weights));
+      hold_ = std::move(made);
+    }
+    before_ = seen_;
+    seen_ = where.opened;
+    co_return task_plan{};
+  }
+  broadcast open_round(const round_place& where) override {
+    auto made = averaging_.open_round(where);
+    made.extra = hold_;
+    return made;
+  }
+  void fold(const delivery& in) override {
+    averaging_.fold(in);
+    if (const auto* fisher = in.upload->find(fisher_name); fisher && in.rows > 0)
+      fresh_.add(*fisher, weighting_ == upload_weighting::samples ? static_cast<double>(in.rows) : 1.0);
+  }
+  task<bool> close_round(server_context& ctx, const round_place& where) override {
+    auto step = averaging_.close_round(ctx, where);
+    auto done = co_await step;
+    co_return done;
+  }
+  predictor predict() const override { return averaging_.predict(); }
+
+private:
+  averaging_server averaging_;
+  upload_weighting weighting_;
+  weighted_average fresh_; // of the open task
+  at::Tensor fisher_;      // [P] of the tasks before, or undefined
+  tensors_ref hold_;       // what clients of the open task are held back by; null in task 1
+  class_range before_, seen_;
+};
+
+class fed_ewc final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.choice("ewc_mode", with_.mode, {{"faithful", ewc_mode::faithful}, {"repo_noop", ewc_mode::repo_noop}},
+                 "The penalty as published, or without effect as in the public code.");
+    table.number("ewc_lambda", with_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
+    table.number("fisher_max", with_.fisher_max, {.low = 0.0}, "Upper bound of an element of the Fisher information.");
+  }
+  std::vector<preset> presets() const override {
+    return {
+        {"paper", "the penalty as published", "[strategy]\newc_mode = \"faithful\"\n"},
+        {"official", "the public code, in which the penalty has no effect", "[strategy]\newc_mode = \"repo_noop\"\n"}};
+  }
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    penalised_ = std::make_shared<ewc_loss>(with_.lambda);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<ewc_server>(setup()); }
+
+protected:
+  class_range covered(const round_place& where) const override { return where.current; }
+  void adjust(train_job& job, const broadcast& in) const override {
+    if (!in.extra || with_.mode == ewc_mode::repo_noop)
+      return;
+    job.side = in.extra;
+    job.objective = penalised_;
+  }
+
+private:
+  [[nodiscard]] train_job fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
+
+  options with_;
+  loss_ref penalised_; // made once, in prepare()
+};
+
+/// The Fisher information at `at`, over all classes seen so far.
+train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
+  auto options = options_for_round(setup().training, setup().trainable, in.place.opened, in.place.round_of_task,
+                                   in.place.rounds_of_task);
+  options.epochs = 1;
+  options.squared_gradients = true;
+  return {.net = setup().net,
+          .start = at,
+          .samples = ctx.samples(),
+          .options = options,
+          .stream = ctx.training_stream()};
+}
+
+task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& in) const {
+  auto training = averaging_method::client_round(ctx, in);
+  auto trained = co_await training;
+  const bool last = in.place.round_of_task + 1 == in.place.rounds_of_task && in.place.task.value + 1 < setup().tasks;
+  if (!last || with_.mode == ewc_mode::repo_noop)
+    co_return trained;
+  auto own = whole_weights(trained.upload, in);
+  auto measuring = ctx.train(fisher_job(ctx, in, own));
+  auto measured = co_await measuring;
+  auto upload = std::make_shared<tensor_map>(*trained.upload);
+  upload->put(fisher_name, measured.weights->at(flat_weights).clamp_max(with_.fisher_max));
+  trained.upload = upload;
+  co_return trained;
+}
+
+const strategy_registration line{
+    {.name = "fed-ewc",
+     .summary = "FedAvg with elastic weight consolidation between tasks (Kirkpatrick et al. 2017, EWC)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_ewc>(); }}};
+
+} // namespace
+} // namespace mneme

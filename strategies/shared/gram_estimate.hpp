@@ -1,0 +1,27 @@
+/// gram_estimate: the second moments of a class from the feature sums of clients alone (STSA-E).
+#pragma once
+#include <ATen/core/Tensor.h>
+namespace mneme {
+
+/// Which number of clients kappa divides the scatter between them.
+enum class client_count : std::uint8_t {
+  total,    ///< All clients that took part, as in the paper: shrinks the scatter where some lack the class.
+  nonempty, ///< Those that hold the class: unbiased.
+};
+
+/// Sums of one class over the (dummy) clients that hold it, and how many clients took part.
+struct class_sums {
+  at::Tensor sums{};   ///< [K', M] float64: c_k
+  at::Tensor counts{}; ///< [K'] float64: n_k > 0
+  std::int64_t clients = 0;
+};
+
+/// Adds the estimate of the class's Gram matrix to `gram`, a triangle (triangle.hpp), float64. With N = sum n_k and
+/// m = sum c_k / N (STSA, eq. 11 in the form that is positive semi-definite by construction; specs sheet, E2):
+///     G = N m m^T + (N - 1) / (kappa - 1) sum_k n_k (c_k / n_k - m)(c_k / n_k - m)^T
+/// kappa = 1 leaves the scatter out. No rows: nothing is added.
+/// @param clamp_b the official code's reading where N < kappa: the negative coefficient of the second term of
+///     G = a sum_k c_k c_k^T / n_k - b (sum c_k)(sum c_k)^T (E1) is set to 0, and a class with a = 0 adds nothing
+void add_estimated_gram(at::Tensor& gram, const class_sums& of, client_count kappa, bool clamp_b);
+
+} // namespace mneme

@@ -1,0 +1,303 @@
+// STSA end to end without actors: rounds of clients, folds and solves, against what algebra says.
+#include "runtime/triangle.hpp"
+#include "strategies/shared/random_features.hpp"
+#include "tests/support/bench_of_one.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t features = 12, classes = 6, rows = 240, width = 30;
+using key_list = std::vector<std::pair<std::string, std::string>>;
+using dealt_rows = std::vector<std::vector<std::int64_t>>; // [clients]
+
+/// Rows of drawn pixels: two rows of a class differ.
+std::shared_ptr<const dataset> drawn_rows_of_classes() {
+  auto made = std::make_shared<dataset>(*striped_rows(rows, features, classes));
+  made->images = at::empty({rows, 1, 1, features}, at::kByte);
+  rng_stream draw({.seed = 3, .what = first_method_purpose});
+  for (std::int64_t i = 0; i < made->images.numel(); ++i)
+    made->images.mutable_data_ptr<std::uint8_t>()[i] =
+        static_cast<std::uint8_t>(draw.below(200) + 7 * (i / features % classes));
+  return made;
+}
+
+/// A run of STSA on pixels: `tasks` tasks of equal size.
+class stsa_run {
+public:
+  stsa_run(const key_list& keys, std::int64_t clients, std::int64_t tasks = 3) : clients_(clients), tasks_(tasks) {
+    key_list all{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
+    all.insert(all.end(), keys.begin(), keys.end());
+    give_keys(*method_, all);
+    method_setup setup{.net = net_,
+                       .initial = weights_only(at::zeros({0})),
+                       .weighting = upload_weighting::uniform,
+                       .tasks = tasks,
+                       .classes = classes,
+                       .shape = {1, 1, features},
+                       .clients = clients,
+                       .seed = 5};
+    CHECK(method_->objections(setup).empty());
+    method_->prepare(setup);
+    server_ = method_->make_server();
+  }
+
+  /// One task: `dealt` says which client holds which rows; `order` in which clients answer.
+  void learn(std::uint32_t task, const dealt_rows& dealt, const std::vector<std::uint32_t>& order,
+             const std::vector<std::vector<std::int32_t>>& marks = {}) {
+    const auto size = classes / tasks_;
+    round_place place{
+        .round = {task}, .task = {task}, .opened = {0, (task + 1) * size}, .current = {task * size, (task + 1) * size}};
+    job_desk desk;
+    server_context ctx(desk);
+    const auto plan = run_step(server_->open_task(ctx, place), desk, *device_);
+    CHECK((plan.rounds == 1 && plan.everybody && plan.clients_without_rows));
+    auto in = server_->open_round(place);
+    in.place = place;
+    const auto sent = std::make_shared<const broadcast>(in);
+    for (const auto c : order) {
+      auto samples = view_of(source_, dealt.at(c));
+      if (!marks.empty())
+        samples.marks = std::make_shared<const std::vector<std::int32_t>>(marks.at(c));
+      auto result =
+          run_round(*method_, *device_, {.id = {c}, .client = {c}, .in = sent, .samples = samples, .seed = 5});
+      uploaded_ = result.upload;
+      server_->fold(
+          {.assignment = {c}, .from = {c}, .started_from = place.round, .upload = result.upload, .rows = result.rows});
+    }
+    CHECK(run_step(server_->close_round(ctx, place), desk, *device_));
+  }
+  void learn_all(const std::function<dealt_rows(std::uint32_t)>& dealt) {
+    std::vector<std::uint32_t> order(static_cast<std::size_t>(clients_));
+    for (std::size_t i = 0; i < order.size(); ++i)
+      order[i] = static_cast<std::uint32_t>(order.size() - 1 - i);
+    for (std::uint32_t t = 0; t < tasks_; ++t)
+      learn(t, dealt(t), order);
+  }
+
+  /// W transposed, [C, M].
+  [[nodiscard]] at::Tensor readout() const { return server_->predict().readout.to(at::kDouble); }
+  [[nodiscard]] std::map<std::string, double> figures() const { return server_->figures(); }
+  [[nodiscard]] const tensor_map& last_upload() const { return *uploaded_; }
+
+  /// Rows of task t dealt over the clients at random.
+  [[nodiscard]] dealt_rows at_random(std::uint32_t task, std::uint64_t seed) const {
+    dealt_rows dealt(static_cast<std::size_t>(clients_));
+    rng_stream draw({.seed = seed, .what = first_method_purpose, .task = {task}});
+    for (std::int64_t r = 0; r < rows; ++r)
+      if (r % classes / (classes / tasks_) == task)
+        dealt[draw.below(dealt.size())].push_back(r);
+    return dealt;
+  }
+  /// Random features of all rows, [rows, M], and one-hot labels [rows, C].
+  [[nodiscard]] at::Tensor h() const {
+    const auto x = source_->images.view({rows, features}).to(at::kFloat) * source_->scale[0] + source_->shift[0];
+    return at::relu(
+        x.to(at::kDouble).mm(random_projection({.seed = 5, .what = first_method_purpose}, features, width)));
+  }
+  [[nodiscard]] static at::Tensor y() { return at::one_hot(at::arange(rows) % classes, classes).to(at::kDouble); }
+
+private:
+  std::int64_t clients_, tasks_;
+  std::unique_ptr<strategy> method_ = strategy_named("stsa");
+  std::unique_ptr<executor> device_ = make_executor("cpu", std::make_shared<feature_store>());
+  std::shared_ptr<const dataset> source_ = drawn_rows_of_classes();
+  model_ref net_ = model_named("identity", {1, 1, features}, classes);
+  std::unique_ptr<server_half> server_;
+  tensors_ref uploaded_;
+};
+
+/// Centralised ridge of all rows by the singular value decomposition, [C, M] as float32 would hold it.
+at::Tensor pooled_ridge(const at::Tensor& h, const at::Tensor& y, double ridge) {
+  const auto [u, s, vh] = at::linalg_svd(h, false);
+  return vh.t().mm((s / (s * s + ridge)).unsqueeze(1) * u.t().mm(y)).t().to(at::kFloat).to(at::kDouble);
+}
+
+double relative(const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
+
+} // namespace
+
+TEST_CASE("for any split and order of clients the read-out is the centralised ridge", "[stsa]") {
+  for (const std::int64_t clients : {1, 2, 7, 200})
+    for (const std::uint64_t seed : {1, 2}) {
+      INFO(clients << " clients, split " << seed);
+      stsa_run run({}, clients);
+      run.learn_all([&](std::uint32_t task) { return run.at_random(task, seed); });
+      // float32 rounds each value by 6e-8 of it at most; equal doubles round alike but for ties
+      CHECK(relative(run.readout(), pooled_ridge(run.h(), stsa_run::y(), 3.5)) < 1e-8);
+    }
+}
+
+TEST_CASE("sums of clients equal the pooled ones to 1e-12, whatever is split", "[stsa]") {
+  const auto sums = [](std::int64_t clients, const std::string& dummies) {
+    stsa_run run({{"estimator", "estimated"}, {"dummies", dummies}}, clients, 1);
+    const auto dealt = run.at_random(0, 4);
+    auto total = at::zeros({classes, width}, at::kDouble), counts = at::zeros({classes}, at::kDouble);
+    for (std::uint32_t c = 0; c < clients; ++c) {
+      run.learn(0, dealt, {c});
+      total += run.last_upload().at("sums").sum(0);
+      counts += run.last_upload().at("counts").sum(0);
+    }
+    CHECK(counts.equal(at::full({classes}, 40.0, at::kDouble)));
+    return total;
+  };
+  const stsa_run any({}, 1);
+  const auto pooled = stsa_run::y().t().mm(any.h());
+  for (const auto& [clients, dummies] : {std::pair{1, "1"}, {1, "7"}, {5, "1"}, {5, "3"}})
+    CHECK(relative(sums(clients, dummies), pooled) < 1e-12);
+}
+
+TEST_CASE("after t tasks the state is that of one task with the classes of all", "[stsa]") {
+  stsa_run in_three({}, 4, 3), in_one({}, 4, 1);
+  in_three.learn_all([&](std::uint32_t task) { return in_three.at_random(task, 8); });
+  in_one.learn_all([&](std::uint32_t task) { return in_one.at_random(task, 9); });
+  CHECK(relative(in_three.readout(), in_one.readout()) < 1e-8);
+}
+
+TEST_CASE("classes not seen yet, and classes that nobody holds, have columns of zeros", "[stsa]") {
+  stsa_run run({}, 2);
+  auto dealt = run.at_random(0, 1);
+  for (auto& one : dealt)
+    std::erase_if(one, [](std::int64_t row) { return row % classes == 1; });
+  run.learn(0, dealt, {0, 1});
+  const auto w = run.readout();
+  CHECK(w[0].norm().item<double>() > 0.0);
+  CHECK(w[1].norm().item<double>() == 0.0);
+  CHECK(w.narrow(0, 2, 4).norm().item<double>() == 0.0);
+}
+
+TEST_CASE("a client without rows changes nothing, and neither does an empty part", "[stsa]") {
+  for (const auto* estimator : {"exact", "estimated"}) {
+    stsa_run with({{"estimator", estimator}, {"kappa", "nonempty"}, {"dummies", "50"}}, 3, 1);
+    auto dealt = with.at_random(0, 1);
+    dealt[1].insert(dealt[1].end(), dealt[2].begin(), dealt[2].end());
+    dealt[2].clear();
+    dealt[0].resize(9); // fewer rows than dummies: one part has them all
+    with.learn(0, dealt, {0, 1, 2});
+    stsa_run without({{"estimator", estimator}, {"kappa", "nonempty"}, {"dummies", "50"}}, 3, 1);
+    without.learn(0, dealt, {0, 1});
+    CHECK(at::equal(with.readout(), without.readout()));
+    CHECK(at::isfinite(with.readout()).all().item<bool>());
+  }
+}
+
+TEST_CASE("a part per row makes the estimate exact; parts may come from a file", "[stsa]") {
+  stsa_run exact({}, 1, 1), estimated({{"estimator", "estimated"}, {"dummies", "240"}, {"kappa", "nonempty"}}, 1, 1);
+  const auto dealt = exact.at_random(0, 1);
+  exact.learn(0, dealt, {0});
+  estimated.learn(0, dealt, {0});
+  CHECK(relative(estimated.readout(), exact.readout()) < 1e-6);
+  stsa_run file({{"estimator", "estimated"}, {"dummies", "240"}, {"kappa", "nonempty"}, {"dummy_split", "file"}}, 1, 1);
+  std::vector<std::int32_t> marks(240);
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    marks[i] = static_cast<std::int32_t>(239 - i);
+  file.learn(0, dealt, {0}, {marks});
+  CHECK(relative(file.readout(), exact.readout()) < 1e-6);
+  CHECK(file.last_upload().at("counts").sum(1).equal(at::ones({240}, at::kDouble)));
+}
+
+TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
+  const auto metered = [](const key_list& keys, std::int64_t c) { // ten tasks of c classes
+    const auto method = strategy_named("stsa");
+    give_keys(*method, keys);
+    auto net = model_named("linear", {1, 1, 2}, 10 * c);
+    method->prepare(
+        {.net = net, .initial = weights_only(at::zeros({net->size()})), .tasks = 10, .classes = 10 * c, .clients = 1});
+    const auto server = method->make_server();
+    const auto device = make_executor("cpu");
+    job_desk desk;
+    server_context ctx(desk);
+    for (std::uint32_t t = 0; t < 10; ++t)
+      (void)run_step(
+          server->close_round(ctx, {.task = {t}, .opened = {0, c * (t + 1)}, .current = {c * t, c * (t + 1)}}), desk,
+          *device);
+    return server->figures().at("paper_upload_mib");
+  };
+  const key_list vit{{"adaptation", "none"}, {"projection_width", "1250"}, {"dummies", "10"}};
+  auto vit_estimated = vit;
+  vit_estimated.emplace_back("estimator", "estimated");
+  CHECK_THAT(metered(vit, 10), Catch::Matchers::WithinAbs(60.08, 0.005));
+  CHECK_THAT(metered(vit_estimated, 10), Catch::Matchers::WithinAbs(4.772, 0.0005));
+}
+
+TEST_CASE("the meter of 5,000 random features reads 955.58 and 95.39 MiB", "[stsa]") {
+  // The formula alone: ten solves of that width take minutes.
+  const double m = 5000, c = 10, mib = 1024.0 * 1024.0;
+  CHECK_THAT(10 * 4 * (m * m + m * c) / mib, Catch::Matchers::WithinAbs(955.58, 0.005));
+  CHECK_THAT(10 * 4 * 50 * (m * c + c) / mib, Catch::Matchers::WithinAbs(95.39, 0.005));
+}
+
+TEST_CASE("masks cancel: a secure sum differs from the plain one by rounding to its grid only", "[stsa]") {
+  for (const std::int64_t clients : {1, 2, 5}) {
+    stsa_run plain({}, clients), hidden({{"secure_sum", "true"}}, clients);
+    plain.learn_all([&](std::uint32_t task) { return plain.at_random(task, 1); });
+    hidden.learn_all([&](std::uint32_t task) { return hidden.at_random(task, 1); });
+    CHECK(relative(hidden.readout(), plain.readout()) < 1e-6);
+    CHECK(hidden.last_upload().at("gram").scalar_type() == at::kLong);
+  }
+  // A client that never answers leaves no mask behind.
+  stsa_run plain({}, 5, 1), hidden({{"secure_sum", "true"}}, 5, 1);
+  plain.learn(0, plain.at_random(0, 1), {0, 3, 1});
+  hidden.learn(0, hidden.at_random(0, 1), {0, 3, 1});
+  CHECK(relative(hidden.readout(), plain.readout()) < 1e-6);
+}
+
+TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa]") {
+  const auto upload = [](const key_list& keys) {
+    stsa_run run(keys, 1, 1);
+    run.learn(0, run.at_random(0, 1), {0});
+    return run.last_upload();
+  };
+  const auto plain = upload({});
+  CHECK(at::equal(upload({{"noise_on", "sums"}, {"noise_scale", "0"}}).at("gram"), plain.at("gram")));
+  const auto noisy = upload({{"noise_on", "sums"}, {"noise_scale", "0.5"}, {"noise_std", "4"}});
+  const auto difference = noisy.at("gram") - plain.at("gram");
+  CHECK_THAT(difference.std().item<double>(), Catch::Matchers::WithinRel(2.0, 0.1)); // 900 draws
+  const key_list counted{{"estimator", "estimated"}, {"dummies", "4"}};
+  auto noisy_counts = counted;
+  noisy_counts.insert(noisy_counts.end(), {{"noise_on", "counts"}, {"noise_scale", "1"}, {"noise_std", "3"}});
+  const auto counts = upload(noisy_counts).at("counts");
+  CHECK(at::equal(counts, counts.trunc()));
+  CHECK(counts.min().item<double>() >= 0.0);
+  CHECK_FALSE(at::equal(counts, upload(counted).at("counts")));
+  CHECK(at::equal(upload(noisy_counts).at("sums"), upload(counted).at("sums")));
+}
+
+TEST_CASE("the projection is one for all widths: a smaller one is its first columns", "[stsa]") {
+  const rng_key key{.seed = 5, .what = first_method_purpose};
+  const auto wide = random_projection(key, 64, 300), narrow = random_projection(key, 64, 100);
+  CHECK(at::equal(wide.narrow(1, 0, 100).contiguous(), narrow));
+  CHECK_FALSE(at::equal(random_projection({.seed = 6, .what = first_method_purpose}, 64, 100), narrow));
+  const double bound = 4.0 / std::sqrt(64.0 * 300.0);
+  CHECK(std::abs(wide.mean().item<double>()) < bound);
+  CHECK_THAT(wide.var().item<double>(), Catch::Matchers::WithinAbs(1.0, bound * 2));
+  CHECK(at::equal(wide, wide.to(at::kFloat).to(at::kDouble)));
+}
+
+TEST_CASE("what cannot be run is refused in words", "[stsa]") {
+  const auto said = [](const key_list& keys, std::map<std::string, tensor_map> files = {}) {
+    const auto method = strategy_named("stsa");
+    give_keys(*method, keys);
+    std::string all;
+    for (const auto& one :
+         method->objections({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
+      all += one.where + ": " + one.text + "\n";
+    return all;
+  };
+  CHECK(said({{"secure_sum", "true"}, {"estimator", "estimated"}}).starts_with("strategy.secure_sum: "));
+  CHECK(said({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));
+  const auto file_with = [](const char* name, at::Tensor value) {
+    std::map<std::string, tensor_map> files;
+    files["projection_file"].put(name, std::move(value));
+    return files;
+  };
+  CHECK(said({}, file_with("W_R", at::zeros({11, 4}))).find("found W_R of shape [11, 4]") != std::string::npos);
+  CHECK(said({}, file_with("R", at::zeros({12, 4}))).find("found no tensor 'W_R'; expected W_R of shape [12,") !=
+        std::string::npos);
+  CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
+  const auto method = strategy_named("stsa");
+  CHECK(method->objection(*model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
+}
