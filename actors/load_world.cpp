@@ -104,6 +104,10 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
     return tl::unexpected{tasks.error()};
   auto shared_tasks = std::make_shared<const curriculum>(std::move(*tasks));
 
+  if (const auto marks = what.strategy.method->row_marks();
+      !marks.name.empty() && what.partition.kind != partition_kind::file)
+    return failed(what.where("partition.kind"), "the method reads the column '" + marks.name +
+                                                    "' of partition.file; expected partition.kind = \"file\"");
   const auto parts = make_partition(what, shared_tasks);
   gather(all, parts);
   const auto net = build_model(what, *shared_tasks);

@@ -64,7 +64,11 @@ sample_view client_rows::view(client_id who, task_id during) const {
     }
     break;
   }
-  return {.source = tasks_->train, .rows = std::move(rows)};
+  sample_view shown{.source = tasks_->train, .rows = std::move(rows)};
+  if (shown_ == rows_shown::current && shown.size() > 0)
+    if (auto marks = split_->marks(who, during); !marks.empty())
+      shown.marks = std::make_shared<const std::vector<std::int32_t>>(std::move(marks));
+  return shown;
 }
 
 } // namespace mneme

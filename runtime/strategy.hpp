@@ -153,6 +153,12 @@ struct preset {
   std::string toml{};
 };
 
+/// A column of whole numbers from 0 in partition.file.
+struct row_mark_column {
+  std::string name{};     ///< "": none.
+  std::int64_t below = 0; ///< All numbers are.
+};
+
 /// A method, made once per run and then const: shared by all clients and all threads.
 class strategy {
 public:
@@ -174,8 +180,8 @@ public:
   }
   /// Whether the server trains on training rows, which the report says: no federation then.
   [[nodiscard]] virtual bool central_data() const { return false; }
-  /// A column of whole numbers in partition.file that tells a client's rows apart (`sample_view::marks`); "": none.
-  [[nodiscard]] virtual std::string row_marks() const { return {}; }
+  /// The column of partition.file that tells a client's rows apart (`sample_view::marks`), if one is wanted.
+  [[nodiscard]] virtual row_mark_column row_marks() const { return {}; }
   [[nodiscard]] virtual rows_shown rows() const { return rows_shown::current; }
   /// Why the method cannot run with this model, in words and with the likely fix; empty: it can.
   [[nodiscard]] virtual std::string objection(const model& /*net*/) const { return {}; }

@@ -11,15 +11,11 @@
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/gram_estimate.hpp"
 #include "strategies/shared/random_features.hpp"
-#include "strategies/shared/secure_sum.hpp"
+#include "strategies/shared/upload_privacy.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <numeric>
 namespace mneme {
 namespace {
@@ -102,77 +98,7 @@ part_list dummy_parts(const sample_view& samples, std::int64_t parts, dummy_spli
   return made;
 }
 
-/// What a client does to its sums before they leave, as tensors: a compute job's function takes nothing else.
-struct disguise {
-  double noise = 0.0; // q s
-  bool on_sums = false, on_counts = false, masked = false;
-  rng_key noise_key{}, mask_key{};
-  std::int64_t clients = 0;
-};
-at::Tensor as_tensor(const disguise& what) {
-  auto bytes = at::zeros({static_cast<std::int64_t>(sizeof what)}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr<std::uint8_t>(), &what, sizeof what);
-  return bytes;
-}
-disguise disguise_in(const tensor_map& in) {
-  disguise what;
-  std::memcpy(&what, in.at("disguise").cpu().const_data_ptr<std::uint8_t>(), sizeof what);
-  return what;
-}
-
-/// value + q eps, eps ~ N(0, s^2). Of a triangle each element is drawn once, so the matrix stays symmetric.
-at::Tensor noisy(const at::Tensor& value, double deviation, rng_stream& draw) {
-  auto made = value.cpu().clone();
-  for (std::int64_t i = 0; i < made.numel(); ++i)
-    made.mutable_data_ptr<double>()[i] += deviation * draw.normal();
-  return made;
-}
-
-tensor_map disguised(const tensor_map& in) {
-  const auto how = disguise_in(in);
-  rng_stream draw(how.noise_key);
-  auto masks = mask_ring{.key = how.mask_key, .clients = how.clients};
-  tensor_map out;
-  for (const auto& [name, value] : in) {
-    if (name == "disguise")
-      continue;
-    auto made = value.cpu();
-    if (name == "counts" ? how.on_counts : how.on_sums)
-      made = noisy(made, how.noise, draw);
-    if (name == "counts" && how.on_counts) // whole clients only: the published rows say so
-      made = made.trunc().clamp_min(0);
-    if (how.masked) {
-      masks.key.index = name == "gram" ? 0 : 1;
-      made = masked(made, how.noise_key.client, masks);
-    }
-    out.put(name, made);
-  }
-  return out;
-}
-
 // -- server half ------------------------------------------------------------------------------------------------------
-
-/// Compute job: adds the estimate of every class of the task to the Gram matrix.
-tensor_map estimate(const tensor_map& in) {
-  auto gram = in.at("gram").clone();
-  const auto &sums = in.at("sums"), &counts = in.at("counts"); // [n, M], [n] of all classes, one after the other
-  const auto holders = in.at("holders").cpu();                 // [c] rows of each class
-  const auto kappa = in.at("nonempty").item<bool>() ? client_count::nonempty : client_count::total;
-  const bool clamp_b = in.at("clamp_b").item<bool>();
-  std::int64_t first = 0;
-  for (std::int64_t c = 0; c < holders.size(0); ++c) {
-    const auto n = holders.const_data_ptr<std::int64_t>()[c];
-    add_estimated_gram(gram,
-                       {.sums = sums.narrow(0, first, n),
-                        .counts = counts.narrow(0, first, n),
-                        .clients = in.at("clients").item<std::int64_t>()},
-                       kappa, clamp_b);
-    first += n;
-  }
-  tensor_map out;
-  out.put("gram", gram);
-  return out;
-}
 
 /// Compute job: W for the classes seen so far, float32.
 tensor_map solve(const tensor_map& in) {
@@ -180,8 +106,6 @@ tensor_map solve(const tensor_map& in) {
   out.put("readout", solve_ridge(in.at("gram"), in.at("sums"), in.at("ridge").item<double>()).to(at::kFloat));
   return out;
 }
-
-at::Tensor number(double value) { return at::scalar_tensor(value, at::kDouble); }
 
 class stsa_server final : public server_half {
 public:
@@ -209,7 +133,7 @@ public:
     }
     present_.push_back(in.from);
     if (run_->with.estimated())
-      keep(*in.upload);
+      held_.add(in.upload->at("sums"), in.upload->at("counts"));
     else
       add(*in.upload, in.rows);
   }
@@ -228,7 +152,10 @@ public:
       sums_ = at::zeros({run_->setup.classes, run_->width()}, at::kDouble);
     }
     if (run_->with.estimated()) {
-      auto estimating = ctx.compute({.name = "estimate", .run = &estimate, .in = kept_sums(classes)});
+      held_.add_to(sums_, classes.low);
+      const estimate_rules rules{.kappa = run_->with.kappa, .clamp_b = run_->with.clamp_b};
+      auto asked = held_.take(gram_, std::ssize(present_) * run_->with.dummies, rules);
+      auto estimating = ctx.compute({.name = "estimate", .run = &estimate_grams, .in = asked});
       auto estimated = co_await estimating;
       gram_ = estimated.out->at("gram");
     } else {
@@ -236,11 +163,7 @@ public:
     }
     if (where.task.value == 0)
       first_diagonal_ = mean_diagonal(gram_);
-    auto asked = std::make_shared<tensor_map>();
-    asked->put("gram", gram_);
-    asked->put("sums", sums_.narrow(0, 0, where.opened.high));
-    asked->put("ridge", number(run_->with.ridge));
-    tensors_ref equations = std::move(asked);
+    auto equations = equations_of(where.opened);
     auto solving = ctx.compute({.name = "ridge solve", .run = &solve, .in = equations});
     auto solved = co_await solving;
     auto readout = at::zeros({run_->setup.classes, run_->width()}, at::kFloat);
@@ -310,6 +233,15 @@ private:
     task_sums_.add_(sums);
   }
 
+  /// What solve() works on.
+  [[nodiscard]] tensors_ref equations_of(class_range seen) const {
+    auto made = std::make_shared<tensor_map>();
+    made->put("gram", gram_);
+    made->put("sums", sums_.narrow(0, 0, seen.high));
+    made->put("ridge", at::scalar_tensor(run_->with.ridge, at::kDouble));
+    return made;
+  }
+
   /// Closes the sums of the task: its classes' rows of C.
   void take_sums(const round_place& where) {
     if (!task_sums_.defined())
@@ -317,8 +249,9 @@ private:
     if (run_->with.secure_sum) {
       std::sort(present_.begin(), present_.end());
       auto ring = run_->ring(where.task);
+      ring.key.index = mask_index("gram");
       gram_.add_(unmasked(task_gram_, present_, ring));
-      ring.key.index = 1;
+      ring.key.index = mask_index("sums");
       task_sums_ = unmasked(task_sums_, present_, ring);
     }
     sums_.narrow(0, where.current.low, where.current.size())
@@ -326,53 +259,13 @@ private:
     task_gram_ = task_sums_ = at::Tensor{};
   }
 
-  /// Estimated: the parts that hold a class, client after client. No more rows than the clients have.
-  void keep(const tensor_map& upload) {
-    const auto sums = upload.at("sums").cpu(), counts = upload.at("counts").cpu(); // [P, c, M], [P, c]
-    held_.resize(static_cast<std::size_t>(counts.size(1)));
-    for (std::int64_t c = 0; c < counts.size(1); ++c) {
-      const auto rows = counts.select(1, c).nonzero().view({-1}); // parts
-      if (rows.numel() == 0)
-        continue;
-      held_[static_cast<std::size_t>(c)].sums.push_back(sums.select(1, c).index_select(0, rows));
-      held_[static_cast<std::size_t>(c)].counts.push_back(counts.select(1, c).index_select(0, rows));
-    }
-  }
-
-  /// What the estimate works on; adds the sums of the task to C.
-  tensors_ref kept_sums(class_range classes) {
-    std::vector<at::Tensor> sums, counts;
-    auto holders = at::zeros({classes.size()}, at::kLong);
-    for (std::size_t c = 0; c < held_.size(); ++c)
-      for (std::size_t i = 0; i < held_[c].sums.size(); ++i) {
-        const auto& part = held_[c].sums[i];
-        holders.mutable_data_ptr<std::int64_t>()[c] += part.size(0);
-        sums_.select(0, classes.low + static_cast<std::int64_t>(c)).add_(part.sum(0));
-        sums.push_back(part);
-        counts.push_back(held_[c].counts[i]);
-      }
-    auto asked = std::make_shared<tensor_map>();
-    asked->put("gram", gram_);
-    asked->put("sums", sums.empty() ? at::zeros({0, run_->width()}, at::kDouble) : at::cat(sums));
-    asked->put("counts", counts.empty() ? at::zeros({0}, at::kDouble) : at::cat(counts));
-    asked->put("holders", holders);
-    asked->put("clients", number(static_cast<double>(std::ssize(present_) * run_->with.dummies)));
-    asked->put("nonempty", number(run_->with.kappa == client_count::nonempty ? 1.0 : 0.0));
-    asked->put("clamp_b", number(run_->with.clamp_b ? 1.0 : 0.0));
-    held_.clear();
-    return asked;
-  }
-
-  struct held_class {
-    std::vector<at::Tensor> sums{}, counts{}; // [n, M], [n] of each client that holds it
-  };
   std::shared_ptr<const plan_of_run> run_;
   averaging_server adaptation_;
   tensors_ref weights_; // of the net: frozen once statistics are made
   bool frozen_ = false;
   at::Tensor gram_, sums_;           // G, a triangle, and C transposed [C, M], float64
   at::Tensor task_gram_, task_sums_; // of the open task
-  std::vector<held_class> held_;     // [c] of the open task
+  held_sums held_;                   // estimated: of the open task
   std::vector<client_id> present_;   // whose statistics have come in the open round
   at::Tensor readout_;               // W transposed [C, M] float32
   double uploaded_floats_ = 0.0, triangle_floats_ = 0.0, first_diagonal_ = 0.0;
@@ -387,8 +280,9 @@ public:
   std::string defaults() const override { return "[strategy]\nweighting = \"uniform\"\n"; }
   head_kind head() const override { return head_kind::cosine; }
   std::filesystem::path feature_folder() const override { return with_.feature_cache; }
-  std::string row_marks() const override {
-    return with_.estimated() && with_.split == dummy_split::file ? "dummy" : "";
+  row_mark_column row_marks() const override {
+    const bool wanted = with_.estimated() && with_.split == dummy_split::file;
+    return wanted ? row_mark_column{.name = "dummy", .below = with_.dummies} : row_mark_column{};
   }
   std::map<std::string, std::filesystem::path> tensor_files() const override {
     if (with_.projection_file.empty())
@@ -400,6 +294,13 @@ public:
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<stsa_server>(run_); }
+
+protected:
+  /// The schedule spans the adaptation, not the round of statistics after it.
+  void adjust(train_job& job, const broadcast& in) const override {
+    job.options = options_for_round(setup().training, setup().trainable, covered(in.place), in.place.round_of_task,
+                                    run_->adaptation_rounds());
+  }
 
 private:
   [[nodiscard]] statistics_job statistics_of(const client_context& ctx, const broadcast& in) const;
@@ -439,12 +340,12 @@ task<client_result> stsa::client_round(client_context& ctx, const broadcast& in)
   if (with_.estimated())
     made->put("counts", sums.counts);
   const auto how = disguise_of(ctx);
-  if (how.on_sums || how.on_counts || how.masked) {
+  if (how.changes()) {
     made->put("disguise", as_tensor(how));
     tensors_ref plain = std::move(made);
-    auto hiding = ctx.compute({.name = "privacy", .run = &disguised, .in = plain});
-    auto hidden = co_await hiding;
-    co_return client_result{.upload = hidden.out, .memory = nullptr, .rows = ctx.samples().size()};
+    auto hiding = ctx.compute({.name = "privacy", .run = &hidden, .in = plain});
+    auto sent = co_await hiding;
+    co_return client_result{.upload = sent.out, .memory = nullptr, .rows = ctx.samples().size()};
   }
   co_return client_result{.upload = made, .memory = nullptr, .rows = ctx.samples().size()};
 }
@@ -469,9 +370,8 @@ disguise stsa::disguise_of(const client_context& ctx) const {
                .on_sums = with_.noise_on == noise_place::sums || with_.noise_on == noise_place::both,
                .on_counts = with_.noise_on == noise_place::counts || with_.noise_on == noise_place::both,
                .masked = with_.secure_sum,
-               .noise_key = ctx.stream(noise_draw),
-               .clients = run_->setup.clients};
-  how.mask_key = run_->ring(how.noise_key.task).key;
+               .noise_key = ctx.stream(noise_draw)};
+  how.ring = run_->ring(how.noise_key.task);
   if (how.noise == 0.0) // no noise is no change, to the bit
     how.on_sums = how.on_counts = false;
   return how;

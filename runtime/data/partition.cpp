@@ -100,14 +100,46 @@ expected<std::vector<stored_task>> drawn_split(const scenario& from, const curri
   return all;
 }
 
-expected<std::vector<stored_task>> filed_split(const scenario& from, const curriculum& tasks) {
-  const auto owned = read_partition_file(from, tasks);
-  if (!owned)
-    return tl::unexpected(owned.error());
+/// A stored partition whose rows are told apart by a column of its file.
+class marked_partition final : public partition {
+public:
+  marked_partition(std::vector<stored_task> split, std::vector<std::vector<std::int32_t>> marks,
+                   std::shared_ptr<const curriculum> tasks)
+      : split_(std::move(split)), marks_(std::move(marks)), tasks_(std::move(tasks)) {}
+
+  [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
+    return split_.at(task.value).size(client);
+  }
+  [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
+    return split_.at(task.value).rows(client);
+  }
+  [[nodiscard]] std::vector<std::int32_t> marks(client_id client, task_id task) const override {
+    const auto& all = tasks_->tasks.at(task.value).train;
+    std::vector<std::int32_t> mine;
+    for (const auto row : rows(client, task)) {
+      const auto position = std::lower_bound(all.begin(), all.end(), row) - all.begin();
+      mine.push_back(marks_.at(task.value)[static_cast<std::size_t>(position)]);
+    }
+    return mine;
+  }
+
+private:
+  std::vector<stored_task> split_;
+  std::vector<std::vector<std::int32_t>> marks_; // by task and position
+  std::shared_ptr<const curriculum> tasks_;
+};
+
+expected<std::shared_ptr<const partition>> partition_of_file(const scenario& from,
+                                                             std::shared_ptr<const curriculum> tasks) {
+  auto read = read_partition_file(from, *tasks);
+  if (!read)
+    return tl::unexpected(read.error());
   std::vector<stored_task> all;
-  for (std::size_t t = 0; t < owned->size(); ++t)
-    all.emplace_back((*owned)[t], static_cast<std::uint32_t>(from.clients.count), tasks.tasks[t].train);
-  return all;
+  for (std::size_t t = 0; t < read->owned.size(); ++t)
+    all.emplace_back(read->owned[t], static_cast<std::uint32_t>(from.clients.count), tasks->tasks[t].train);
+  if (read->marks.empty())
+    return std::make_shared<const stored_partition>(std::move(all));
+  return std::make_shared<const marked_partition>(std::move(all), std::move(read->marks), std::move(tasks));
 }
 
 } // namespace
@@ -134,7 +166,9 @@ expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
     return make_class_share(from, std::move(tasks));
   if (from.partition.kind == partition_kind::sampled)
     return make_sampled(from, std::move(tasks));
-  auto split = from.partition.kind == partition_kind::file ? filed_split(from, *tasks) : drawn_split(from, *tasks);
+  if (from.partition.kind == partition_kind::file)
+    return partition_of_file(from, std::move(tasks));
+  auto split = drawn_split(from, *tasks);
   if (!split)
     return tl::unexpected(std::move(split.error()));
   return std::make_shared<const stored_partition>(std::move(*split));

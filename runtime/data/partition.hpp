@@ -13,6 +13,8 @@ public:
   [[nodiscard]] virtual std::int64_t size(client_id client, task_id task) const = 0;
   /// Those rows, ascending, as rows of curriculum::train.
   [[nodiscard]] virtual std::vector<std::int64_t> rows(client_id client, task_id task) const = 0;
+  /// What the method's column of partition.file says of each of those rows; empty where it asks for none.
+  [[nodiscard]] virtual std::vector<std::int32_t> marks(client_id /*client*/, task_id /*task*/) const { return {}; }
 };
 
 /// Splits every task over `from.clients.count` clients by `from.partition`. Draws depend on the

@@ -1,5 +1,6 @@
 #include "runtime/check.hpp"
 #include "runtime/data/partition_kinds.hpp"
+#include "runtime/strategy.hpp"
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -41,7 +42,8 @@ std::string_view next_line(std::string_view& rest) {
 /// What a line says; numbers as in the file.
 struct entry {
   std::int64_t client = -1, row = -1;
-  std::int64_t task = 0; ///< From 1; 0: every task that holds the row.
+  std::int64_t task = 0;  ///< From 1; 0: every task that holds the row.
+  std::int64_t mark = -1; ///< Of the method's column.
 };
 
 /// Columns of interest, in the order of the header.
@@ -57,12 +59,17 @@ public:
   reader(const scenario& from, const curriculum& tasks)
       : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks) {
     MNEME_CHECK(clients_ > 0, clients_);
-    for (const auto& task : tasks.tasks)
-      owned_.emplace_back(task.train.size(), nobody);
+    if (from.strategy.method)
+      marks_ = from.strategy.method->row_marks();
+    for (const auto& task : tasks.tasks) {
+      said_.owned.emplace_back(task.train.size(), nobody);
+      if (!marks_.name.empty())
+        said_.marks.emplace_back(task.train.size(), 0);
+    }
     number_rows();
   }
 
-  expected<std::vector<owners>> read(std::string_view text) {
+  expected<filed_split> read(std::string_view text) {
     if (text.starts_with("\xEF\xBB\xBF")) // a byte order mark
       text.remove_prefix(3);
     const auto named = read_header(next_line(text));
@@ -74,7 +81,7 @@ public:
           assign(*found);
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
-    return std::move(owned_);
+    return std::move(said_);
   }
 
 private:
@@ -92,6 +99,8 @@ private:
         column = &entry::row;
       else if (name == "task")
         column = &entry::task;
+      else if (!marks_.name.empty() && name == marks_.name)
+        column = &entry::mark;
       if (column && found.has(column))
         return failed(path_ + ":1", "the header names the column '" + std::string(name) + "' twice; expected it once");
       found.columns.push_back(column);
@@ -102,6 +111,9 @@ private:
         return failed(path_ + ":1", std::string("the header names no column '") + name + "' but " +
                                         (names.empty() ? "nothing" : names) +
                                         "; expected a first line such as client,row or client,row,task");
+    if (!marks_.name.empty() && !found.has(&entry::mark))
+      return failed(path_ + ":1", "the header names no column '" + marks_.name + "' but " + names +
+                                      "; expected one, since strategy keys ask for it");
     return found;
   }
 
@@ -134,10 +146,17 @@ private:
             std::to_string(tasks_.tasks.size()) + " (tasks count from 1)");
       return std::nullopt;
     }
+    if (!marks_.name.empty() && (found.mark < 0 || found.mark >= marks_.below)) {
+      wrong(marks_.name + " " + std::to_string(found.mark) + " does not exist; expected 0.." +
+            std::to_string(marks_.below - 1));
+      return std::nullopt;
+    }
     return found;
   }
 
-  static std::string name_of(std::int64_t entry::*column) {
+  std::string name_of(std::int64_t entry::*column) const {
+    if (column == &entry::mark)
+      return marks_.name;
     return column == &entry::client ? "client" : column == &entry::row ? "row" : "task";
   }
 
@@ -167,12 +186,14 @@ private:
     const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
     if (position == nobody)
       return false;
-    auto& owner = owned_[task][position];
+    auto& owner = said_.owned[task][position];
     if (owner != nobody)
       wrong("row " + std::to_string(found.row) + " is given to client " + std::to_string(found.client) +
             " and, in an earlier line, to client " + std::to_string(owner) + " (task " + std::to_string(task + 1) +
             "); expected each row once per task");
     owner = static_cast<std::uint32_t>(found.client);
+    if (!marks_.name.empty())
+      said_.marks[task][position] = static_cast<std::int32_t>(found.mark);
     return true;
   }
 
@@ -199,14 +220,15 @@ private:
   std::int64_t clients_;
   const curriculum& tasks_;
   std::vector<row_position> position_; // by task and file row
-  std::vector<owners> owned_;          // by task
+  row_mark_column marks_;              // of the method
+  filed_split said_;
   std::size_t line_ = 1;
   findings wrong_;
 };
 
 } // namespace
 
-expected<std::vector<owners>> read_partition_file(const scenario& from, const curriculum& tasks) {
+expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks) {
   const auto where = from.where("partition.file");
   if (from.partition.file.empty())
     return failed(where,

@@ -32,8 +32,12 @@ struct task_split {
 /// has no row at all, everything is drawn again.
 [[nodiscard]] expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where);
 
-/// The owners of every task as a CSV file names them.
-[[nodiscard]] expected<std::vector<owners>> read_partition_file(const scenario& from, const curriculum& tasks);
+/// What a CSV file says, task by task and position by position.
+struct filed_split {
+  std::vector<owners> owned{};
+  std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty where it asks for none.
+};
+[[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks);
 
 /// Kinds that give a row to several clients; nothing is stored, a call draws what it needs.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,

@@ -3,7 +3,8 @@
 #include "runtime/triangle.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <algorithm>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <cmath>
 namespace mneme {
 
@@ -25,6 +26,67 @@ void add_estimated_gram(at::Tensor& gram, const class_sums& of, client_count kap
   add_gram(gram, (mean * std::sqrt(rows)).contiguous());
   if (holders > 1 && spread > 0.0)
     add_gram(gram, ((of.sums / counts - mean) * (counts * spread).sqrt()).contiguous());
+}
+
+void held_sums::add(const at::Tensor& sums, const at::Tensor& counts) {
+  const auto values = sums.cpu(), numbers = counts.cpu();
+  classes_.resize(static_cast<std::size_t>(numbers.size(1)));
+  for (std::int64_t c = 0; c < numbers.size(1); ++c) {
+    const auto rows = numbers.select(1, c).nonzero().view({-1}); // parts
+    if (rows.numel() == 0)
+      continue;
+    classes_[static_cast<std::size_t>(c)].sums.push_back(values.select(1, c).index_select(0, rows));
+    classes_[static_cast<std::size_t>(c)].counts.push_back(numbers.select(1, c).index_select(0, rows));
+  }
+}
+
+void held_sums::add_to(at::Tensor& into, std::int64_t first) const {
+  for (std::size_t c = 0; c < classes_.size(); ++c)
+    for (const auto& part : classes_[c].sums)
+      into.select(0, first + static_cast<std::int64_t>(c)).add_(part.sum(0));
+}
+
+tensors_ref held_sums::take(const at::Tensor& gram, std::int64_t clients, const estimate_rules& rules) {
+  std::vector<at::Tensor> sums, counts;
+  auto holders = at::zeros({std::ssize(classes_)}, at::kLong);
+  for (std::size_t c = 0; c < classes_.size(); ++c)
+    for (std::size_t i = 0; i < classes_[c].sums.size(); ++i) {
+      holders.mutable_data_ptr<std::int64_t>()[c] += classes_[c].counts[i].size(0);
+      sums.push_back(classes_[c].sums[i]);
+      counts.push_back(classes_[c].counts[i]);
+    }
+  classes_.clear();
+  auto asked = std::make_shared<tensor_map>();
+  asked->put("gram", gram);
+  asked->put("holders", holders);
+  asked->put("clients", at::scalar_tensor(clients, at::kLong));
+  asked->put("nonempty", at::scalar_tensor(rules.kappa == client_count::nonempty, at::kBool));
+  asked->put("clamp_b", at::scalar_tensor(rules.clamp_b, at::kBool));
+  if (!sums.empty()) {
+    asked->put("sums", at::cat(sums));
+    asked->put("counts", at::cat(counts));
+  }
+  return asked;
+}
+
+tensor_map estimate_grams(const tensor_map& in) {
+  auto gram = in.at("gram").clone();
+  const auto holders = in.at("holders").cpu(); // [C] rows of each class, one class after the other
+  const auto kappa = in.at("nonempty").item<bool>() ? client_count::nonempty : client_count::total;
+  std::int64_t first = 0;
+  for (std::int64_t c = 0; c < holders.size(0); ++c) {
+    const auto n = holders.const_data_ptr<std::int64_t>()[c];
+    if (n > 0)
+      add_estimated_gram(gram,
+                         {.sums = in.at("sums").narrow(0, first, n),
+                          .counts = in.at("counts").narrow(0, first, n),
+                          .clients = in.at("clients").item<std::int64_t>()},
+                         kappa, in.at("clamp_b").item<bool>());
+    first += n;
+  }
+  tensor_map out;
+  out.put("gram", gram);
+  return out;
 }
 
 } // namespace mneme

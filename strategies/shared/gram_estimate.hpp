@@ -1,6 +1,7 @@
 /// gram_estimate: the second moments of a class from the feature sums of clients alone (STSA-E).
 #pragma once
-#include <ATen/core/Tensor.h>
+#include "runtime/tensor_map.hpp"
+#include <vector>
 namespace mneme {
 
 /// Which number of clients kappa divides the scatter between them.
@@ -23,5 +24,30 @@ struct class_sums {
 /// @param clamp_b the official code's reading where N < kappa: the negative coefficient of the second term of
 ///     G = a sum_k c_k c_k^T / n_k - b (sum c_k)(sum c_k)^T (E1) is set to 0, and a class with a = 0 adds nothing
 void add_estimated_gram(at::Tensor& gram, const class_sums& of, client_count kappa, bool clamp_b);
+
+struct estimate_rules {
+  client_count kappa = client_count::total;
+  bool clamp_b = false;
+};
+
+/// The class sums of a task's clients, as they come in: parts that hold no row of a class are not kept, so memory
+/// grows with the rows of the task at most.
+class held_sums {
+public:
+  /// @param sums [P, C, M] float64, of P parts @param counts [P, C] float64
+  void add(const at::Tensor& sums, const at::Tensor& counts);
+  /// Adds the sums of class c to row first + c of `into` [classes, M].
+  void add_to(at::Tensor& into, std::int64_t first) const;
+  /// What estimate_grams() works on; forgets everything. @param clients all parts of all clients that took part
+  [[nodiscard]] tensors_ref take(const at::Tensor& gram, std::int64_t clients, const estimate_rules& rules);
+
+private:
+  struct class_part {
+    std::vector<at::Tensor> sums{}, counts{}; ///< [n, M], [n] of each client that holds the class
+  };
+  std::vector<class_part> classes_;
+};
+/// Compute job: `gram` with the estimate of every class added.
+[[nodiscard]] tensor_map estimate_grams(const tensor_map& in);
 
 } // namespace mneme

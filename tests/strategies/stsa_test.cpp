@@ -277,6 +277,29 @@ TEST_CASE("the projection is one for all widths: a smaller one is its first colu
   CHECK(at::equal(wide, wide.to(at::kFloat).to(at::kDouble)));
 }
 
+TEST_CASE("the learning rate's schedule spans the adaptation", "[stsa]") {
+  const auto method = strategy_named("stsa");
+  give_keys(*method, {{"adaptation_rounds", "4"}});
+  const auto net = model_named("linear", {1, 1, features}, classes);
+  method->prepare({.net = net,
+                   .initial = weights_only(initial_weights(*net, 1)),
+                   .training = {.learning_rate = 1.0, .schedule = schedule_kind::cosine},
+                   .classes = classes,
+                   .clients = 1});
+  const auto server = method->make_server();
+  const std::vector<double> expected{1.0, (1 + std::sqrt(0.5)) / 2, 0.5, (1 - std::sqrt(0.5)) / 2};
+  for (std::int64_t r = 0; r < 4; ++r) {
+    const round_place place{.round_of_task = r, .rounds_of_task = 5, .opened = {0, 2}, .current = {0, 2}};
+    auto in = server->open_round(place);
+    in.place = place;
+    client_run run(*method,
+                   {.in = std::make_shared<const broadcast>(in), .samples = view_of(drawn_rows_of_classes(), {0, 1})});
+    auto step = run.start();
+    const auto job = std::get<train_job>(std::get<plan>(step).at(0));
+    CHECK_THAT(job.options.learning_rate, Catch::Matchers::WithinAbs(expected[static_cast<std::size_t>(r)], 1e-12));
+  }
+}
+
 TEST_CASE("what cannot be run is refused in words", "[stsa]") {
   const auto said = [](const key_list& keys, std::map<std::string, tensor_map> files = {}) {
     const auto method = strategy_named("stsa");

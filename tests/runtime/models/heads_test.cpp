@@ -1,0 +1,150 @@
+#include "runtime/models/network.hpp"
+#include "tests/support/learning.hpp"
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+// Axes: K models, B rows, P weights. References by autograd.
+
+namespace {
+
+constexpr std::int64_t models = 3, rows = 5;
+
+at::Tensor weights_for(const model& net) {
+  std::vector<at::Tensor> all;
+  for (std::uint64_t k = 0; k < models; ++k)
+    all.push_back(initial_weights(net, k) + 0.1F);
+  return at::stack(all);
+}
+
+/// A variational net: 8 inputs, means and log deviations of 3 values, a head of 4 classes.
+std::shared_ptr<network> sampling_net() {
+  auto net = std::make_shared<network>("sampling", shape3{1, 1, 8});
+  net->add_linear("fc1", 6, activation::none);
+  net->mark_features();
+  net->add_sampling(-6.0, 3.0);
+  net->add_head("fc2", 4);
+  return net;
+}
+
+std::vector<rng_key> keys_of_step(std::uint64_t step) {
+  std::vector<rng_key> keys;
+  for (std::uint32_t k = 0; k < models; ++k)
+    keys.push_back({.seed = 4, .client = {k}, .index = step});
+  return keys;
+}
+
+} // namespace
+
+TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
+  auto kind = kind_with("mlp", {});
+  kind->use_head(head_kind::cosine);
+  const auto net = kind->build({1, 1, 7}, 6).value();
+  CHECK(net->identity().ends_with(" cosine"));
+  const class_range classes{2, 5};
+  const auto weights = weights_for(*net);
+  const auto inputs = drawn({models, rows, 1, 1, 7}, 1);
+  const auto d_logits = drawn({models, rows, 3}, 2);
+  tape kept;
+  const training_mode training;
+  const auto logits = net->forward(weights, inputs, classes, &kept, &training).logits.clone();
+  auto gradients = at::full(weights.sizes(), 77.0F);
+  net->backward(weights, kept, classes, d_logits, {}, false, {gradients});
+  for (std::int64_t k = 0; k < models; ++k) {
+    const auto flat = weights[k].clone().set_requires_grad(true);
+    const auto part = [&](const char* name) {
+      for (const auto& one : net->layout())
+        if (one.name == name)
+          return flat.narrow(0, one.offset, one.size).view(one.shape);
+      FAIL(name);
+      return at::Tensor{};
+    };
+    auto x = inputs[k].flatten(1);
+    x = at::relu(at::linear(x, part("fc1.weight"), part("fc1.bias")));
+    x = at::relu(at::linear(x, part("fc2.weight"), part("fc2.bias")));
+    const auto unit = [](const at::Tensor& v) { return v / v.norm(2, 1, true); };
+    const auto expected = (part("fc3.sigma") * unit(x).mm(unit(part("fc3.weight")).t())).narrow(1, 2, 3);
+    CHECK(largest_difference(logits[k].contiguous(), expected.detach().contiguous()) < 1e-6);
+    (expected * d_logits[k]).sum().backward();
+    for (const auto& piece : trained_segments(*net, classes, false))
+      CHECK(largest_difference(gradients[k].narrow(0, piece.offset, piece.size).contiguous(),
+                               flat.grad().narrow(0, piece.offset, piece.size).contiguous()) < 1e-5);
+  }
+  const auto of_head = trained_segments(*net, classes, true);
+  REQUIRE(of_head.size() == 2); // three rows, and the scale
+  CHECK(of_head[0].size == 300);
+  CHECK(of_head[1].size == 1);
+}
+
+TEST_CASE("a sampling layer shows means in evaluation and draws by key in training", "[models]") {
+  const auto net = sampling_net();
+  CHECK(net->feature_width() == 6);
+  CHECK(net->draws());
+  const auto weights = weights_for(*net);
+  const auto inputs = drawn({models, rows, 1, 1, 8}, 1);
+  const auto seen = net->forward(weights, inputs, {0, 4}, nullptr);
+  const auto head = weights[0].narrow(0, 54, 12).view({4, 3}), bias = weights[0].narrow(0, 66, 4);
+  CHECK(largest_difference(seen.logits[0].contiguous(),
+                           at::linear(seen.features[0].narrow(1, 0, 3), head, bias).contiguous()) < 1e-6);
+
+  const auto keys = keys_of_step(1), others = keys_of_step(2);
+  const training_mode first{keys}, second{others};
+  const auto drawn_once = net->forward(weights, inputs, {0, 4}, nullptr, &first).logits.clone();
+  CHECK(same_bits(net->forward(weights, inputs, {0, 4}, nullptr, &first).logits.contiguous(), drawn_once));
+  CHECK_FALSE(same_bits(net->forward(weights, inputs, {0, 4}, nullptr, &second).logits.contiguous(), drawn_once));
+  const training_mode of_last{std::span(keys).subspan(2)}; // a model alone, with rows of padding behind
+  auto padded = at::zeros({1, rows + 3, 1, 1, 8});
+  padded.narrow(1, 0, rows).copy_(inputs.narrow(0, 2, 1));
+  const auto alone = net->forward(weights.narrow(0, 2, 1), padded, {0, 4}, nullptr, &of_last).logits;
+  CHECK(same_bits(alone[0].narrow(0, 0, rows).contiguous(), drawn_once[2].contiguous()));
+}
+
+TEST_CASE("samples have the mean and the deviation that came in", "[models]") {
+  const auto net = sampling_net();
+  auto weights = at::zeros({1, net->size()});
+  weights[0].narrow(0, 48, 3).fill_(2.0F);                              // biases: means
+  weights[0].narrow(0, 51, 3).fill_(static_cast<float>(std::log(0.5))); // and log deviations
+  weights[0].narrow(0, 54, 12).view({4, 3}).narrow(0, 0, 3).copy_(at::eye(3));
+  const std::vector<rng_key> keys{{.seed = 1}};
+  const training_mode training{keys};
+  const auto z =
+      net->forward(weights, at::zeros({1, 40'000, 1, 1, 8}), {0, 4}, nullptr, &training).logits[0].narrow(1, 0, 3);
+  CHECK_THAT(z.mean().item<double>(), Catch::Matchers::WithinAbs(2.0, 0.01));
+  CHECK_THAT(z.std().item<double>(), Catch::Matchers::WithinAbs(0.5, 0.005));
+}
+
+TEST_CASE("a loss on means and log deviations reaches the layers before them, and samples too", "[models]") {
+  const auto net = sampling_net();
+  const auto weights = weights_for(*net);
+  const auto inputs = drawn({models, rows, 1, 1, 8}, 1);
+  const auto d_logits = drawn({models, rows, 4}, 2), d_features = drawn({models, rows, 6}, 3);
+  const auto keys = keys_of_step(7);
+  const training_mode training{keys};
+  tape kept;
+  const auto seen = net->forward(weights, inputs, {0, 4}, &kept, &training);
+  const auto logits = seen.logits.clone();
+  auto gradients = at::zeros(weights.sizes());
+  net->backward(weights, kept, {0, 4}, d_logits, d_features, false, {gradients});
+  for (std::int64_t k = 0; k < models; ++k) {
+    auto key = keys[static_cast<std::size_t>(k)];
+    key.index <<= 8U;
+    rng_stream draw(key);
+    auto noise = at::empty({rows, 3});
+    for (std::int64_t i = 0; i < noise.numel(); ++i)
+      noise.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
+    const auto flat = weights[k].clone().set_requires_grad(true);
+    const auto h = at::linear(inputs[k].flatten(1), flat.narrow(0, 0, 48).view({6, 8}), flat.narrow(0, 48, 6));
+    const auto z = h.narrow(1, 0, 3) + h.narrow(1, 3, 3).clamp(-6, 3).exp() * noise;
+    const auto expected = at::linear(z, flat.narrow(0, 54, 12).view({4, 3}), flat.narrow(0, 66, 4));
+    CHECK(largest_difference(logits[k].contiguous(), expected.detach().contiguous()) < 1e-5);
+    ((expected * d_logits[k]).sum() + (h * d_features[k]).sum()).backward();
+    CHECK(largest_difference(gradients[k].contiguous(), flat.grad().contiguous()) < 1e-5);
+  }
+}
+
+TEST_CASE("a pass over no classes ends at the features", "[models]") {
+  const auto net = sampling_net();
+  const auto seen = net->forward(weights_for(*net), drawn({models, rows, 1, 1, 8}, 1), {}, nullptr);
+  CHECK_FALSE(seen.logits.defined());
+  CHECK(seen.features.sizes() == at::IntArrayRef{models, rows, 6});
+}

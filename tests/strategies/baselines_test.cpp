@@ -1,0 +1,148 @@
+// Fed-LwF and Fed-EWC: their losses by hand, and what links them to other methods.
+#include "tests/support/bench_of_one.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t features = 3, classes = 4;
+
+method_setup setup_of() {
+  const auto net = model_named("linear", {1, 1, features}, classes);
+  return {.net = net,
+          .initial = weights_only(initial_weights(*net, 2)),
+          .training = {.batch = 4, .learning_rate = 0.3, .momentum = 0.5},
+          .tasks = 2,
+          .classes = classes,
+          .seed = 1};
+}
+
+/// Two tasks of two rounds with one client; the model after each task.
+struct two_tasks {
+  std::unique_ptr<strategy> method;
+  std::unique_ptr<server_half> server;
+  std::unique_ptr<executor> device = make_executor("cpu");
+  std::vector<at::Tensor> after{};
+  std::vector<tensors_ref> extras{}, uploads{};
+
+  explicit two_tasks(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {})
+      : method(strategy_named(name)) {
+    give_keys(*method, keys);
+    method->prepare(setup_of());
+    server = method->make_server();
+    const auto rows = striped_rows(32, features, classes);
+    job_desk desk;
+    server_context ctx(desk);
+    for (std::uint32_t t = 0; t < 2; ++t) {
+      round_place place{.task = {t}, .rounds_of_task = 2, .opened = {0, 2 * t + 2}, .current = {2 * t, 2 * t + 2}};
+      (void)run_step(server->open_task(ctx, place), desk, *device);
+      std::vector<std::int64_t> mine;
+      for (std::int64_t r = 0; r < 32; ++r)
+        if (r % classes / 2 == t)
+          mine.push_back(r);
+      for (place.round_of_task = 0; place.round_of_task < 2; ++place.round_of_task, ++place.round.value) {
+        auto in = server->open_round(place);
+        in.place = place;
+        extras.push_back(in.extra);
+        auto result = run_round(
+            *method, *device,
+            {.client = {0}, .in = std::make_shared<const broadcast>(in), .samples = view_of(rows, mine), .seed = 1});
+        uploads.push_back(result.upload);
+        server->fold({.from = {0}, .started_from = {}, .upload = result.upload, .rows = result.rows});
+        (void)run_step(server->close_round(ctx, place), desk, *device);
+      }
+      after.push_back(server->predict().weights->at(flat_weights));
+    }
+  }
+};
+
+} // namespace
+
+TEST_CASE("Fed-EWC as the public code runs it is fine-tuning, bit for bit, and with a penalty it is not", "[ewc]") {
+  const two_tasks finetune("finetune"), noop("fed-ewc", {{"ewc_mode", "repo_noop"}}), faithful("fed-ewc");
+  CHECK(at::equal(noop.after[1], finetune.after[1]));
+  CHECK(at::equal(faithful.after[0], finetune.after[0]));
+  CHECK_FALSE(at::equal(faithful.after[1], finetune.after[1]));
+  const two_tasks free("fed-ewc", {{"ewc_lambda", "0"}});
+  CHECK(at::allclose(free.after[1], finetune.after[1], 1e-6, 1e-7));
+  // A penalty that is strong, but not so strong that the steps overshoot, keeps the model nearer to where it was.
+  const two_tasks strong("fed-ewc", {{"ewc_lambda", "5"}, {"fisher_max", "1"}});
+  CHECK((strong.after[1] - strong.after[0]).norm().item<double>() <
+        (finetune.after[1] - finetune.after[0]).norm().item<double>());
+}
+
+TEST_CASE("the Fisher information is the mean over batches of squared gradients, bounded", "[ewc]") {
+  const two_tasks run("fed-ewc", {{"fisher_max", "0.002"}});
+  CHECK_FALSE(run.uploads[0]->find("fisher")); // not the last round of the task
+  CHECK_FALSE(run.uploads[3]->find("fisher")); // nor the last task
+  const auto fisher = run.uploads[1]->at("fisher");
+  CHECK(fisher.max().item<double>() <= 0.002);
+  // The same by autograd, over the batches in the order of training.
+  const auto rows = striped_rows(32, features, classes);
+  std::vector<std::int64_t> mine;
+  for (std::int64_t r = 0; r < 32; ++r)
+    if (r % classes < 2)
+      mine.push_back(r);
+  auto order = mine;
+  rng_stream(key_for({.seed = 1}, purpose::shuffle)).shuffle(std::span(order));
+  const auto start = run.uploads[1]->at(flat_weights);
+  auto expected = at::zeros({16});
+  for (std::size_t first = 0; first < order.size(); first += 4) {
+    std::vector<at::Tensor> x;
+    std::vector<std::int64_t> y;
+    for (std::size_t i = first; i < first + 4; ++i) {
+      x.push_back(rows->images[order[i]].flatten().to(at::kFloat) / 255.0 - 0.5);
+      y.push_back(order[i] % classes);
+    }
+    const auto flat = start.clone().set_requires_grad(true);
+    const auto logits =
+        at::linear(at::stack(x), flat.narrow(0, 0, 12).view({4, 3}), flat.narrow(0, 12, 4)).narrow(1, 0, 2);
+    at::cross_entropy_loss(logits, at::tensor(y, at::kLong)).backward();
+    expected += flat.grad().square() / 4.0;
+  }
+  CHECK(at::allclose(fisher, expected.clamp_max(0.002), 1e-4, 1e-8));
+  CHECK(at::equal(run.extras[2]->at("fisher"), fisher)); // one client; nothing was known before task 1
+  CHECK(at::equal(run.extras[2]->at("anchor"), run.after[0]));
+}
+
+TEST_CASE("Fed-LwF is FedAvg in the first task, then teaches what the task began with", "[lwf]") {
+  const two_tasks fedavg("fedavg"), lwf("fed-lwf");
+  CHECK(at::equal(lwf.after[0], fedavg.after[0]));
+  CHECK_FALSE(lwf.extras[1]);
+  CHECK(at::equal(lwf.extras[2]->at(flat_weights), lwf.after[0]));
+  CHECK(at::equal(lwf.extras[3]->at(flat_weights), lwf.after[0]));
+  // Without distillation the loss covers the new classes alone: the old rows of the head stay where they were.
+  const two_tasks finetune("finetune"), untaught("fed-lwf", {{"distillation_weight", "0"}});
+  CHECK(at::allclose(untaught.after[1], finetune.after[1], 1e-5, 1e-6));
+  const auto old_rows = [](const at::Tensor& flat) { return flat.narrow(0, 0, 6); };
+  CHECK_FALSE(at::equal(old_rows(lwf.after[1]), old_rows(lwf.after[0])));
+}
+
+TEST_CASE("the distillation loss has no gradient where student and teacher agree, and is the teacher's entropy there",
+          "[lwf]") {
+  const auto method = strategy_named("fed-lwf");
+  method->prepare(setup_of());
+  const auto net = setup_of().net;
+  const auto weights = initial_weights(*net, 2);
+  const auto rows = striped_rows(8, features, classes);
+  broadcast in{.place = {.task = {1}, .opened = {0, 4}, .current = {2, 4}},
+               .weights = weights_only(weights),
+               .extra = weights_only(weights)};
+  client_run run(*method, {.in = std::make_shared<const broadcast>(in), .samples = view_of(rows, {2, 3, 6, 7})});
+  auto step = run.start();
+  const auto job = std::get<train_job>(std::get<plan>(step).at(0));
+  REQUIRE((job.options.taught == class_range{0, 2}));
+  const auto logits = at::randn({1, 4, 4}), weight = at::full({1, 4}, 0.25);
+  const auto labels = at::full({1, 4}, 3, at::kLong);
+  const auto teacher = logits.narrow(2, 0, 2).contiguous();
+  const auto out = (*job.objective)(
+      {.logits = logits, .features = logits, .labels = labels, .row_weight = weight, .sides = {}, .teacher = teacher});
+  CHECK(out.d_logits.narrow(2, 0, 2).abs().max().item<double>() < 1e-7);
+  const auto p = at::softmax(teacher / 2.0, 2);
+  const auto entropy = -(p * p.log()).sum(2).mean().item<double>();
+  const auto plain = at::cross_entropy_loss(logits[0].narrow(1, 2, 2), at::full({4}, 1, at::kLong)).item<double>();
+  CHECK_THAT(out.values.item<double>(), Catch::Matchers::WithinRel(plain + 3.0 * entropy, 1e-5));
+}
