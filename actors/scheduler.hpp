@@ -4,7 +4,9 @@
 #include "actors/flights.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
+#include "runtime/client_set.hpp"
 #include "runtime/digest.hpp"
+#include "runtime/presence.hpp"
 #include <caf/typed_response_promise.hpp>
 namespace mneme {
 
@@ -24,9 +26,10 @@ public:
 
 private:
   /// What can happen in virtual time. `progress`: the present stage of a client's round is over;
-  /// `arrival`: its upload reaches the server.
+  /// `arrival`: its upload reaches the server; `drop_out`: it vanishes at work; `presence`: clients come, go, or change
+  /// task by themselves.
   struct event {
-    enum class kind : std::uint8_t { progress, arrival, deadline } what = kind::progress;
+    enum class kind : std::uint8_t { progress, arrival, drop_out, deadline, presence } what = kind::progress;
     assignment_id flight{};
     round_id round{};
   };
@@ -35,8 +38,9 @@ private:
   struct client_record {
     std::uint32_t visits : 31 = 0; ///< Assignments so far.
     std::uint32_t busy : 1 = 0;    ///< At work, or dropped out of the open round.
+    std::uint32_t assignment = 0;  ///< The lower half of the latest one's id.
   };
-  static_assert(sizeof(client_record) == 4);
+  static_assert(sizeof(client_record) == 8);
 
   // scheduler.cpp: the run, and virtual time
   caf::result<run_report> run();
@@ -69,6 +73,8 @@ private:
   [[nodiscard]] std::vector<client_id> cohort();
   [[nodiscard]] bool available(client_id who) const;
   void dispatch(client_id who);
+  [[nodiscard]] broadcast_ref broadcast_in(task_id which);
+  void free(client_id who);
   void progress_of(flight& one);
   void deliver(flight& one);
   void hand_over_deliveries();
@@ -79,6 +85,23 @@ private:
   void evaluate_round(bool end_of_task);
   void take(const evaluated& result, bool end_of_task);
   void next_round();
+
+  // async.cpp: a server that steps as uploads come
+  [[nodiscard]] bool is_async() const noexcept { return world_->what.rounds.mode == round_mode::async; }
+  void fill_places();
+  [[nodiscard]] std::vector<client_id> drawn_from_idle(std::int64_t wanted);
+  void list_idle();
+  [[nodiscard]] std::int64_t uploads_of_step() const noexcept;
+  void begin_to_vanish(flight& one);
+  void vanish(flight& one);
+  [[nodiscard]] delivery delivery_of(const flight& one, client_result result) const;
+
+  // comings.cpp: clients that come, go, or change task by themselves
+  void expect_change();
+  void presence_changes();
+  void take(const presence_change& change);
+  void leave(client_id who);
+  [[nodiscard]] bool somebody_may_come() const;
 
   scheduler_actor::pointer self_;
   world_ref world_;
@@ -91,10 +114,14 @@ private:
   std::vector<client_record> clients_;
   std::unordered_map<client_id, memory_ref> memories_;
   std::uint64_t next_assignment_ = 0;
+  presence presence_;
+  bool change_expected_ = false; // an event of the next change is in the queue
+  client_set idle_;              // async: who could be given work now
 
   round_place place_;
   task_plan plan_;
   opened_round broadcast_;
+  std::vector<broadcast_ref> older_tasks_; // the same, for clients that are still in an older task; by task
   virtual_time deadline_at_ = virtual_time::max();
   bool round_open_ = false;         // between the broadcast and close()
   bool wants_clients_ = false;      // the round is open and nobody was available yet

@@ -1,0 +1,78 @@
+// The scheduler's clients that come, go, or change task by themselves, at times that follow from keys alone.
+#include "actors/scheduler.hpp"
+#include <algorithm>
+namespace mneme {
+
+/// One event at a time: the next change.
+void scheduler_state::expect_change() {
+  const auto next = presence_.next_change();
+  if (!next || change_expected_)
+    return;
+  change_expected_ = true;
+  queue_.push(std::max(*next, queue_.now()), {.what = event::kind::presence, .flight = {}, .round = {}});
+}
+
+void scheduler_state::presence_changes() {
+  change_expected_ = false;
+  for (const auto& change : presence_.move_to(queue_.now()))
+    take(change);
+  report_.enrolled_max = std::max(report_.enrolled_max, presence_.enrolled());
+  expect_change();
+  if (is_async())
+    fill_places();
+  else if (wants_clients_)
+    try_dispatch();
+  else if (cohort_missing_ == 0)
+    close();
+}
+
+void scheduler_state::take(const presence_change& change) {
+  using kind = presence_change::kind;
+  if (change.what == kind::joined) {
+    ++report_.joined;
+    record("client", "enrol", change.who);
+  } else if (change.what == kind::left) {
+    leave(change.who);
+  } else if (change.what == kind::entered_task) {
+    ++report_.transitions;
+    record("client", "task", change.who);
+    const auto& people = *world_->people;
+    if (people.member(change.who, change.task) == membership::left &&
+        people.member(change.who, {change.task.value - 1}) != membership::left)
+      leave(change.who);
+  }
+  if (is_async())
+    idle_.put(change.who, available(change.who));
+}
+
+/// What a client was at is lost; what it remembers stays, if it may use that again.
+void scheduler_state::leave(client_id who) {
+  ++report_.left;
+  const auto& client = clients_[who.value];
+  const auto since = static_cast<std::uint32_t>(next_assignment_) - client.assignment; // modulo 2^32
+  const assignment_id latest{next_assignment_ - since};
+  const auto* const at_work = client.busy ? flights_.find(latest) : nullptr;
+  if (at_work) {
+    if (at_work->round == place_.round && !is_async())
+      --cohort_missing_;
+    abandon_flights({latest}, "left");
+  } else {
+    record("client", "left", who);
+  }
+  if (world_->what.enrolment.rejoin == rejoining::without_memory)
+    memories_.erase(who);
+}
+
+/// Whether waiting can bring anybody to a run in which nobody is at work.
+bool scheduler_state::somebody_may_come() const {
+  if (!presence_.next_change())
+    return false;
+  if (!presence_.endless())
+    return true;
+  for (std::uint32_t c = 0; c < clients_.size(); ++c)
+    if (plan_.clients_without_rows || world_->rows->size({c}, presence_.task_of({c})) > 0)
+      return true;
+  return false;
+}
+
+} // namespace mneme
