@@ -63,6 +63,24 @@ void scheduler_state::leave(client_id who) {
     memories_.erase(who);
 }
 
+/// A file that holds what memory has no room for can fail like any other.
+memory_ref scheduler_state::remembered(client_id who) {
+  try {
+    return memories_.find(who);
+  } catch (const std::exception& e) {
+    finish(run_status::failed, e.what());
+    return nullptr;
+  }
+}
+
+void scheduler_state::remember(client_id who, memory_ref what) {
+  try {
+    memories_.put(who, std::move(what));
+  } catch (const std::exception& e) {
+    finish(run_status::failed, e.what());
+  }
+}
+
 /// Whether waiting can bring anybody to a run in which nobody is at work.
 bool scheduler_state::somebody_may_come() const {
   if (!presence_.next_change())

@@ -134,11 +134,10 @@ void scheduler_state::dispatch(client_id who) {
   flights_.add(std::move(one));
   queue_.push(ready, {.what = event::kind::progress, .flight = id, .round = place_.round});
   ++cohort_missing_;
-  const auto memory = memories_.find(who);
   to_start_.push_back({.id = id,
                        .client = who,
                        .in = broadcast_in(presence_.task_of(who)),
-                       .memory = memory == memories_.end() ? nullptr : memory->second,
+                       .memory = remembered(who),
                        .samples = {},
                        .seed = static_cast<std::uint64_t>(world_->what.seed),
                        .visit = visit});
@@ -198,7 +197,7 @@ void scheduler_state::deliver(flight& one) {
   ++report_.client_rounds;
   ++folded_;
   if (result.memory)
-    memories_[one.client] = std::move(result.memory);
+    remember(one.client, std::move(result.memory));
   free(one.client);
   waiting_deliveries_.push_back(delivery_of(one, std::move(result)));
   report_.staleness_sum += waiting_deliveries_.back().staleness;

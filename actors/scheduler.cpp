@@ -11,7 +11,8 @@ constexpr std::size_t events_held_max = 4096; // of events.csv, before they go t
 scheduler_state::scheduler_state(scheduler_actor::pointer self, world_ref world,
                                  std::function<scheduler_peers(scheduler_actor)> make_peers)
     : self_(self), world_(std::move(world)), make_peers_(std::move(make_peers)),
-      clients_(static_cast<std::size_t>(world_->people->size())), presence_(world_->people),
+      clients_(static_cast<std::size_t>(world_->people->size())), memories_(world_->what.clients.memory_limit.bytes),
+      presence_(world_->people),
       idle_(is_async() ? world_->people->size() : 0) {}
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {

@@ -6,6 +6,7 @@
 #include "actors/world.hpp"
 #include "runtime/client_set.hpp"
 #include "runtime/digest.hpp"
+#include "runtime/memory_book.hpp"
 #include "runtime/presence.hpp"
 #include <caf/typed_response_promise.hpp>
 namespace mneme {
@@ -101,6 +102,8 @@ private:
   void presence_changes();
   void take(const presence_change& change);
   void leave(client_id who);
+  [[nodiscard]] memory_ref remembered(client_id who);
+  void remember(client_id who, memory_ref what);
   [[nodiscard]] bool somebody_may_come() const;
 
   scheduler_actor::pointer self_;
@@ -112,7 +115,7 @@ private:
   event_queue<event> queue_;
   flight_book flights_;
   std::vector<client_record> clients_;
-  std::unordered_map<client_id, memory_ref> memories_;
+  memory_book memories_;
   std::uint64_t next_assignment_ = 0;
   presence presence_;
   bool change_expected_ = false; // an event of the next change is in the queue
