@@ -62,11 +62,11 @@ void averaging_server::mix_in(const delivery& in) {
   if (share == 0.0)
     return;
   const auto present = travelling_.pick(weights_);
-  for (const auto& [name, value] : *in.upload) {
+  for (const auto& [name, value] : *present) { // what else the upload holds is the method's own
     auto& sum = sums_[name];
     if (share < 1.0)
-      sum.add(present->at(name), 1.0 - share);
-    sum.add(value, share);
+      sum.add(value, 1.0 - share);
+    sum.add(in.upload->at(name), share);
   }
 }
 
@@ -77,8 +77,8 @@ void averaging_server::fold_change(const delivery& in, double weight) {
   const double scaled = weight * in.staleness_weight;
   if (scaled == 0.0)
     return;
-  for (const auto& [name, value] : *in.upload)
-    changes_[name].add(value, in.start->at(name), scaled);
+  for (const auto& [name, start] : *in.start)
+    changes_[name].add(in.upload->at(name), start, scaled);
 }
 
 /// w = sum_k n_k w_k / sum_k n_k (McMahan et al., Algorithm 1), in float64 and delivery order.
