@@ -79,10 +79,10 @@ std::string json_text(const run_summary& what) {
   all["late_uploads"] = what.late_uploads;
   all["dropped"] = what.dropped;
   all["enrolled_max"] = what.enrolled_max;
-  add_population(all, what);
   add_metrics(all, what.metrics);
-  add_over_time(all, what);
   add_costs(all, what);
+  add_over_time(all, what);
+  add_population(all, what);
   return dumped(all, 2) + "\n";
 }
 

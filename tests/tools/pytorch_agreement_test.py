@@ -1,8 +1,9 @@
 """mneme's averaging agrees with plain PyTorch: same start, same rows, same weights after five rounds, or after fifty
 asynchronous server steps.
 
-Made by tools/export/fedavg_reference.py and async_reference.py in float64. Largest difference allowed: 1e-5 a weight, which is a hundred times
-what float32 costs PyTorch itself; the variants differ from each other by a thousand times as much.
+Made by tools/export/fedavg_reference.py and async_reference.py in float64. Largest difference allowed: 1e-5 a weight,
+which is a hundred times what float32 costs PyTorch itself; the variants differ from each other by a thousand times as
+much.
 """
 import json
 import math

@@ -14,7 +14,8 @@ import math
 import os
 
 import torch
-from fedavg_reference import CLIENT_ROWS, EPOCHS, SEED, TRAIN_ROWS, Mlp, partition, read_split, train_client, write_safetensors
+from fedavg_reference import (CLIENT_ROWS, EPOCHS, SEED, TRAIN_ROWS, Mlp, partition, read_split, train_client,
+                              write_safetensors)
 
 STEPS = 50
 ROWS_PER_SECOND = (97.0, 61.0, 83.0, 11.0)  # of each client, as in the scenarios
