@@ -3,21 +3,28 @@
 #include <algorithm>
 namespace mneme {
 
-/// One event at a time: the next change.
+/// The queue holds an event for the next change; one for a later change may be left from before a task was opened, and
+/// will find nothing to do.
 void scheduler_state::expect_change() {
   const auto next = presence_.next_change();
-  if (!next || change_expected_)
+  if (!next || *next >= change_at_)
     return;
-  change_expected_ = true;
-  queue_.push(std::max(*next, queue_.now()), {.what = event::kind::presence, .flight = {}, .round = {}});
+  change_at_ = *next;
+  queue_.push(change_at_, {.what = event::kind::presence, .flight = {}, .round = {}});
 }
 
-void scheduler_state::presence_changes() {
-  change_expected_ = false;
+/// Makes the changes that are due.
+void scheduler_state::keep_up() {
+  if (change_at_ <= queue_.now())
+    change_at_ = never;
   for (const auto& change : presence_.move_to(queue_.now()))
     take(change);
   report_.enrolled_max = std::max(report_.enrolled_max, presence_.enrolled());
   expect_change();
+}
+
+void scheduler_state::presence_changes() {
+  keep_up();
   if (is_async())
     fill_places();
   else if (wants_clients_)

@@ -26,8 +26,7 @@ void scheduler_state::begin_task(task_id which) {
     if (presence_.member(flights_.at(id).client) == membership::left)
       left.push_back(id);
   abandon_flights(left, "left");
-  report_.enrolled_max = std::max(report_.enrolled_max, presence_.enrolled());
-  expect_change();
+  keep_up();
   ask_server<task_plan>(open_task{place_}, [this](task_plan plan) {
     plan_ = plan;
     warn_of_own_rounds();
@@ -198,6 +197,8 @@ void scheduler_state::deliver(flight& one) {
   ++folded_;
   if (result.memory)
     remember(one.client, std::move(result.memory));
+  if (over_) // what it remembers could not be kept
+    return;
   free(one.client);
   waiting_deliveries_.push_back(delivery_of(one, std::move(result)));
   report_.staleness_sum += waiting_deliveries_.back().staleness;
@@ -316,7 +317,7 @@ void scheduler_state::take(const evaluated& result, bool end_of_task) {
   line.loss = rows == 0 ? 0.0 : line.loss / static_cast<double>(rows);
   line.upload_bytes = report_.upload_bytes;
   line.download_bytes = report_.download_bytes;
-  line.clients_enrolled = world_->people->enrolled(place_.task);
+  line.clients_enrolled = presence_.enrolled();
   line.client_rounds = report_.client_rounds;
   line.late_uploads = report_.late_uploads;
   line.dropped = report_.dropped;

@@ -99,6 +99,7 @@ private:
 
   // comings.cpp: clients that come, go, or change task by themselves
   void expect_change();
+  void keep_up();
   void presence_changes();
   void take(const presence_change& change);
   void leave(client_id who);
@@ -118,7 +119,7 @@ private:
   memory_book memories_;
   std::uint64_t next_assignment_ = 0;
   presence presence_;
-  bool change_expected_ = false; // an event of the next change is in the queue
+  virtual_time change_at_ = never; // of the earliest event in the queue that waits for a change
   client_set idle_;              // async: who could be given work now
 
   round_place place_;
