@@ -55,14 +55,11 @@ void scheduler_state::take(const presence_change& change) {
 /// What a client was at is lost; what it remembers stays, if it may use that again.
 void scheduler_state::leave(client_id who) {
   ++report_.left;
-  const auto& client = clients_[who.value];
-  const auto since = static_cast<std::uint32_t>(next_assignment_) - client.assignment; // modulo 2^32
-  const assignment_id latest{next_assignment_ - since};
-  const auto* const at_work = client.busy ? flights_.find(latest) : nullptr;
-  if (at_work) {
-    if (at_work->round == place_.round && !is_async())
+  if (const auto at_work = at_work_.find(who); at_work != at_work_.end()) {
+    const auto id = at_work->second;
+    if (flights_.at(id).round == place_.round && !is_async())
       --cohort_missing_;
-    abandon_flights({latest}, "left");
+    abandon_flights({id}, "left");
   } else {
     record("client", "left", who);
   }
@@ -86,6 +83,10 @@ void scheduler_state::remember(client_id who, memory_ref what) {
   } catch (const std::exception& e) {
     finish(run_status::failed, e.what());
   }
+}
+
+bool scheduler_state::may_leave_at_work() const {
+  return world_->people->comes_and_goes() || world_->people->changes_task_one_by_one();
 }
 
 /// Whether waiting can bring anybody to a run in which nobody is at work.

@@ -113,7 +113,6 @@ void scheduler_state::dispatch(client_id who) {
   client.busy = 1;
   record("scheduler", "dispatch", who, bytes);
   const assignment_id id{next_assignment_++};
-  client.assignment = static_cast<std::uint32_t>(id.value);
   const bool drops_out = world_->people->drops_out(who, place_.task, visit);
   if (drops_out && !is_async()) {
     ++report_.dropped;
@@ -131,6 +130,8 @@ void scheduler_state::dispatch(client_id who) {
   if (is_async())
     one.start = broadcast_.in->weights;
   flights_.add(std::move(one));
+  if (may_leave_at_work())
+    at_work_[who] = id;
   queue_.push(ready, {.what = event::kind::progress, .flight = id, .round = place_.round});
   ++cohort_missing_;
   to_start_.push_back({.id = id,
@@ -160,6 +161,8 @@ broadcast_ref scheduler_state::broadcast_in(task_id which) {
 /// The client has nothing to do any more.
 void scheduler_state::free(client_id who) {
   clients_[who.value].busy = 0;
+  if (may_leave_at_work())
+    at_work_.erase(who);
   if (is_async())
     idle_.put(who, available(who));
 }

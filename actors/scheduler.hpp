@@ -39,9 +39,8 @@ private:
   struct client_record {
     std::uint32_t visits : 31 = 0; ///< Assignments so far.
     std::uint32_t busy : 1 = 0;    ///< At work, or dropped out of the open round.
-    std::uint32_t assignment = 0;  ///< The lower half of the latest one's id.
   };
-  static_assert(sizeof(client_record) == 8);
+  static_assert(sizeof(client_record) == 4);
 
   // scheduler.cpp: the run, and virtual time
   caf::result<run_report> run();
@@ -106,6 +105,7 @@ private:
   [[nodiscard]] memory_ref remembered(client_id who);
   void remember(client_id who, memory_ref what);
   [[nodiscard]] bool somebody_may_come() const;
+  [[nodiscard]] bool may_leave_at_work() const;
 
   scheduler_actor::pointer self_;
   world_ref world_;
@@ -119,6 +119,7 @@ private:
   memory_book memories_;
   std::uint64_t next_assignment_ = 0;
   presence presence_;
+  std::unordered_map<client_id, assignment_id> at_work_; // where clients may leave at work
   virtual_time change_at_ = never; // of the earliest event in the queue that waits for a change
   client_set idle_;              // async: who could be given work now
 

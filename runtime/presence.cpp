@@ -38,8 +38,8 @@ void presence::push(const entry& one) {
 
 void presence::plan_first_changes() {
   const auto clients = static_cast<std::uint32_t>(people_->size());
-  if (random_ || reaches_)
-    calendar_.reserve(std::size_t{clients} * (random_ + reaches_));
+  // Room for all that each client can wait for: growing later would need twice the memory for a while.
+  calendar_.reserve(std::size_t{clients} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
   for (std::uint32_t c = 0; random_ && c < clients; ++c)
     calendar_.push_back({people_->later_by({}, people_->arrival({c})), {c}, number(kind::joined)});
   for (std::uint32_t c = 0; reaches_ && c < clients; ++c) {
@@ -58,7 +58,6 @@ void presence::open_task(task_id which, virtual_time now) {
   if (!staggered_ || which.value == 0) // everybody begins with the first task
     return;
   const auto clients = static_cast<std::uint32_t>(people_->size());
-  calendar_.reserve(calendar_.size() + clients);
   for (std::uint32_t c = 0; c < clients; ++c)
     calendar_.push_back(
         {people_->later_by(now, people_->transition_delay({c}, which)), {c}, number(kind::entered_task) + which.value});

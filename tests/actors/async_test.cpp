@@ -174,3 +174,44 @@ TEST_CASE("with nobody to come a step closes empty and the run ends") {
                                  "3.7 scheduler end\n");
   CHECK(run.summary.rounds == 3);
 }
+
+TEST_CASE("clients trained together ahead of time give the events, weights and digest of one at a time") {
+  const std::string nets[] = {"name = \"cnn\"\n", "name = \"mlp\"\nhidden = [24]\n"};
+  for (const auto& net : nets) {
+    const auto scenario = R"(
+seed = 3
+[data]
+name = "synthetic"
+shape = [3, 32, 32]
+rows = 120
+[tasks]
+kind = "single"
+[partition]
+kind = "iid"
+[clients]
+count = 12
+[rounds]
+mode = "async"
+per_task = 3
+buffer = 3
+concurrency = 5
+[devices]
+dropout = 0.1
+[training]
+batch = 5
+learning_rate = 0.1
+[evaluation]
+every = 0
+[strategy]
+name = "fedavg"
+[model]
+)" + net;
+    const auto alone = run_toml(scenario, {.over = {{"worker.models_max", "1"}}, .trace = true});
+    const auto together = run_toml(scenario, {.over = {{"worker.models_max", "0"}}, .trace = true});
+    CHECK(alone.summary.fused_width_mean == 1.0);
+    CHECK(together.summary.fused_width_mean > 1.2);
+    CHECK(together.events == alone.events);
+    CHECK(together.model == alone.model);
+    CHECK(together.summary.run_digest == alone.summary.run_digest);
+  }
+}
