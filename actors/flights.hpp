@@ -16,6 +16,8 @@ struct flight {
   round_id round{};
   bool late = false;      ///< Missed its round's deadline and is kept.
   bool started = false;   ///< Sent to its shard.
+  bool vanishes = false;  ///< Drops out during its first stage: none of its jobs are ever needed.
+  tensors_ref start{};    ///< async: the weights it began from.
   virtual_time horizon{}; ///< When the last known answer's jobs are due; at first the end of the download.
   /// Stages known and not yet reached by virtual time: how long each takes, front first.
   c10::SmallVector<virtual_duration, 2> stages{};

@@ -27,7 +27,9 @@ using server_actor = caf::typed_actor<
     // Accuracy and loss on the test rows of each task up to one.
     caf::result<evaluated>(evaluate),
     // Answers with the predictor's named tensors and the method's figures.
-    caf::result<learnt>(save_model)>;
+    caf::result<learnt>(save_model),
+    // Deciles over clients of the predictor's accuracy on rows like their own, when all tasks are over.
+    caf::result<fairness>(measure_fairness)>;
 
 /// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
 using shard_actor = caf::typed_actor<

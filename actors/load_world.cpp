@@ -1,6 +1,7 @@
 #include "actors/load_world.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/reach_trace.hpp"
 #include "runtime/safetensors.hpp"
 namespace mneme {
 namespace {
@@ -63,6 +64,7 @@ expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, c
                     .training = what.training,
                     .trainable = what.model.trainable,
                     .weighting = what.strategy.weighting,
+                    .rounds = what.rounds,
                     .oracle = what.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
                     .classes = tasks.classes,
@@ -112,6 +114,8 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   gather(all, parts);
   const auto net = build_model(what, *shared_tasks);
   gather(all, net);
+  const auto trace = read_reach_trace(what);
+  gather(all, trace);
   if (!all.empty())
     return tl::unexpected{all};
   const auto initial = starting_weights(what, **net);
@@ -125,7 +129,7 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   auto made = std::make_shared<world>();
   made->what = what;
   made->tasks = shared_tasks;
-  made->people = std::make_shared<const population>(what);
+  made->people = std::make_shared<const population>(what, *trace);
   made->net = *net;
   made->device = *device;
   made->shards = what.worker.shards > 0 ? what.worker.shards : shards_for(what.clients.count);

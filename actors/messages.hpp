@@ -40,8 +40,11 @@ struct run_report {    // answer to run_request
   digest128 digest{}, trace_digest{};
   virtual_time ended{};
   std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
+  std::int64_t joined = 0, left = 0, transitions = 0; ///< Of clients, at times of their own.
+  std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Of delivered uploads, in server steps.
   std::int64_t upload_bytes = 0, download_bytes = 0;
   std::int64_t batches = 0, jobs = 0; ///< Of clients: their ratio is the mean fused width.
+  std::optional<std::vector<double>> client_accuracy_deciles{};
 };
 
 // -- server -----------------------------------------------------------------------------------------------------------
@@ -77,6 +80,10 @@ struct learnt {
   tensors_ref model{};
   std::map<std::string, double> figures{};
 }; // answer; simulation -> recorder
+struct measure_fairness {}; // simulation -> server
+struct fairness {
+  std::vector<double> deciles{};
+}; // answer
 
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
@@ -169,6 +176,8 @@ CAF_ADD_TYPE_ID(mneme, (mneme::worker_usage))
 CAF_ADD_TYPE_ID(mneme, (mneme::progress_snapshot))
 CAF_ADD_TYPE_ID(mneme, (mneme::finish_run))
 CAF_ADD_TYPE_ID(mneme, (mneme::run_summary))
+CAF_ADD_TYPE_ID(mneme, (mneme::measure_fairness))
+CAF_ADD_TYPE_ID(mneme, (mneme::fairness))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -185,5 +194,6 @@ MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task) MNEME_IN_PROCESS(task_p
                         MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record) MNEME_IN_PROCESS(recorded_events)
                             MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(worker_usage)
                                 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run)
-                                    MNEME_IN_PROCESS(run_summary)
+                                    MNEME_IN_PROCESS(run_summary) MNEME_IN_PROCESS(measure_fairness)
+                                        MNEME_IN_PROCESS(fairness)
 #undef MNEME_IN_PROCESS

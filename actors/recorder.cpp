@@ -109,7 +109,16 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   all.late_uploads = report.late_uploads;
   all.dropped = report.dropped;
   all.enrolled_max = report.enrolled_max;
+  all.joined = report.joined;
+  all.left = report.left;
+  all.task_transitions = report.transitions;
+  if (what.rounds.mode == round_mode::async && report.client_rounds > 0) {
+    all.staleness_mean = static_cast<double>(report.staleness_sum) / static_cast<double>(report.client_rounds);
+    all.staleness_max = report.staleness_max;
+  }
   all.metrics = metrics_of(matrix_);
+  all.time_to_accuracy = times_to(what.evaluation.targets, evaluations_);
+  all.client_accuracy_deciles = report.client_accuracy_deciles;
   all.upload_bytes = report.upload_bytes;
   all.download_bytes = report.download_bytes;
   all.virtual_seconds = in_seconds(report.ended);

@@ -20,16 +20,18 @@ void scheduler_state::begin_task(task_id which) {
   place_.current = tasks.tasks[which.value].classes;
   place_.round_of_task = 0;
   record("scheduler", "task", {});
+  presence_.open_task(which, queue_.now());
   std::vector<assignment_id> left;
   for (const auto id : flights_.ids())
-    if (world_->people->member(flights_.at(id).client, which) == membership::left)
+    if (presence_.member(flights_.at(id).client) == membership::left)
       left.push_back(id);
   abandon_flights(left, "left");
-  report_.enrolled_max = std::max(report_.enrolled_max, world_->people->enrolled(which));
+  keep_up();
   ask_server<task_plan>(open_task{place_}, [this](task_plan plan) {
     plan_ = plan;
     warn_of_own_rounds();
     place_.rounds_of_task = plan.rounds.value_or(world_->what.rounds.per_task);
+    list_idle();
     begin_round();
   });
 }
@@ -53,9 +55,14 @@ void scheduler_state::begin_round() {
 
 void scheduler_state::open(opened_round opened) {
   broadcast_ = std::move(opened);
+  older_tasks_.clear();
   round_open_ = true;
   folded_ = cohort_missing_ = 0;
   record("scheduler", "open_round", {});
+  if (is_async()) {
+    fill_places();
+    return advance();
+  }
   const auto deadline = world_->what.rounds.deadline;
   deadline_at_ = virtual_time::max();
   if (deadline.count() > 0) {
@@ -67,14 +74,14 @@ void scheduler_state::open(opened_round opened) {
   advance();
 }
 
-/// Dispatches the cohort. With nobody available the round waits for clients at work to come back;
-/// if there are none, it closes empty.
+/// Dispatches the cohort. With nobody available the round waits for clients at work to come back, or for others to
+/// come; if there are none, it closes empty.
 void scheduler_state::try_dispatch() {
   const auto chosen = cohort();
   wants_clients_ = chosen.empty();
   for (const auto who : chosen)
     dispatch(who);
-  if (cohort_missing_ == 0 && (!wants_clients_ || flights_.size() == 0))
+  if (cohort_missing_ == 0 && (!wants_clients_ || (flights_.size() == 0 && !somebody_may_come())))
     close();
 }
 
@@ -95,8 +102,7 @@ bool scheduler_state::available(client_id who) const {
     return false;
   if (world_->rows->shown() == rows_shown::centralised)
     return world_->rows->size(who, place_.task) > 0;
-  return world_->people->member(who, place_.task) == membership::active &&
-         (plan_.clients_without_rows || world_->rows->size(who, place_.task) > 0);
+  return presence_.here(who) && (plan_.clients_without_rows || world_->rows->size(who, presence_.task_of(who)) > 0);
 }
 
 void scheduler_state::dispatch(client_id who) {
@@ -107,7 +113,8 @@ void scheduler_state::dispatch(client_id who) {
   client.busy = 1;
   record("scheduler", "dispatch", who, bytes);
   const assignment_id id{next_assignment_++};
-  if (world_->people->drops_out(who, place_.task, visit)) {
+  const bool drops_out = world_->people->drops_out(who, place_.task, visit);
+  if (drops_out && !is_async()) {
     ++report_.dropped;
     dropped_out_.push_back(who);
     record("client", "drop_out", who);
@@ -118,18 +125,46 @@ void scheduler_state::dispatch(client_id who) {
   one.id = id;
   one.client = who;
   one.round = place_.round;
+  one.vanishes = drops_out;
   one.horizon = ready;
+  if (is_async())
+    one.start = broadcast_.in->weights;
   flights_.add(std::move(one));
+  if (may_leave_at_work())
+    at_work_[who] = id;
   queue_.push(ready, {.what = event::kind::progress, .flight = id, .round = place_.round});
   ++cohort_missing_;
-  const auto memory = memories_.find(who);
   to_start_.push_back({.id = id,
                        .client = who,
-                       .in = broadcast_.in,
-                       .memory = memory == memories_.end() ? nullptr : memory->second,
+                       .in = broadcast_in(presence_.task_of(who)),
+                       .memory = remembered(who),
                        .samples = {},
                        .seed = static_cast<std::uint64_t>(world_->what.seed),
                        .visit = visit});
+}
+
+/// What the round's clients receive who are in `which`.
+broadcast_ref scheduler_state::broadcast_in(task_id which) {
+  if (which == place_.task || world_->rows->shown() == rows_shown::centralised)
+    return broadcast_.in;
+  older_tasks_.resize(place_.task.value);
+  auto& made = older_tasks_.at(which.value);
+  if (!made) {
+    auto changed = *broadcast_.in;
+    changed.place.task = which;
+    changed.place.current = world_->tasks->tasks[which.value].classes;
+    made = std::make_shared<const broadcast>(std::move(changed));
+  }
+  return made;
+}
+
+/// The client has nothing to do any more.
+void scheduler_state::free(client_id who) {
+  clients_[who.value].busy = 0;
+  if (may_leave_at_work())
+    at_work_.erase(who);
+  if (is_async())
+    idle_.put(who, available(who));
 }
 
 // -- clients at work
@@ -137,6 +172,8 @@ void scheduler_state::dispatch(client_id who) {
 
 /// A download or a stage is over: the next stage's time runs, or the upload is on its way.
 void scheduler_state::progress_of(flight& one) {
+  if (one.vanishes)
+    return begin_to_vanish(one);
   if (one.stages_reached < one.stages.size()) {
     record("client", one.stages_reached == 0 ? "start" : "next_stage", one.client);
     const auto duration = one.stages[one.stages_reached++];
@@ -162,17 +199,19 @@ void scheduler_state::deliver(flight& one) {
   ++report_.client_rounds;
   ++folded_;
   if (result.memory)
-    memories_[one.client] = std::move(result.memory);
-  clients_[one.client.value].busy = 0;
-  waiting_deliveries_.push_back({.assignment = one.id,
-                                 .from = one.client,
-                                 .started_from = one.round,
-                                 .upload = std::move(result.upload),
-                                 .rows = result.rows});
+    remember(one.client, std::move(result.memory));
+  if (over_) // what it remembers could not be kept
+    return;
+  free(one.client);
+  waiting_deliveries_.push_back(delivery_of(one, std::move(result)));
+  report_.staleness_sum += waiting_deliveries_.back().staleness;
+  report_.staleness_max = std::max(report_.staleness_max, waiting_deliveries_.back().staleness);
   const bool of_this_round = one.round == place_.round;
   flights_.erase(one.id);
   if (waiting_deliveries_.size() >= deliveries_held_max)
     hand_over_deliveries();
+  if (is_async())
+    return folded_ == uploads_of_step() ? close() : fill_places();
   if (of_this_round && --cohort_missing_ == 0)
     return close();
   if (wants_clients_)
@@ -209,7 +248,7 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
   for (const auto id : which) {
     auto& one = flights_.at(id);
     record("client", why, one.client);
-    clients_[one.client.value].busy = 0;
+    free(one.client);
     if (one.started && !one.result)
       told[one.client.value % told.size()].all.push_back(id);
     flights_.erase(id);
@@ -281,7 +320,7 @@ void scheduler_state::take(const evaluated& result, bool end_of_task) {
   line.loss = rows == 0 ? 0.0 : line.loss / static_cast<double>(rows);
   line.upload_bytes = report_.upload_bytes;
   line.download_bytes = report_.download_bytes;
-  line.clients_enrolled = world_->people->enrolled(place_.task);
+  line.clients_enrolled = presence_.enrolled();
   line.client_rounds = report_.client_rounds;
   line.late_uploads = report_.late_uploads;
   line.dropped = report_.dropped;

@@ -11,7 +11,9 @@ constexpr std::size_t events_held_max = 4096; // of events.csv, before they go t
 scheduler_state::scheduler_state(scheduler_actor::pointer self, world_ref world,
                                  std::function<scheduler_peers(scheduler_actor)> make_peers)
     : self_(self), world_(std::move(world)), make_peers_(std::move(make_peers)),
-      clients_(static_cast<std::size_t>(world_->people->size())) {}
+      clients_(static_cast<std::size_t>(world_->people->size())), memories_(world_->what.clients.memory_limit.bytes),
+      presence_(world_->people),
+      idle_(is_async() ? world_->people->size() : 0) {}
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {
@@ -42,7 +44,7 @@ void scheduler_state::advance() {
   while (!over_ && round_open_ && reports_missing_ == 0) {
     if (stopping_)
       return finish(run_status::interrupted);
-    if (queue_.empty())
+    if (queue_.empty() || (wants_clients_ && flights_.size() == 0 && !somebody_may_come()))
       return close();
     if (needs_answer(queue_.top().event))
       return begin_wave(queue_.top().event.flight);
@@ -64,13 +66,17 @@ void scheduler_state::handle(const event& now) {
       deadline_passed();
     return;
   }
+  if (now.what == event::kind::presence)
+    return presence_changes();
   auto* one = flights_.find(now.flight);
   if (!one) // abandoned since
     return;
   if (now.what == event::kind::progress)
     progress_of(*one);
-  else
+  else if (now.what == event::kind::arrival)
     deliver(*one);
+  else
+    vanish(*one);
 }
 
 void scheduler_state::finish(run_status status, std::string error) {

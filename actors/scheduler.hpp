@@ -4,7 +4,10 @@
 #include "actors/flights.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
+#include "runtime/client_set.hpp"
 #include "runtime/digest.hpp"
+#include "runtime/memory_book.hpp"
+#include "runtime/presence.hpp"
 #include <caf/typed_response_promise.hpp>
 namespace mneme {
 
@@ -24,9 +27,10 @@ public:
 
 private:
   /// What can happen in virtual time. `progress`: the present stage of a client's round is over;
-  /// `arrival`: its upload reaches the server.
+  /// `arrival`: its upload reaches the server; `drop_out`: it vanishes at work; `presence`: clients come, go, or change
+  /// task by themselves.
   struct event {
-    enum class kind : std::uint8_t { progress, arrival, deadline } what = kind::progress;
+    enum class kind : std::uint8_t { progress, arrival, drop_out, deadline, presence } what = kind::progress;
     assignment_id flight{};
     round_id round{};
   };
@@ -69,6 +73,8 @@ private:
   [[nodiscard]] std::vector<client_id> cohort();
   [[nodiscard]] bool available(client_id who) const;
   void dispatch(client_id who);
+  [[nodiscard]] broadcast_ref broadcast_in(task_id which);
+  void free(client_id who);
   void progress_of(flight& one);
   void deliver(flight& one);
   void hand_over_deliveries();
@@ -80,6 +86,27 @@ private:
   void take(const evaluated& result, bool end_of_task);
   void next_round();
 
+  // async.cpp: a server that steps as uploads come
+  [[nodiscard]] bool is_async() const noexcept { return world_->what.rounds.mode == round_mode::async; }
+  void fill_places();
+  [[nodiscard]] std::vector<client_id> drawn_from_idle(std::int64_t wanted);
+  void list_idle();
+  [[nodiscard]] std::int64_t uploads_of_step() const noexcept;
+  void begin_to_vanish(flight& one);
+  void vanish(flight& one);
+  [[nodiscard]] delivery delivery_of(const flight& one, client_result result) const;
+
+  // comings.cpp: clients that come, go, or change task by themselves
+  void expect_change();
+  void keep_up();
+  void presence_changes();
+  void take(const presence_change& change);
+  void leave(client_id who);
+  [[nodiscard]] memory_ref remembered(client_id who);
+  void remember(client_id who, memory_ref what);
+  [[nodiscard]] bool somebody_may_come() const;
+  [[nodiscard]] bool may_leave_at_work() const;
+
   scheduler_actor::pointer self_;
   world_ref world_;
   std::function<scheduler_peers(scheduler_actor)> make_peers_;
@@ -89,12 +116,17 @@ private:
   event_queue<event> queue_;
   flight_book flights_;
   std::vector<client_record> clients_;
-  std::unordered_map<client_id, memory_ref> memories_;
+  memory_book memories_;
   std::uint64_t next_assignment_ = 0;
+  presence presence_;
+  std::unordered_map<client_id, assignment_id> at_work_; // where clients may leave at work
+  virtual_time change_at_ = never; // of the earliest event in the queue that waits for a change
+  client_set idle_;              // async: who could be given work now
 
   round_place place_;
   task_plan plan_;
   opened_round broadcast_;
+  std::vector<broadcast_ref> older_tasks_; // the same, for clients that are still in an older task; by task
   virtual_time deadline_at_ = virtual_time::max();
   bool round_open_ = false;         // between the broadcast and close()
   bool wants_clients_ = false;      // the round is open and nobody was available yet

@@ -73,6 +73,7 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](const close_round& in) { return close(in); },
       [this](const evaluate& in) { return judge(in); },
       [this](save_model) { return named_model(); },
+      [this](measure_fairness) { return measure(); },
   };
 }
 

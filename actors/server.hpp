@@ -32,6 +32,7 @@ private:
   opened_round broadcast_of(const round_place& where);
   caf::result<evaluated> judge(const evaluate& in);
   learnt named_model() const;
+  caf::result<fairness> measure();
 
   template <class T>
   void drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance);
@@ -40,6 +41,7 @@ private:
   /// Runs every job as a batch of its own and hands over all outcomes together.
   void run_all(plan wanted, std::function<void(outcomes)> then);
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
+  [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;
 
   server_actor::pointer self_;
   world_ref world_;

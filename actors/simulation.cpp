@@ -101,6 +101,12 @@ void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& rep
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }
 
+void measure_clients(caf::scoped_actor& self, const cast& actors, run_report& report) {
+  self->request(actors.server(), caf::infinite, measure_fairness{})
+      .receive([&](fairness& in) { report.client_accuracy_deciles = std::move(in.deciles); },
+               [&](const caf::error& why) { fail(report, in_words(why)); });
+}
+
 /// Runs the actors to the end; the summary is made even where it cannot be written.
 run_summary play(caf::actor_system& system, const world_ref& world, recorder_setup setup,
                  const std::atomic<int>* interrupts) {
@@ -109,6 +115,8 @@ run_summary play(caf::actor_system& system, const world_ref& world, recorder_set
   auto report = await_end(self, actors, interrupts);
   if (report.status != run_status::failed)
     save_predictor(self, actors, report);
+  if (report.status == run_status::done && world->what.evaluation.fairness)
+    measure_clients(self, actors, report);
   run_summary summary;
   self->request(actors.recorder(), caf::infinite, finish_run{report})
       .receive([&](run_summary& written) { summary = std::move(written); },

@@ -35,7 +35,7 @@ void scheduler_state::release_for(assignment_id top) {
   const auto& worker = world_->what.worker;
   const bool drops_late = world_->what.rounds.late == late_policy::drop;
   auto may_run = [&](const flight& one, virtual_time due) { // what is due after its deadline is never wanted
-    return !(drops_late && one.round == place_.round && due > deadline_at_);
+    return !one.vanishes && !(drops_late && one.round == place_.round && due > deadline_at_);
   };
   auto batches = flights_.release(top,
                                   {.ahead_bytes_max = worker.ahead_max.bytes,

@@ -36,6 +36,10 @@ std::int64_t client_rows::size(client_id who, task_id during) const {
   return 0;
 }
 
+std::vector<std::int64_t> client_rows::held(client_id who, task_id of) const {
+  return holds(who, of) ? split_->rows(who, of) : std::vector<std::int64_t>{};
+}
+
 sample_view client_rows::view(client_id who, task_id during) const {
   auto rows = std::make_shared<std::vector<std::int64_t>>();
   auto append = [&](client_id whose, task_id of) {

@@ -16,6 +16,8 @@ public:
   [[nodiscard]] std::int64_t size(client_id who, task_id during) const;
   /// Those rows: task after task, ascending within each.
   [[nodiscard]] sample_view view(client_id who, task_id during) const;
+  /// The rows that `who` itself holds of one task, whatever the method shows.
+  [[nodiscard]] std::vector<std::int64_t> held(client_id who, task_id of) const;
   [[nodiscard]] rows_shown shown() const noexcept { return shown_; }
 
 private:

@@ -1,4 +1,5 @@
 #include "runtime/run_directory.hpp"
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 namespace mneme {
 namespace {
@@ -21,6 +22,21 @@ void add_metrics(json& to, const continual_metrics& metrics) {
   to["forgetting_including_last"] = or_null(metrics.forgetting_including_last);
   to["forgetting_from_first"] = or_null(metrics.forgetting_from_first);
   to["backward_transfer"] = or_null(metrics.backward_transfer);
+}
+
+void add_population(json& to, const run_summary& what) {
+  to["joined"] = what.joined;
+  to["left"] = what.left;
+  to["task_transitions"] = what.task_transitions;
+  to["staleness_mean"] = or_null(what.staleness_mean);
+  to["staleness_max"] = what.staleness_max ? json(*what.staleness_max) : json(nullptr);
+}
+
+void add_over_time(json& to, const run_summary& what) {
+  auto& reached = to["time_to_accuracy"] = json::object();
+  for (const auto& one : what.time_to_accuracy)
+    reached[fmt::format("{}", one.accuracy)] = or_null(one.seconds);
+  to["client_accuracy_deciles"] = what.client_accuracy_deciles ? json(*what.client_accuracy_deciles) : json(nullptr);
 }
 
 void add_costs(json& to, const run_summary& what) {
@@ -65,6 +81,8 @@ std::string json_text(const run_summary& what) {
   all["enrolled_max"] = what.enrolled_max;
   add_metrics(all, what.metrics);
   add_costs(all, what);
+  add_over_time(all, what);
+  add_population(all, what);
   return dumped(all, 2) + "\n";
 }
 

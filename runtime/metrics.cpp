@@ -29,6 +29,30 @@ double best(const accuracy_matrix& matrix, std::size_t t, std::size_t end) {
 
 } // namespace
 
+std::vector<reached_target> times_to(const std::vector<double>& targets,
+                                     const std::vector<evaluation_record>& evaluations) {
+  std::vector<reached_target> all;
+  for (const double target : targets) {
+    all.push_back({.accuracy = target});
+    const auto first = std::find_if(evaluations.begin(), evaluations.end(),
+                                    [&](const evaluation_record& one) { return one.accuracy >= target; });
+    if (first != evaluations.end())
+      all.back().seconds = in_seconds(first->at);
+  }
+  return all;
+}
+
+std::vector<double> deciles_of(std::vector<double> values) {
+  std::vector<double> all;
+  std::sort(values.begin(), values.end());
+  for (std::size_t tenth = 1; !values.empty() && tenth < 10; ++tenth) {
+    const auto steps = tenth * (values.size() - 1); // of a tenth of the distance between neighbours
+    const auto below = values[steps / 10], above = values[std::min(steps / 10 + 1, values.size() - 1)];
+    all.push_back(below + (above - below) * static_cast<double>(steps % 10) / 10.0);
+  }
+  return all;
+}
+
 void accuracy_matrix::add(const evaluation_record& end_of_task) {
   MNEME_CHECK(end_of_task.task.value == rows.size(), end_of_task.task.value, rows.size());
   MNEME_CHECK(end_of_task.accuracy_per_task.size() == rows.size() + 1, end_of_task.accuracy_per_task.size(),

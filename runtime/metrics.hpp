@@ -21,6 +21,19 @@ struct evaluation_record {
   bool end_of_task = false; ///< Becomes a row of the accuracy matrix.
 };
 
+/// An accuracy in percent, and the virtual seconds after which it was first measured; null: never.
+struct reached_target {
+  double accuracy = 0.0;
+  std::optional<double> seconds{};
+};
+/// When each of `targets` was reached, by the accuracy on all tasks seen. @param evaluations in virtual order
+[[nodiscard]] std::vector<reached_target> times_to(const std::vector<double>& targets,
+                                                   const std::vector<evaluation_record>& evaluations);
+
+/// The nine deciles: where a tenth, two tenths, ... of the sorted values lie, interpolated between neighbours (the
+/// usual definition 7 of Hyndman and Fan 1996). Empty if there is no value.
+[[nodiscard]] std::vector<double> deciles_of(std::vector<double> values);
+
 /// Rows of the accuracy matrix: a[t][s] is the accuracy on task s just after task t, in percent.
 struct accuracy_matrix {
   std::vector<std::vector<double>> rows{}; ///< rows[t] has t + 1 entries.

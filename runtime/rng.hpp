@@ -26,6 +26,10 @@ enum class purpose : std::uint32_t {
   augmentation,
   dropout_mask, // inside a training job
   vector_noise, // the same
+  enrolment,
+  reachability,
+  transition,
+  vanishing, // the population over time
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 namespace mneme {
 
 class partition;
@@ -19,7 +20,12 @@ struct run_summary {
   std::string error{}; ///< Why a run failed; empty otherwise.
   std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
                enrolled_max = 0;
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Of clients, at times of their own.
+  std::optional<double> staleness_mean{};                  ///< Of delivered uploads, in server steps; async.
+  std::optional<std::int64_t> staleness_max{};
   continual_metrics metrics{};
+  std::vector<reached_target> time_to_accuracy{};               ///< In the scenario's order.
+  std::optional<std::vector<double>> client_accuracy_deciles{}; ///< Nine, in percent.
   std::int64_t upload_bytes = 0, download_bytes = 0;
   double virtual_seconds = 0.0, wall_seconds = 0.0, cpu_seconds = 0.0, client_rounds_per_second = 0.0;
   double fused_width_mean = 0.0, worker_busy_share = 0.0;

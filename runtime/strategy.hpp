@@ -19,7 +19,7 @@ struct round_place {
 
 /// What the server sends to every client of a round. Frozen: shared by all of them.
 struct broadcast {
-  round_place place{}; ///< Filled by the engine.
+  round_place place{}; ///< Filled by the engine; where clients change task one by one, with the task the client is in.
   tensors_ref weights{};
   tensors_ref extra{}; ///< Whatever else the method sends every round; may be null.
   tensors_ref once{};  ///< Sent to each client with its first dispatch only (a frozen encoder); may be null.
@@ -51,6 +51,10 @@ struct delivery {
   round_id started_from{}; ///< The round of its broadcast; older than the open one: kept although late.
   tensors_ref upload{};
   std::int64_t rows = 0;
+  // Where the server steps as uploads come (rounds.mode = "async"):
+  tensors_ref start{};           ///< The weights of its broadcast, shared; null in rounds with a barrier.
+  std::int64_t staleness = 0;    ///< Server steps since that broadcast.
+  double staleness_weight = 1.0; ///< s_k, by the scenario's rule.
 };
 
 /// What a client's round may see. Lives as long as the round.
@@ -129,6 +133,7 @@ struct method_setup {
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
+  rounds_section rounds{}; ///< Whether and how the server steps as uploads come.
   bool oracle = false;
   std::int64_t tasks = 0;
   std::int64_t classes = 0;                ///< Of the run.
@@ -183,6 +188,9 @@ public:
   /// The column of partition.file that tells a client's rows apart (`sample_view::marks`), if one is wanted.
   [[nodiscard]] virtual row_mark_column row_marks() const { return {}; }
   [[nodiscard]] virtual rows_shown rows() const { return rows_shown::current; }
+  /// Whether the server step needs the uploads of one broadcast, all of them at hand: then the method is refused where
+  /// the server steps as uploads come.
+  [[nodiscard]] virtual bool needs_round_barrier() const { return false; }
   /// Why the method cannot run with this model, in words and with the likely fix; empty: it can.
   [[nodiscard]] virtual std::string objection(const model& /*net*/) const { return {}; }
   /// What is wrong with the method's keys, files and sections taken together; `where` of a finding is a key

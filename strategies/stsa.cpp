@@ -279,6 +279,7 @@ public:
   std::vector<preset> presets() const override;
   std::string defaults() const override { return "[strategy]\nweighting = \"uniform\"\n"; }
   head_kind head() const override { return head_kind::cosine; }
+  bool needs_round_barrier() const override { return true; } // statistics of everybody, each once
   std::filesystem::path feature_folder() const override { return with_.feature_cache; }
   row_mark_column row_marks() const override {
     const bool wanted = with_.estimated() && with_.split == dummy_split::file;

@@ -1,5 +1,6 @@
 #include "runtime/scenario/checks.hpp"
 #include "runtime/scenario/units.hpp"
+#include "runtime/strategy.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme {
@@ -132,9 +133,13 @@ void check_table(const scenario& s, remarks& out) {
 }
 
 void check_enrolment(const scenario& s, remarks& out) {
-  const auto& [kind, table, initial, added] = s.enrolment;
+  const auto kind = s.enrolment.kind;
+  const auto initial = s.enrolment.initial, added = s.enrolment.added_per_task;
   if (kind == enrolment_kind::table)
     check_table(s, out);
+  if (kind == enrolment_kind::random && s.enrolment.lifetime_mean.count() == 0)
+    out.push_back({{"enrolment.lifetime_mean"},
+                   "enrolment.lifetime_mean = \"0 s\": nobody would stay; expected more than \"0 s\""});
   if (kind != enrolment_kind::growing)
     return;
   const auto further = s.tasks.count - 1, room = s.clients.count - initial;
@@ -150,14 +155,35 @@ void check_enrolment(const scenario& s, remarks& out) {
                      added, initial, added, further, s.clients.count)});
 }
 
+void check_async(const scenario& s, remarks& out) {
+  if (s.rounds.concurrency > s.clients.count)
+    out.push_back({{"rounds.concurrency", "clients.count"},
+                   fmt::format("rounds.concurrency = {}: expected at most clients.count = {}", s.rounds.concurrency,
+                               s.clients.count)});
+  if (s.devices.dropout == 1.0)
+    out.push_back({{"devices.dropout", "rounds.mode"},
+                   "devices.dropout = 1.0: with rounds.mode = \"async\" no upload would ever come; expected less"});
+  if (s.strategy.method && s.strategy.method->needs_round_barrier())
+    out.push_back({{"rounds.mode", "strategy.name"},
+                   fmt::format("rounds.mode = \"async\": strategy.name = {} needs all uploads of a round together; "
+                               "expected rounds.mode = \"sync\"",
+                               in_quotes(s.strategy.name))});
+}
+
 void check_rounds(const scenario& s, remarks& out) {
   if (s.rounds.cohort > s.clients.count)
     out.push_back({{"rounds.cohort", "clients.count"},
                    fmt::format("rounds.cohort = {}: expected at most clients.count = {}, or 0 for all", s.rounds.cohort,
                                s.clients.count)});
+  if (s.rounds.mode == round_mode::async)
+    check_async(s, out);
 }
 
 void check_devices(const scenario& s, remarks& out) {
+  if (s.devices.availability == device_availability::diurnal && s.devices.availability_period < std::chrono::seconds(1))
+    out.push_back({{"devices.availability_period"},
+                   fmt::format("devices.availability_period = {}: expected at least \"1 s\"",
+                               in_quotes(duration_text(s.devices.availability_period)))});
   const std::pair<std::string, const device_value&> lists[] = {{"devices.rows_per_second", s.devices.rows_per_second},
                                                                {"devices.uplink_mbit", s.devices.uplink_mbit},
                                                                {"devices.downlink_mbit", s.devices.downlink_mbit}};
@@ -205,7 +231,18 @@ void check_path(const std::string& name, const std::filesystem::path& path, bool
                                          : "a file")});
 }
 
+void check_availability_file(const scenario& s, remarks& out) {
+  if (s.devices.availability != device_availability::file)
+    return;
+  check_path("devices.availability_file", s.devices.availability_file, false, out);
+  if (s.devices.availability_file.empty())
+    out.push_back({{"devices.availability", "devices.availability_file"},
+                   "devices.availability = \"file\": needs devices.availability_file, a CSV that names `client`, "
+                   "`from` and `to`"});
+}
+
 void check_paths(const scenario& s, remarks& out) {
+  check_availability_file(s, out);
   check_path("data.root", s.data.root, true, out);
   check_path("model.weights", s.model.weights, false, out);
   check_path("model.seed_weights", s.model.seed_weights, false, out);

@@ -43,6 +43,7 @@ struct present_value {
   std::string operator()(const virtual_duration* value) const { return in_quotes(duration_text(*value)); }
   std::string operator()(const byte_size* value) const { return in_quotes(size_text(*value)); }
   std::string operator()(const std::vector<std::int64_t>* value) const { return list_text(*value); }
+  std::string operator()(const std::vector<double>* value) const { return in_brackets(joined(*value, number_text)); }
   std::string operator()(const std::vector<std::string>* value) const { return in_brackets(word_list(*value)); }
   std::string operator()(const device_value* value) const { return std::visit(*this, *value); }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>* value) const {
@@ -73,6 +74,7 @@ struct expectation {
   std::string operator()(const std::vector<std::int64_t>*) const {
     return "list of integers" + bounds_text(one.bounds);
   }
+  std::string operator()(const std::vector<double>*) const { return "list of numbers" + bounds_text(one.bounds); }
   std::string operator()(const std::vector<std::string>*) const { return "list of strings"; }
   std::string operator()(const device_value*) const {
     return "number" + bounds_text(one.bounds) + ", a list of them (one per client), or { median = 1.0, sigma = 0.5 }";
@@ -115,6 +117,10 @@ void key_table::size(std::string name, byte_size& target, std::string meaning) {
 void key_table::integers(std::string name, std::vector<std::int64_t>& target, range<std::int64_t> bounds,
                          std::string meaning) {
   add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = as_double(bounds)});
+}
+
+void key_table::numbers(std::string name, std::vector<double>& target, range<double> bounds, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
 }
 
 void key_table::texts(std::string name, std::vector<std::string>& target, std::string meaning) {

@@ -36,8 +36,8 @@ struct range {
 
 /// What one key is bound to. Lists of integers or strings may be restricted to a length by a check.
 using key_target = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*,
-                                byte_size*, std::vector<std::int64_t>*, std::vector<std::string>*, device_value*,
-                                std::variant<std::string, std::vector<std::int64_t>>*>;
+                                byte_size*, std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,
+                                device_value*, std::variant<std::string, std::vector<std::int64_t>>*>;
 
 struct key {
   std::string name{};
@@ -64,6 +64,7 @@ public:
   void duration(std::string name, virtual_duration& target, std::string meaning);
   void size(std::string name, byte_size& target, std::string meaning);
   void integers(std::string name, std::vector<std::int64_t>& target, range<std::int64_t> bounds, std::string meaning);
+  void numbers(std::string name, std::vector<double>& target, range<double> bounds, std::string meaning);
   void texts(std::string name, std::vector<std::string>& target, std::string meaning);
   void device(std::string name, device_value& target, range<double> bounds, std::string meaning);
   /// A word of `choices`, or a list of integers.

@@ -175,6 +175,10 @@ private:
     check_names();
     if (!places_.contains("rounds.cohort"))
       value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
+    if (!places_.contains("rounds.concurrency"))
+      value_.rounds.concurrency = std::min<std::int64_t>(100, value_.clients.count);
+    if (value_.rounds.mode == round_mode::async && !places_.contains("strategy.weighting"))
+      value_.strategy.weighting = upload_weighting::uniform;
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
     for (const auto& one : impossible_combinations(value_))

@@ -24,7 +24,7 @@ struct data_section {
 
 enum class task_kind { class_incremental, domain_incremental, single };
 enum class task_transform { none, permute, affine, domains, class_blocks };
-enum class task_transition { round };
+enum class task_transition { round, staggered };
 using class_order_choice = std::variant<std::string, std::vector<std::int64_t>>;
 struct tasks_section {
   task_kind kind = task_kind::class_incremental;
@@ -35,6 +35,7 @@ struct tasks_section {
   task_transform transform = task_transform::none;
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
+  virtual_duration transition_spread{0}; ///< staggered: each client's own delay is uniform up to this.
 };
 
 enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
@@ -50,27 +51,45 @@ struct partition_section {
 
 struct clients_section {
   std::int64_t count = 20;
+  byte_size memory_limit{}; ///< Of what clients remember, in memory; 0: none.
 };
 
-enum class enrolment_kind { all, table, growing };
+enum class enrolment_kind { all, table, growing, random };
+enum class rejoining { with_memory, without_memory };
 struct enrolment_section {
   enrolment_kind kind = enrolment_kind::all;
   std::vector<std::string> table{};
   std::int64_t initial = 10;
   std::int64_t added_per_task = 10;
+  // random: means of exponential times
+  virtual_duration arrival_mean = std::chrono::minutes(10);
+  virtual_duration lifetime_mean = std::chrono::hours(2);
+  virtual_duration absence_mean{0}; ///< 0: who has left stays away.
+  rejoining rejoin = rejoining::with_memory;
 };
 
-enum class round_mode { sync };
+enum class round_mode { sync, async };
 enum class late_policy { drop, keep };
+enum class aggregation_kind { fedbuff, fedasync };
+enum class staleness_kind { polynomial, constant, hinge };
 struct rounds_section {
   round_mode mode = round_mode::sync;
-  std::int64_t per_task = 10;
-  std::int64_t cohort = 10; ///< Resolved: min(10, clients.count) unless the user says.
+  std::int64_t per_task = 10; ///< async: server steps.
+  std::int64_t cohort = 10;   ///< Resolved: min(10, clients.count) unless the user says.
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
+  // async
+  aggregation_kind aggregation = aggregation_kind::fedbuff;
+  std::int64_t buffer = 10;       ///< fedbuff: uploads of a server step.
+  std::int64_t concurrency = 100; ///< Clients in flight. Resolved: min(100, clients.count) unless the user says.
+  staleness_kind staleness = staleness_kind::polynomial;
+  double staleness_exponent = 0.5;
+  std::int64_t staleness_bound = 4;
+  double mixing = 0.6;               ///< fedasync
+  double server_learning_rate = 1.0; ///< fedbuff
 };
 
-enum class device_availability { always };
+enum class device_availability { always, diurnal, file };
 enum class wire_format { fp32, fp16, bf16, int8 };
 struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
@@ -79,6 +98,8 @@ struct devices_section {
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
   device_availability availability = device_availability::always;
+  virtual_duration availability_period = std::chrono::hours(24); ///< diurnal
+  std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
 };
 
@@ -122,8 +143,10 @@ struct worker_section {
 
 enum class evaluation_mask { seen, all };
 struct evaluation_section {
-  std::int64_t every = 1;
+  std::int64_t every = 1; ///< Rounds, or server steps.
   evaluation_mask mask = evaluation_mask::seen;
+  std::vector<double> targets{}; ///< Percent.
+  bool fairness = false;
 };
 
 struct scenario {

@@ -89,9 +89,13 @@ key_table worker_keys(worker_section& to) {
 key_table evaluation_keys(evaluation_section& to) {
   key_table keys;
   keys.integer("every", to.every, {.low = 0},
-               "Rounds between evaluations; 0: only at the end of tasks, which always are.");
+               "Rounds (async: server steps) between evaluations; 0: only at the end of tasks, which always are.");
   keys.choice("mask", to.mask, {{"seen", evaluation_mask::seen}, {"all", evaluation_mask::all}},
               "Whether predictions are among the classes of the tasks opened so far, or all classes.");
+  keys.numbers("targets", to.targets, {.low = 0.0, .high = 100.0},
+               "Accuracies in percent; the summary says when each was first reached, in virtual time.");
+  keys.flag("fairness", to.fairness,
+            "Whether the summary has the deciles over clients of the final accuracy on rows like their own.");
   return keys;
 }
 

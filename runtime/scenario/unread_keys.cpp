@@ -17,6 +17,9 @@ std::vector<condition> conditions(const scenario& s) {
   const auto split = s.partition.kind;
   const auto step = s.training.schedule == schedule_kind::step;
   const auto domains = s.tasks.kind == task_kind::domain_incremental;
+  const auto comes_and_goes = s.enrolment.kind == enrolment_kind::random;
+  const auto async = s.rounds.mode == round_mode::async;
+  const auto fedbuff = async && s.rounds.aggregation == aggregation_kind::fedbuff;
   return {
       {"data.root", !made, "only data sets in files"},
       {"data.shape", made, "only data.name = \"synthetic\""},
@@ -37,7 +40,30 @@ std::vector<condition> conditions(const scenario& s) {
       {"enrolment.table", s.enrolment.kind == enrolment_kind::table, "only enrolment.kind = \"table\""},
       {"enrolment.initial", s.enrolment.kind == enrolment_kind::growing, "only enrolment.kind = \"growing\""},
       {"enrolment.added_per_task", s.enrolment.kind == enrolment_kind::growing, "only enrolment.kind = \"growing\""},
-      {"rounds.late", s.rounds.deadline.count() > 0, "only rounds with a deadline"},
+      {"tasks.transition_spread", s.tasks.transition == task_transition::staggered,
+       "only tasks.transition = \"staggered\""},
+      {"enrolment.arrival_mean", comes_and_goes, "only enrolment.kind = \"random\""},
+      {"enrolment.lifetime_mean", comes_and_goes, "only enrolment.kind = \"random\""},
+      {"enrolment.absence_mean", comes_and_goes, "only enrolment.kind = \"random\""},
+      {"enrolment.rejoin", comes_and_goes && s.enrolment.absence_mean.count() > 0,
+       "only enrolment.kind = \"random\" with an absence_mean"},
+      {"rounds.cohort", !async, "only rounds.mode = \"sync\""},
+      {"rounds.deadline", !async, "only rounds.mode = \"sync\""},
+      {"rounds.late", !async && s.rounds.deadline.count() > 0, "only rounds with a deadline"},
+      {"rounds.aggregation", async, "only rounds.mode = \"async\""},
+      {"rounds.concurrency", async, "only rounds.mode = \"async\""},
+      {"rounds.staleness", async, "only rounds.mode = \"async\""},
+      {"rounds.staleness_exponent", async && s.rounds.staleness != staleness_kind::constant,
+       "only rounds.staleness = \"polynomial\" and \"hinge\""},
+      {"rounds.staleness_bound", async && s.rounds.staleness == staleness_kind::hinge,
+       "only rounds.staleness = \"hinge\""},
+      {"rounds.buffer", fedbuff, "only rounds.aggregation = \"fedbuff\" with rounds.mode = \"async\""},
+      {"rounds.server_learning_rate", fedbuff, "only rounds.aggregation = \"fedbuff\" with rounds.mode = \"async\""},
+      {"rounds.mixing", async && !fedbuff, "only rounds.aggregation = \"fedasync\" with rounds.mode = \"async\""},
+      {"devices.availability_period", s.devices.availability == device_availability::diurnal,
+       "only devices.availability = \"diurnal\""},
+      {"devices.availability_file", s.devices.availability == device_availability::file,
+       "only devices.availability = \"file\""},
       {"training.milestones", step, "only training.schedule = \"step\""},
       {"training.factor", step, "only training.schedule = \"step\""},
       {"training.momentum", s.training.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\""},

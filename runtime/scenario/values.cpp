@@ -78,6 +78,10 @@ public:
     if (auto list = elements<std::int64_t>("integer"))
       *to = std::move(*list);
   }
+  void operator()(std::vector<double>* to) {
+    if (auto list = elements<double>("number"))
+      *to = std::move(*list);
+  }
   void operator()(std::vector<std::string>* to) {
     if (auto list = elements<std::string>("string"))
       *to = std::move(*list);

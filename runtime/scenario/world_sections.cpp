@@ -54,8 +54,11 @@ key_table tasks_keys(tasks_section& to) {
       "domain-incremental: permuted pixels, rotated and sheared images, the data set's own domains, or blocks of "
       "classes with label = class mod classes_per_task.");
   keys.integer("classes_per_task", to.classes_per_task, {.low = 0}, "class-blocks: classes of a task.");
-  keys.choice("transition", to.transition, {{"round", task_transition::round}},
-              "How clients change task: all of them at a round.");
+  keys.choice("transition", to.transition,
+              {{"round", task_transition::round}, {"staggered", task_transition::staggered}},
+              "Whether all clients change task at a round, or each at a time of its own after it.");
+  keys.duration("transition_spread", to.transition_spread,
+                "staggered: clients enter a task at uniform times up to so long after the server opens it.");
   return keys;
 }
 
@@ -84,27 +87,60 @@ key_table partition_keys(partition_section& to) {
 key_table clients_keys(clients_section& to) {
   key_table keys;
   keys.integer("count", to.count, {.low = 1, .high = 100'000'000}, "Clients of the whole run.");
+  keys.size("memory_limit", to.memory_limit,
+            "Memory for what clients remember between rounds; beyond it the oldest goes to a file. \"0 B\": no limit.");
   return keys;
 }
 
 key_table enrolment_keys(enrolment_section& to) {
   key_table keys;
   keys.choice("kind", to.kind,
-              {{"all", enrolment_kind::all}, {"table", enrolment_kind::table}, {"growing", enrolment_kind::growing}},
-              "Who takes part: everybody always, by a table, or more clients with every task.");
+              {{"all", enrolment_kind::all},
+               {"table", enrolment_kind::table},
+               {"growing", enrolment_kind::growing},
+               {"random", enrolment_kind::random}},
+              "Who takes part: everybody always, by a table, more clients with every task, or as they come and go.");
   keys.texts("table", to.table,
              "table: a string per equal block of client ids, a letter per task: A active, O left, X not yet.");
   keys.integer("initial", to.initial, {.low = 1}, "growing: clients of the first task, the lowest ids.");
   keys.integer("added_per_task", to.added_per_task, {.low = 0},
                "growing: clients added with each further task, in id order.");
+  keys.duration("arrival_mean", to.arrival_mean, "random: mean time until a client enrols (exponential).");
+  keys.duration("lifetime_mean", to.lifetime_mean, "random: mean time until it leaves.");
+  keys.duration("absence_mean", to.absence_mean, "random: mean time until it comes back; \"0 s\": it never does.");
+  keys.choice("rejoin", to.rejoin,
+              {{"with-memory", rejoining::with_memory}, {"without-memory", rejoining::without_memory}},
+              "random: whether who comes back still has what it remembered.");
   return keys;
+}
+
+void async_keys(key_table& keys, rounds_section& to) {
+  keys.choice("aggregation", to.aggregation,
+              {{"fedbuff", aggregation_kind::fedbuff}, {"fedasync", aggregation_kind::fedasync}},
+              "async: a server step for every buffer of uploads (Nguyen et al. 2022), or for each (Xie et al. 2019).");
+  keys.integer("buffer", to.buffer, {.low = 1, .high = 1'000'000'000}, "fedbuff: uploads of a server step.");
+  keys.integer("concurrency", to.concurrency, {.low = 1},
+               "async: clients in flight; if not given, the smaller of 100 and clients.count.");
+  keys.choice("staleness", to.staleness,
+              {{"polynomial", staleness_kind::polynomial},
+               {"constant", staleness_kind::constant},
+               {"hinge", staleness_kind::hinge}},
+              "async: weight of an upload that is s server steps old: (1 + s)^-a, 1, or 1 up to b steps and "
+              "1 / (a (s - b) + 1) beyond.");
+  keys.number("staleness_exponent", to.staleness_exponent, {.low = 0.0}, "async: a.");
+  keys.integer("staleness_bound", to.staleness_bound, {.low = 0}, "hinge: b.");
+  keys.number("mixing", to.mixing, {.low = 0.0, .high = 1.0, .open_low = true},
+              "fedasync: how far a step goes towards an upload that is not stale.");
+  keys.number("server_learning_rate", to.server_learning_rate, {.low = 0.0, .open_low = true},
+              "fedbuff: how far a step goes along the mean change of its uploads.");
 }
 
 key_table rounds_keys(rounds_section& to) {
   key_table keys;
-  keys.choice("mode", to.mode, {{"sync", round_mode::sync}}, "Rounds that wait for their cohort.");
+  keys.choice("mode", to.mode, {{"sync", round_mode::sync}, {"async", round_mode::async}},
+              "Rounds that wait for their cohort, or a server that steps as uploads come and sends clients off again.");
   keys.integer("per_task", to.per_task, {.low = 1, .high = 1'000'000'000},
-               "Rounds of a task, unless the method sets its own.");
+               "Rounds (async: server steps) of a task, unless the method sets its own.");
   keys.integer("cohort", to.cohort, {.low = 0},
                "Clients per round; 0: all available; if not given, the smaller of 10 and clients.count.");
   keys.duration("deadline", to.deadline,
@@ -112,6 +148,7 @@ key_table rounds_keys(rounds_section& to) {
   keys.choice(
       "late", to.late, {{"drop", late_policy::drop}, {"keep", late_policy::keep}},
       "What happens to work that misses the deadline: abandoned, or folded into the round open when it arrives.");
+  async_keys(keys, to);
   return keys;
 }
 
@@ -125,8 +162,14 @@ key_table devices_keys(devices_section& to) {
               "Megabits per second from server to device; 0: instantaneous.");
   keys.duration("latency", to.latency, "Added to every transfer.");
   keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0}, "Chance that an assignment is never answered.");
-  keys.choice("availability", to.availability, {{"always", device_availability::always}},
-              "When devices can be reached.");
+  keys.choice("availability", to.availability,
+              {{"always", device_availability::always},
+               {"diurnal", device_availability::diurnal},
+               {"file", device_availability::file}},
+              "When devices can be given work: always, half of every period from a time of their own, or by a file.");
+  keys.duration("availability_period", to.availability_period, "diurnal: the length of a day.");
+  keys.path("availability_file", to.availability_file,
+            "file: CSV with a header naming `client`, `from` and `to`, in seconds; who is not named is never there.");
   keys.choice("wire", to.wire,
               {{"fp32", wire_format::fp32},
                {"fp16", wire_format::fp16},

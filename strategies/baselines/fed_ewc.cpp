@@ -100,6 +100,7 @@ public:
         {"paper", "the penalty as published", "[strategy]\newc_mode = \"faithful\"\n"},
         {"official", "the public code, in which the penalty has no effect", "[strategy]\newc_mode = \"repo_noop\"\n"}};
   }
+  bool needs_round_barrier() const override { return true; } // Fisher information comes with a task's last uploads
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     penalised_ = std::make_shared<ewc_loss>(with_.lambda);

@@ -1,5 +1,6 @@
 #include "strategies/shared/averaging.hpp"
 #include <ATen/ATen.h>
+#include <utility>
 namespace mneme {
 
 travelling_weights::travelling_weights(model_ref net, trainable_part part) {
@@ -30,7 +31,7 @@ at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map
 // -- server half ------------------------------------------------------------------------------------------------------
 
 averaging_server::averaging_server(const method_setup& setup)
-    : net_(setup.net), weighting_(setup.weighting), travelling_(setup.net, setup.trainable),
+    : net_(setup.net), weighting_(setup.weighting), rounds_(setup.rounds), travelling_(setup.net, setup.trainable),
       weights_(setup.initial->at(flat_weights)) {
   if (!travelling_.whole())
     frozen_ = weights_only(weights_);
@@ -46,18 +47,65 @@ void averaging_server::fold(const delivery& in) {
   const double weight = weighting_ == upload_weighting::samples ? static_cast<double>(in.rows) : 1.0;
   if (weight == 0.0) // a client without rows has learnt nothing
     return;
-  for (const auto& [name, value] : *in.upload)
-    sums_[name].add(value, weight);
+  if (rounds_.mode == round_mode::sync)
+    for (const auto& [name, value] : *in.upload)
+      sums_[name].add(value, weight);
+  else if (rounds_.aggregation == aggregation_kind::fedasync)
+    mix_in(in);
+  else
+    fold_change(in, weight);
 }
 
-/// w = sum_k n_k w_k / sum_k n_k (Algorithm 1), in float64 and delivery order.
-task<bool> averaging_server::close_round(server_context&, const round_place&) {
+/// FedAsync (Xie et al. 2019, Algorithm 1): w = (1 - a) w + a w_k, where a is the mixing weight times s_k.
+void averaging_server::mix_in(const delivery& in) {
+  const double share = rounds_.mixing * in.staleness_weight;
+  if (share == 0.0)
+    return;
+  const auto present = travelling_.pick(weights_);
+  for (const auto& [name, value] : *present) { // what else the upload holds is the method's own
+    auto& sum = sums_[name];
+    if (share < 1.0)
+      sum.add(value, 1.0 - share);
+    sum.add(in.upload->at(name), share);
+  }
+}
+
+/// FedBuff (Nguyen et al. 2022, Algorithm 1), with clients weighted by c_k: adds c_k s_k (w_k - start_k) to the buffer.
+void averaging_server::fold_change(const delivery& in, double weight) {
+  MNEME_CHECK(in.start != nullptr, in.from.value);
+  change_weight_ += weight;
+  const double scaled = weight * in.staleness_weight;
+  if (scaled == 0.0)
+    return;
+  for (const auto& [name, start] : *in.start)
+    changes_[name].add(in.upload->at(name), start, scaled);
+}
+
+/// w = sum_k n_k w_k / sum_k n_k (McMahan et al., Algorithm 1), in float64 and delivery order.
+tensor_map averaging_server::take_means() {
   tensor_map means;
   for (auto& [name, sum] : sums_)
     if (!sum.empty())
       means.put(name, sum.take());
-  if (!means.empty())
-    weights_ = travelling_.complete(weights_, means);
+  return means;
+}
+
+/// w += eta sum_k c_k s_k d_k / sum_k c_k.
+tensor_map averaging_server::take_changes() {
+  tensor_map moved;
+  const auto scale = rounds_.server_learning_rate / std::exchange(change_weight_, 0.0);
+  const auto present = travelling_.pick(weights_);
+  for (auto& [name, change] : changes_)
+    if (!change.empty())
+      moved.put(name, change.take(present->at(name), scale));
+  return moved;
+}
+
+task<bool> averaging_server::close_round(server_context&, const round_place&) {
+  const bool buffered = rounds_.mode == round_mode::async && rounds_.aggregation == aggregation_kind::fedbuff;
+  const auto learnt = buffered ? take_changes() : take_means();
+  if (!learnt.empty())
+    weights_ = travelling_.complete(weights_, learnt);
   co_return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/strategy.hpp"
 #include "strategies/shared/weighted_average.hpp"
+#include "strategies/shared/weighted_change.hpp"
 namespace mneme {
 
 /// Which named tensors of a net travel: all weights as one, or, where only the head is trained, the
@@ -20,7 +21,8 @@ private:
   std::vector<parameter> head_; // empty: everything travels
 };
 
-/// Averages uploads weighted by rows (or uniformly) and broadcasts the mean.
+/// Averages uploads weighted by rows (or uniformly) and broadcasts the mean. Where the server steps as uploads come, it
+/// does so by FedBuff (Nguyen et al. 2022) or FedAsync (Xie et al. 2019).
 class averaging_server final : public server_half {
 public:
   explicit averaging_server(const method_setup& setup);
@@ -31,12 +33,20 @@ public:
   [[nodiscard]] predictor predict() const override;
 
 private:
+  void mix_in(const delivery& in);
+  void fold_change(const delivery& in, double weight);
+  [[nodiscard]] tensor_map take_means();
+  [[nodiscard]] tensor_map take_changes();
+
   model_ref net_;
   upload_weighting weighting_;
+  rounds_section rounds_;
   travelling_weights travelling_;
-  at::Tensor weights_;                           // [P]
-  tensors_ref frozen_;                           // sent once, where only the head travels
-  std::map<std::string, weighted_average> sums_; // one per travelling tensor
+  at::Tensor weights_;                             // [P]
+  tensors_ref frozen_;                             // sent once, where only the head travels
+  std::map<std::string, weighted_average> sums_;   // one per travelling tensor
+  std::map<std::string, weighted_change> changes_; // the same: FedBuff
+  double change_weight_ = 0.0;                     // sum of c_k: FedBuff
 };
 
 /// The client half: local training from the broadcast weights, with hooks for what differs.

@@ -40,6 +40,24 @@ TEST_CASE("a client that is never dispatched costs at most 64 bytes") {
   CHECK(many.summary.peak_rss_bytes - few.summary.peak_rss_bytes <= 64 * (4'000'000 - 10'000));
 }
 
+TEST_CASE("so does one that comes and goes, sleeps and changes task by itself, where the server never waits") {
+  overrides restless{{"rounds.mode", "async"},
+                     {"tasks.transition", "staggered"},
+                     {"tasks.transition_spread", "1 s"},
+                     {"tasks.kind", "class-incremental"},
+                     {"tasks.count", "2"},
+                     {"enrolment.kind", "random"},
+                     {"enrolment.arrival_mean", "1 s"},
+                     {"enrolment.absence_mean", "1 h"},
+                     {"devices.availability", "diurnal"}};
+  const auto few = run_toml(no_op, {.over = restless});
+  restless.emplace_back("clients.count", "1000000");
+  const auto many = run_toml(no_op, {.over = restless});
+  CHECK(many.summary.client_rounds == 40);
+  CHECK(many.summary.joined > 0);
+  CHECK(many.summary.peak_rss_bytes - few.summary.peak_rss_bytes <= 64 * (1'000'000 - 10'000));
+}
+
 TEST_CASE("a round of clients that do not train leaves the model alone, on any number of threads") {
   const auto one = run_toml(no_op, {.threads = 1}), three = run_toml(no_op, {.threads = 3});
   CHECK(one.summary.run_digest == three.summary.run_digest);

@@ -46,7 +46,14 @@ const std::vector<std::string> summary_keys{"mneme_version",
                                             "fused_width_mean",
                                             "worker_busy_share",
                                             "peak_rss_bytes",
-                                            "device"};
+                                            "device",
+                                            "time_to_accuracy",
+                                            "client_accuracy_deciles",
+                                            "joined",
+                                            "left",
+                                            "task_transitions",
+                                            "staleness_mean",
+                                            "staleness_max"};
 
 } // namespace
 
@@ -81,6 +88,21 @@ TEST_CASE("a summary says its numbers in full and undefined ones as null") {
   CHECK(summary["peak_rss_bytes"] == 123);
   CHECK(text.find("\"virtual_seconds\": 0.1,") != std::string::npos);
   CHECK(text.back() == '\n');
+}
+
+TEST_CASE("targets that were never reached are null, by the shortest text of their number") {
+  const auto summary = json::parse(json_text(run_summary{.staleness_mean = 1.5,
+                                                         .staleness_max = 7,
+                                                         .time_to_accuracy = {{80.0, 12.25}, {99.5, std::nullopt}},
+                                                         .client_accuracy_deciles = std::vector<double>{1.0, 2.0}}));
+  CHECK(summary["time_to_accuracy"] == json::parse(R"({"80": 12.25, "99.5": null})"));
+  CHECK(summary["client_accuracy_deciles"] == json::parse("[1.0, 2.0]"));
+  CHECK(summary["staleness_mean"] == 1.5);
+  CHECK(summary["staleness_max"] == 7);
+  const auto synchronous = json::parse(json_text(run_summary{}));
+  CHECK(synchronous["time_to_accuracy"] == json::object());
+  CHECK(synchronous["client_accuracy_deciles"].is_null());
+  CHECK(synchronous["staleness_mean"].is_null());
 }
 
 TEST_CASE("an evaluation is one line, with tasks and rounds from 1") {

@@ -58,3 +58,23 @@ TEST_CASE("the evaluation at the end of a task becomes a row") {
   CHECK(matrix.rows == std::vector<std::vector<double>>{{90.0}, {60.0, 85.0}});
   CHECK(matrix.pooled == std::vector<double>{90.0, 70.0});
 }
+
+TEST_CASE("a target is reached at the first evaluation that has it") {
+  const std::vector<evaluation_record> all{{.at = virtual_time(std::chrono::seconds(1)), .accuracy = 40.0},
+                                           {.at = virtual_time(std::chrono::seconds(2)), .accuracy = 60.0},
+                                           {.at = virtual_time(std::chrono::seconds(3)), .accuracy = 50.0}};
+  const auto reached = times_to({60.0, 45.0, 61.0}, all);
+  REQUIRE(reached.size() == 3);
+  CHECK(reached[0].seconds == 2.0);
+  CHECK(reached[1].seconds == 2.0);
+  CHECK(reached[2].accuracy == 61.0);
+  CHECK_FALSE(reached[2].seconds);
+}
+
+TEST_CASE("deciles lie between sorted values") {
+  CHECK(deciles_of({}).empty());
+  CHECK(deciles_of({7.0}) == std::vector<double>(9, 7.0));
+  CHECK(deciles_of({10.0, 0.0, 5.0, 1.0, 2.0, 4.0, 3.0, 9.0, 8.0, 7.0, 6.0}) ==
+        std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
+  CHECK(deciles_of({0.0, 10.0}) == std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
+}

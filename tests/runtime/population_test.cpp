@@ -132,3 +132,18 @@ TEST_CASE("drop-outs come at their rate, by client and visit and never by task",
   from.devices.dropout = 1.0;
   CHECK(population(from).drops_out({0}, {0}, 0));
 }
+
+TEST_CASE("who drops out at work vanishes anywhere in the first stage, by client and visit", "[population]") {
+  const population some(of_clients(10'000));
+  double sum = 0.0, squares = 0.0;
+  for (std::uint32_t c = 0; c < 10'000; ++c) {
+    const double point = some.vanishing_point({c}, 3);
+    REQUIRE(point >= 0.0);
+    REQUIRE(point < 1.0);
+    sum += point;
+    squares += point * point;
+  }
+  CHECK(sum / 1e4 == Catch::Approx(0.5).margin(4 * std::sqrt(1.0 / 12.0 / 1e4)));
+  CHECK(squares / 1e4 == Catch::Approx(1.0 / 3.0).margin(4 * std::sqrt(4.0 / 45.0 / 1e4)));
+  CHECK(some.vanishing_point({1}, 0) != some.vanishing_point({1}, 1));
+}

@@ -106,6 +106,53 @@ TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones;
   CHECK(at::equal(trained("fedavg", first_task).slice(0, 4, 8), at::ones({4}))); // not even decay
 }
 
+TEST_CASE("FedBuff adds the weighted mean of changes, each from the model its client began with") {
+  auto setup = setup_of();
+  setup.initial = weights_only(at::full({12}, 10.0));
+  setup.rounds = {.mode = round_mode::async, .server_learning_rate = 0.5};
+  averaging_server server(setup);
+  auto fresh = upload_of(0, 12.0, 1), stale = upload_of(1, 3.0, 3);
+  fresh.start = weights_only(at::full({12}, 10.0)); // changed by 2
+  stale.start = weights_only(at::full({12}, 7.0));  // changed by -4, long ago
+  stale.staleness_weight = 0.25;
+  server.fold(fresh);
+  server.fold(stale);
+  // 10 + 0.5 * (1 * 1 * 2 + 3 * 0.25 * -4) / (1 + 3)
+  CHECK(at::equal(closed(server), at::full({12}, 9.875)));
+  server.fold(fresh); // the buffer is empty again: 9.875 + 0.5 * 2
+  CHECK(at::equal(closed(server), at::full({12}, 10.875)));
+}
+
+TEST_CASE("FedAsync moves towards an upload by the mixing weight, less if it is stale") {
+  auto setup = setup_of();
+  setup.initial = weights_only(at::full({12}, 8.0));
+  setup.rounds = {.mode = round_mode::async, .aggregation = aggregation_kind::fedasync, .mixing = 0.5};
+  averaging_server server(setup);
+  auto upload = upload_of(0, 16.0, 7);
+  upload.staleness_weight = 0.25;
+  server.fold(upload); // a = 0.125, whatever the rows
+  CHECK(at::equal(closed(server), at::full({12}, 9.0)));
+  setup.rounds.mixing = 1.0;
+  averaging_server replacing(setup);
+  replacing.fold(upload_of(0, 16.0, 7));
+  CHECK(at::equal(closed(replacing), at::full({12}, 16.0)));
+}
+
+TEST_CASE("buffered changes of the head leave the frozen rest alone") {
+  auto setup = setup_of(trainable_part::head);
+  setup.rounds = {.mode = round_mode::async};
+  setup.net = model_named("mlp", {1, 1, features}, classes);
+  setup.initial = weights_only(initial_weights(*setup.net, 1));
+  averaging_server server(setup);
+  const auto sent = server.open_round({});
+  auto moved = std::make_shared<tensor_map>();
+  for (const auto& [name, value] : *sent.weights)
+    moved->put(name, value + 1.0);
+  server.fold({.upload = moved, .rows = 1, .start = sent.weights});
+  const auto after = closed(server), before = setup.initial->at(flat_weights);
+  CHECK(at::allclose((after - before).sum(), at::full({}, 100.0 * 4 + 4)));
+}
+
 TEST_CASE("joint shows the rows of all tasks so far, or everybody's to one client") {
   auto method = strategy_named("joint");
   CHECK(method->rows() == rows_shown::cumulative);

@@ -152,12 +152,12 @@ class Run(unittest.TestCase):
 
     def test_text_json_and_picture_tell_the_same(self):
         paths = [os.path.join(self.folder, name) for name in ("out.json", "out.svg")]
-        done = self.run_bench("b7", "b3", "b2", "--repeat", "1", "--json", paths[0], "--picture", paths[1])
+        done = self.run_bench("b7", "b3", "b6", "b5", "b2", "--repeat", "1", "--json", paths[0], "--picture", paths[1])
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(paths[0], encoding="utf-8") as file:
             report = json.load(file)
         by_name = {result["name"]: result for result in report["benchmarks"]}
-        self.assertEqual(list(by_name), ["b2", "b3", "b7"])
+        self.assertEqual(list(by_name), ["b2", "b3", "b5", "b6", "b7"])
 
         ours, bare, *stacked = by_name["b2"]["contenders"]
         self.assertAlmostEqual(ours["cpu_rate"], 1000)
@@ -172,6 +172,11 @@ class Run(unittest.TestCase):
         no_op = [verdict["measured"]["median"] for verdict in by_name["b3"]["verdicts"]]
         for found, expected in zip(no_op, (1000, 1, 40, 0.2475)):
             self.assertAlmostEqual(found, expected)
+        rate, growth = [verdict["measured"]["median"] for verdict in by_name["b5"]["verdicts"]]
+        self.assertAlmostEqual(rate, 1000)
+        self.assertAlmostEqual(growth, 1)
+        self.assertEqual([verdict["met"] for verdict in by_name["b5"]["verdicts"]], [False, True])
+        self.assertAlmostEqual(by_name["b6"]["verdicts"][0]["measured"]["median"], 1)
         self.assertEqual([verdict["met"] for verdict in by_name["b7"]["verdicts"]], [True, True])
         self.assertIn("ok     b1: two threads to one, same digest: 1.9 (1.9 - 1.9); wanted >= 1.8", done.stdout)
 
@@ -206,7 +211,7 @@ class Run(unittest.TestCase):
     def test_unknown_names_are_bad_usage(self):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b7", done.stderr)
+        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7", done.stderr)
 
 
 if __name__ == "__main__":

@@ -126,6 +126,28 @@ def no_op_figures(sizes, wanted):
                 at_most(f"s of CPU to enrol {many_clients:,}", enrolment, wanted.ENROLMENT_SECONDS)]}
 
 
+def no_wait_figures(sizes, wanted):
+    """The result of B5. sizes: [(clients, samples)], ascending; wanted: workloads, for its bars"""
+    (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
+    return {"name": "b5", "title": wanted.NO_WAIT_TITLE, "rate": "cpu_rate",
+            "contenders": [contender(f"mneme, {clients:,} clients", samples) for clients, samples in sizes],
+            "run_digest": {f"{clients}": same_digest(samples, f"b5, {clients} clients") for clients, samples in sizes},
+            "verdicts": [
+                at_least(f"client-tasks per second of CPU at {few_clients:,}",
+                         spread([sample["cpu_rate"] for sample in few]), wanted.NO_WAIT_RATE),
+                at_most(f"cost at {many_clients:,} to cost at {few_clients:,}", ratio(few, many),
+                        wanted.NO_WAIT_GROWTH)]}
+
+
+def buffered_figures(waiting, flowing, wanted):
+    """The result of B6: samples of B1 and, in turns with them, of B6."""
+    return {"name": "b6", "title": wanted.BUFFERED_TITLE, "rate": "cpu_rate",
+            "contenders": [contender("mneme, B1: rounds that wait", waiting),
+                           contender("mneme, B6: FedBuff", flowing)],
+            "run_digest": {"b1": same_digest(waiting, "b6, b1"), "b6": same_digest(flowing, "b6")},
+            "verdicts": [at_least("to B1", ratio(flowing, waiting), wanted.BUFFERED_SHARE)]}
+
+
 def cores_figures(measured, wanted):
     """The result of B7. measured: {workload: {threads: samples}}"""
     lines, verdicts, digests = [], [], {}

@@ -110,6 +110,26 @@ class Bench:
                 samples.append(self.ours(scenario, rounds, overrides=overrides))
         return figures.no_op_figures(sizes, workloads)
 
+    def no_wait(self):
+        """B5."""
+        sizes = [(clients, []) for clients, _, _ in workloads.NO_WAIT_SIZES]
+        steps = self.choose(workloads.NO_WAIT_STEPS, workloads.NO_WAIT_QUICK_STEPS)
+        for turn in range(self.repeat):
+            self.say(f"b5: {turn + 1} of {self.repeat}")
+            for (_, scenario, overrides), (_, samples) in zip(workloads.NO_WAIT_SIZES, sizes):
+                samples.append(self.ours(scenario, steps, overrides=overrides))
+        return figures.no_wait_figures(sizes, workloads)
+
+    def buffered(self):
+        """B6."""
+        steps = self.choose(workloads.BUFFERED_STEPS, workloads.BUFFERED_QUICK_STEPS)
+        waiting, flowing = [], []
+        for turn in range(self.repeat):
+            self.say(f"b6: {turn + 1} of {self.repeat}")
+            waiting.append(self.our_training(workloads.B1))
+            flowing.append(self.ours(workloads.BUFFERED_SCENARIO, steps))
+        return figures.buffered_figures(waiting, flowing, workloads)
+
     def cores(self):
         """B7."""
         measured = {name: {1: [], 2: []} for name in workloads.CORES_WANTED}
@@ -123,4 +143,4 @@ class Bench:
     def measure(self, name):
         if name in workloads.TRAINING:
             return self.training(workloads.TRAINING[name])
-        return {"b3": self.no_op, "b7": self.cores}[name]()
+        return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores}[name]()

@@ -93,11 +93,24 @@ NO_OP_GROWTH = 1.5         # cost among 1,000,000 to cost among 10,000
 IDLE_BYTES = 64.0          # per client that is never dispatched
 ENROLMENT_SECONDS = 1.0    # for 1,000,000 clients
 
+# B5: the same where the server steps with every tenth upload and clients are sent off again as they finish.
+NO_WAIT_TITLE = "B5: no-op client-tasks under FedBuff, 100 in flight, 5 % drop-out"
+NO_WAIT_SIZES = ((10_000, "scenarios/bench/b5_10k.toml", ()), (1_000_000, "scenarios/bench/b5_1m.toml", ()))
+NO_WAIT_STEPS, NO_WAIT_QUICK_STEPS = (2_000, 42_000), (500, 5_500)
+NO_WAIT_RATE = 200_000     # client-tasks per second of CPU among 10,000
+NO_WAIT_GROWTH = 1.5       # cost among 1,000,000 to cost among 10,000
+
+# B6: B1's net and clients under FedBuff, measured in turns with B1.
+BUFFERED_TITLE = "B6: FedBuff with the CNN of B1, buffer 10, 100 in flight, to B1"
+BUFFERED_SCENARIO = "scenarios/bench/b6.toml"
+BUFFERED_STEPS, BUFFERED_QUICK_STEPS = (10, 40), (2, 5)
+BUFFERED_SHARE = 0.9       # of B1's client-rounds per second of CPU
+
 # B7: two cores against one, on workloads of above.
 CORES_TITLE = "B7: two threads against one, by the wall clock"
 CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 
-ALL = ("b1", "b2", "b2c", "b3", "b7")
+ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7")
 
 
 def parameters(work):

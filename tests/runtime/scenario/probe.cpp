@@ -34,6 +34,14 @@ private:
   std::filesystem::path extra_{};
 };
 
+class probe_barrier final : public strategy {
+public:
+  [[nodiscard]] bool needs_round_barrier() const override { return true; }
+  void prepare(const method_setup&) override {}
+  task<client_result> client_round(client_context&, const broadcast&) const override { co_return client_result{}; }
+  [[nodiscard]] std::unique_ptr<server_half> make_server() const override { return nullptr; }
+};
+
 class probe_net : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -63,6 +71,10 @@ private:
 const strategy_registration method_line{
     {.name = "probe-method", .summary = "For tests.", .make = []() -> std::unique_ptr<strategy> {
        return std::make_unique<probe_method>();
+     }}};
+const strategy_registration barrier_line{
+    {.name = "probe-barrier", .summary = "For tests.", .make = []() -> std::unique_ptr<strategy> {
+       return std::make_unique<probe_barrier>();
      }}};
 const model_registration net_line{
     {.name = "probe-net", .summary = "For tests.", .make = []() -> std::unique_ptr<model_kind> {

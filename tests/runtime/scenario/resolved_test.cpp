@@ -32,21 +32,39 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"partition.shards_per_client", "3"},
     {"partition.rows_per_client", "51"},
     {"partition.seed", "per-run"},
+    {"tasks.transition", "staggered"},
+    {"tasks.transition_spread", "1 s"},
     {"clients.count", "30"},
+    {"clients.memory_limit", "1 kB"},
     {"enrolment.kind", "growing"},
     {"enrolment.table", "[\"AAAAA\"]"},
     {"enrolment.initial", "9"},
     {"enrolment.added_per_task", "1"},
+    {"enrolment.arrival_mean", "1 s"},
+    {"enrolment.lifetime_mean", "1 s"},
+    {"enrolment.absence_mean", "1 s"},
+    {"enrolment.rejoin", "without-memory"},
     {"rounds.per_task", "11"},
     {"rounds.cohort", "0"},
     {"rounds.deadline", "90 s"},
     {"rounds.late", "keep"},
+    {"rounds.mode", "async"},
+    {"rounds.aggregation", "fedasync"},
+    {"rounds.buffer", "11"},
+    {"rounds.concurrency", "9"},
+    {"rounds.staleness", "hinge"},
+    {"rounds.staleness_exponent", "1"},
+    {"rounds.staleness_bound", "5"},
+    {"rounds.mixing", "0.5"},
+    {"rounds.server_learning_rate", "0.5"},
     {"devices.rows_per_second", "10"},
     {"devices.uplink_mbit", "{ median = 1, sigma = 0 }"},
     {"devices.downlink_mbit", "0"},
     {"devices.latency", "51 ms"},
     {"devices.dropout", "0.125"},
     {"devices.wire", "int8"},
+    {"devices.availability", "diurnal"},
+    {"devices.availability_period", "1 h"},
     {"model.name", "probe-stem"},
     {"model.trainable", "head"},
     {"model.hidden", "[200]"},
@@ -72,6 +90,8 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"strategy.buffer", "1 kB"},
     {"evaluation.every", "0"},
     {"evaluation.mask", "all"},
+    {"evaluation.targets", "[50, 75.5]"},
+    {"evaluation.fairness", "true"},
 };
 
 overrides possible_with(const std::pair<std::string, std::string>& one) {
@@ -115,16 +135,9 @@ TEST_CASE("every key but title, workers and data.root changes the digest", "[sce
 
 TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   // One word only, files, or without effect on a run.
-  std::set<std::string> known{"title",
-                              "data.root",
-                              "tasks.transition",
-                              "tasks.transform",
-                              "partition.file",
-                              "rounds.mode",
-                              "devices.availability",
-                              "model.weights",
-                              "model.seed_weights",
-                              "strategy.name"};
+  std::set<std::string> known{
+      "title",         "data.root",          "tasks.transform", "partition.file", "devices.availability_file",
+      "model.weights", "model.seed_weights", "strategy.name"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

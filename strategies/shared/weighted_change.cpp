@@ -1,0 +1,52 @@
+#include "strategies/shared/weighted_change.hpp"
+#include "runtime/check.hpp"
+#include "runtime/kernels/fold.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+constexpr std::size_t starts_held_max = 16; // old models kept alive for the sake of a sum
+
+} // namespace
+
+void weighted_change::add(const at::Tensor& value, const at::Tensor& start, double weight) {
+  MNEME_CHECK(weight > 0.0, weight);
+  for (const auto* one : {&value, &start})
+    MNEME_CHECK(one->scalar_type() == at::kFloat && one->is_contiguous(), one->scalar_type(), one->sizes());
+  if (!sum_.defined())
+    sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
+  MNEME_CHECK(value.numel() == sum_.numel() && start.numel() == sum_.numel(), value.numel(), start.numel());
+  waiting_.push_back({.values = value, .weight = weight});
+  const auto known = std::find_if(starts_.begin(), starts_.end(),
+                                  [&](const weighted_upload& one) { return one.values.is_same(start); });
+  if (known != starts_.end())
+    known->weight -= weight;
+  else
+    starts_.push_back({.values = start, .weight = -weight});
+  if (waiting_.size() == kernels::folded_at_once_max)
+    fold_waiting();
+  if (starts_.size() > starts_held_max)
+    fold_starts();
+}
+
+void weighted_change::fold_waiting() {
+  fold_uploads(sum_, waiting_);
+  waiting_.clear();
+}
+
+void weighted_change::fold_starts() {
+  fold_uploads(sum_, starts_);
+  starts_.clear();
+}
+
+at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
+  MNEME_CHECK(!empty());
+  fold_waiting();
+  fold_starts();
+  auto moved = sum_.mul_(scale).add_(base).to(at::kFloat);
+  sum_ = at::Tensor();
+  return moved;
+}
+
+} // namespace mneme

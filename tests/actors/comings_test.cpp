@@ -1,0 +1,168 @@
+// Clients that come, go, or change task by themselves: what the scheduler makes of it.
+#include "tests/support/traces.hpp"
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <map>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// Everything that happens to a population, on a net small enough to be run often.
+const std::string restless = R"(
+seed = 4
+[data]
+name = "synthetic"
+shape = [6]
+classes = 6
+rows = 1200
+[tasks]
+count = 3
+transition = "staggered"
+transition_spread = "4 s"
+[partition]
+kind = "dirichlet"
+[clients]
+count = 60
+[enrolment]
+kind = "random"
+arrival_mean = "2 s"
+lifetime_mean = "5 s"
+absence_mean = "1 s"
+rejoin = "without-memory"
+[rounds]
+per_task = 12
+buffer = 5
+concurrency = 12
+cohort = 8
+[devices]
+rows_per_second = { median = 20.0, sigma = 1.0 }
+dropout = 0.1
+availability = "diurnal"
+availability_period = "6 s"
+[model]
+name = "mlp"
+hidden = [8]
+[training]
+epochs = 2
+batch = 8
+[strategy]
+name = "fedavg"
+)";
+
+finished_run run_restless(const std::string& mode, overrides over = {}, std::int64_t threads = 2, bool trace = false) {
+  over.insert(over.begin(), {"rounds.mode", mode});
+  return run_toml(restless, {.over = over, .threads = threads, .trace = trace});
+}
+
+struct line {
+  double at = 0.0;
+  std::string event{}, client{}, task{};
+};
+std::vector<line> lines_of(const std::string& csv) {
+  std::istringstream in(csv);
+  std::string text;
+  std::getline(in, text);
+  std::vector<line> all;
+  while (std::getline(in, text)) {
+    std::istringstream cells(text);
+    std::string at, actor, event, client, task;
+    for (auto* cell : {&at, &actor, &event, &client, &task})
+      std::getline(cells, *cell, ',');
+    all.push_back({.at = std::stod(at), .event = event, .client = client, .task = task});
+  }
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("work begins only for clients that are enrolled, idle and awake, in both modes") {
+  for (const char* mode : {"sync", "async"}) {
+    INFO(mode);
+    const auto run = run_restless(mode, {}, 2, true);
+    CHECK(run.summary.status == "done");
+    CHECK(run.summary.joined > 40);
+    CHECK(run.summary.left > 5);
+    CHECK(run.summary.task_transitions > 60);
+    std::map<std::string, bool> enrolled, busy;
+    std::int64_t lost = 0;
+    for (const auto& one : lines_of(run.events)) {
+      if (one.event == "enrol")
+        enrolled[one.client] = true;
+      if (one.event == "dispatch") {
+        REQUIRE(enrolled[one.client]);
+        REQUIRE_FALSE(busy[one.client]);
+        busy[one.client] = true;
+      }
+      if (one.event == "left") {
+        lost += busy[one.client];
+        enrolled[one.client] = false;
+      }
+      if (one.event == "left" || one.event == "deliver" || (one.event == "drop_out" && std::string(mode) == "async"))
+        busy[one.client] = false;
+      if (one.event == "close_round" && std::string(mode) == "sync")
+        busy.clear();
+    }
+    CHECK(lost > 0); // some left at work
+  }
+}
+
+TEST_CASE("threads, widths, shards, budgets and memory limits leave a restless run alone") {
+  for (const char* mode : {"sync", "async"}) {
+    const auto expected = run_restless(mode, {}, 1);
+    for (const std::int64_t threads : {2, 8})
+      CHECK(run_restless(mode, {}, threads).summary.run_digest == expected.summary.run_digest);
+    const std::vector<std::pair<std::string, std::vector<std::string>>> table{{"worker.models_max", {"1", "4"}},
+                                                                              {"worker.shards", {"1", "2", "5"}},
+                                                                              {"worker.ahead_max", {"1 B", "3 KiB"}},
+                                                                              {"clients.memory_limit", {"1 B"}}};
+    for (const auto& [key, values] : table)
+      for (const auto& value : values) {
+        INFO(mode << ", " << key << " = " << value);
+        const auto run = run_restless(mode, {{key, value}});
+        CHECK(run.summary.run_digest == expected.summary.run_digest);
+        CHECK(run.model == expected.model);
+      }
+  }
+}
+
+TEST_CASE("staggered clients train on the rows and classes of their own task") {
+  // Two tasks of twelve rows: client c has four of each. The server opens task 2 after the first two uploads; with a
+  // spread of 1000 s nobody enters it before the run ends. finetune's loss covers a client's own classes: others'
+  // labels would be refused.
+  for (const char* method : {"fedavg", "finetune"}) {
+    const overrides two_tasks{{"tasks.kind", "class-incremental"},
+                              {"tasks.count", "2"},
+                              {"data.rows", "24"},
+                              {"data.classes", "4"},
+                              {"rounds.mode", "async"},
+                              {"rounds.buffer", "2"},
+                              {"rounds.per_task", "2"},
+                              {"strategy.name", method}};
+    auto late = two_tasks, at_once = two_tasks, together = two_tasks;
+    late.insert(late.end(), {{"tasks.transition", "staggered"}, {"tasks.transition_spread", "1000 s"}});
+    at_once.insert(at_once.end(), {{"tasks.transition", "staggered"}, {"tasks.transition_spread", "0 s"}});
+    const auto stay = run_toml(three_clients, {.over = late}), go = run_toml(three_clients, {.over = at_once});
+    CHECK(stay.summary.task_transitions == 0);
+    CHECK(go.summary.task_transitions == 3);
+    CHECK(go.model == run_toml(three_clients, {.over = together}).model);
+    CHECK(stay.model != go.model);
+  }
+}
+
+TEST_CASE("an accuracy of clients is that of the predictor on rows like theirs") {
+  const auto run = run_restless("async", {{"evaluation.fairness", "true"}, {"partition.kind", "class-share"}});
+  REQUIRE(run.summary.client_accuracy_deciles);
+  const auto& deciles = *run.summary.client_accuracy_deciles;
+  REQUIRE(deciles.size() == 9);
+  CHECK(std::is_sorted(deciles.begin(), deciles.end()));
+  CHECK(deciles.front() >= 0.0);
+  CHECK(deciles.back() <= 100.0);
+  CHECK(deciles.front() < deciles.back());
+  const auto alike = run_restless("async", {{"evaluation.fairness", "true"},
+                                            {"partition.kind", "class-share"},
+                                            {"partition.class_share", "1"},
+                                            {"rounds.per_task", "2"}});
+  // Everybody holds every class in the file's proportions, as the test rows do.
+  CHECK(std::abs(alike.summary.client_accuracy_deciles->front() - *alike.summary.metrics.final_accuracy) < 0.5);
+}

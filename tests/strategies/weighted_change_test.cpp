@@ -1,0 +1,29 @@
+#include "strategies/shared/weighted_change.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK
+
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+at::Tensor all(double value) { return at::full({5}, value, at::kFloat); }
+
+} // namespace
+
+TEST_CASE("changes are summed from each upload's own start") {
+  weighted_change sum;
+  CHECK(sum.empty());
+  const auto old_start = all(1.0), new_start = all(10.0);
+  sum.add(all(3.0), old_start, 1.0);  // + 2
+  sum.add(all(13.0), new_start, 2.0); // + 6
+  sum.add(all(0.0), old_start, 3.0);  // - 3
+  CHECK(at::equal(sum.take(all(100.0), 0.5), all(102.5)));
+  CHECK(sum.empty());
+}
+
+TEST_CASE("a change far smaller than its weights is not lost, however many starts there are") {
+  weighted_change sum;
+  for (int k = 0; k < 40; ++k) // 2^20 + k / 8 is exact in float32
+    sum.add(all(1048576.125 + k), all(1048576.0 + k), 0.3);
+  CHECK(at::allclose(sum.take(all(0.0), 1.0), all(40 * 0.3 * 0.125), 1e-6));
+}

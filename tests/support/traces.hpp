@@ -1,0 +1,62 @@
+/// Worlds whose virtual time a hand can follow, and their events.
+#pragma once
+#include "tests/support/run.hpp"
+#include <sstream>
+namespace mneme::test {
+
+// Three clients, four rows each, a linear net of 2 x 1 + 2 parameters = 16 bytes:
+//
+//              download            training      upload                 arrives, from its dispatch
+//   client 0   0.1 + 0.5 = 0.6 s   4 / 4 = 1 s   0.1 + 1.0 = 1.1 s      2.7 s
+//   client 1   0.1 + 0.5 = 0.6 s   4 / 2 = 2 s   0.1 + 0.0 = 0.1 s      2.7 s
+//   client 2   0.1 + 0.5 = 0.6 s   4 / 1 = 4 s   0.1 + 2.0 = 2.1 s      6.7 s
+//
+// 128 bits take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous.
+inline const std::string three_clients = R"(
+seed = 1
+[data]
+name = "synthetic"
+shape = [1]
+classes = 2
+rows = 12
+[tasks]
+kind = "single"
+[partition]
+kind = "iid"
+[clients]
+count = 3
+[rounds]
+per_task = 2
+cohort = 3
+[devices]
+rows_per_second = [4.0, 2.0, 1.0]
+uplink_mbit = [0.000128, 0.0, 0.000064]
+downlink_mbit = 0.000256
+latency = "100 ms"
+[model]
+name = "linear"
+[training]
+epochs = 1
+[evaluation]
+every = 0
+[strategy]
+name = "fedavg"
+)";
+
+/// Lines of events.csv without its header, cut to "time actor event client"; times to a tenth, cut off.
+inline std::string events_of(const std::string& csv) {
+  std::istringstream in(csv);
+  std::string line, all;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    std::vector<std::string> fields;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');)
+      fields.push_back(cell);
+    auto time = fields.at(0).substr(0, fields.at(0).find('.') + 2);
+    all += time + " " + fields.at(1) + " " + fields.at(2) + (fields.at(3).empty() ? "" : " " + fields.at(3)) + "\n";
+  }
+  return all;
+}
+
+} // namespace mneme::test
