@@ -16,13 +16,44 @@ std::string text_of(at::IntArrayRef shape) {
   return text.str();
 }
 
-/// Whether every parameter of the head is in `named`, made for as many classes as the net has.
-bool has_head(const model& net, const tensor_map& named) {
-  return std::all_of(net.layout().begin(), net.layout().end(), [&](const parameter& one) {
-    const auto* found = one.head ? named.find(one.name) : nullptr;
-    return !one.head || (found && found->sizes() == at::IntArrayRef(one.shape));
-  });
-}
+/// Additions to a body that a file of pretrained weights may lack.
+class additions {
+public:
+  /// @param wanted whether the file may lack them
+  additions(const model& net, const tensor_map& named, bool wanted) {
+    const auto& all = net.layout();
+    adapted_ = std::any_of(all.begin(), all.end(), [](const parameter& one) { return one.frozen; });
+    const auto in_file = [&](const parameter& one) {
+      const auto* found = named.find(one.name);
+      return found && found->sizes() == at::IntArrayRef(one.shape);
+    };
+    for (const auto& one : all) {
+      if (wanted && one.head && !in_file(one)) // absent, or made for other classes: then none of it is read
+        no_head_ = true;
+      if (is_adapter(one) && named.find(one.name)) // one of them: then all are
+        no_adapters_ = false;
+    }
+    no_adapters_ = wanted && no_adapters_;
+    for (const auto& one : all)
+      if (one.head && no_head_)
+        unread_ = one.name.substr(0, one.name.rfind('.') + 1);
+  }
+
+  [[nodiscard]] bool absent(const parameter& one) const {
+    return one.head ? no_head_ : is_adapter(one) && no_adapters_;
+  }
+  /// Whether a tensor belongs to a head that is not read: another kind of head may have others than the net's.
+  [[nodiscard]] bool unread(const std::string& name) const {
+    return !unread_.empty() && name.starts_with(unread_) && name.find('.', unread_.size()) == std::string::npos;
+  }
+
+private:
+  /// Beside a frozen body, what is neither frozen nor the head.
+  [[nodiscard]] bool is_adapter(const parameter& one) const { return adapted_ && !one.frozen && !one.head; }
+
+  bool adapted_ = false, no_head_ = false, no_adapters_ = true;
+  std::string unread_; // "head."
+};
 
 /// Why `found` (null: absent) cannot be the parameter `wanted`, or "".
 std::string refusal(const parameter& wanted, const at::Tensor* found) {
@@ -52,16 +83,16 @@ tensor_map named_parameters(const model& net, const at::Tensor& flat) {
 }
 
 expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, const std::string& file,
-                                     const at::Tensor* head_from) {
-  const bool own_head = !head_from || has_head(net, named);
-  MNEME_CHECK(own_head || head_from->numel() == net.size(), head_from->numel(), net.size());
+                                     const at::Tensor* others_from) {
+  MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
+  const additions added(net, named, others_from != nullptr);
   auto flat = at::zeros({net.size()}, at::kFloat); // [P]
   findings wrong;
   std::set<std::string, std::less<>> known;
   for (const auto& one : net.layout()) {
     known.insert(one.name);
-    if (one.head && !own_head) {
-      put_as_in_files(flat, one, as_in_files(*head_from, one));
+    if (added.absent(one)) {
+      put_as_in_files(flat, one, as_in_files(*others_from, one));
       continue;
     }
     const auto* found = named.find(one.name);
@@ -72,7 +103,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, 
   }
   // Batches a layer has seen, which PyTorch counts and no result depends on, are left out.
   for (const auto& [name, value] : named)
-    if (!known.contains(name) && !name.ends_with(".num_batches_tracked"))
+    if (!known.contains(name) && !added.unread(name) && !name.ends_with(".num_batches_tracked"))
       wrong.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +
                                  " belongs to no parameter of the model; remove it, or check the keys of [model]"});
   if (!wrong.empty())

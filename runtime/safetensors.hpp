@@ -22,9 +22,9 @@ namespace mneme {
 [[nodiscard]] tensor_map named_parameters(const model& net, const at::Tensor& flat);
 
 /// And back: flat weights [P] float32 on the CPU. Fails on any missing, extra, misshapen, integer or
-/// non-finite tensor, naming it and `file`. With `head_from` [P] the head may be absent from `named`,
-/// or made for other classes: then all of it is taken from there.
+/// non-finite tensor, naming it and `file`. With `others_from` [P] the head may be absent from `named`,
+/// or made for other classes, and adapters beside a frozen body may be absent: then all of it is taken from there.
 [[nodiscard]] expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, const std::string& file,
-                                                   const at::Tensor* head_from);
+                                                   const at::Tensor* others_from);
 
 } // namespace mneme

@@ -58,6 +58,8 @@ at::Tensor initial_weights(const model& net, std::uint64_t seed) {
   return flat;
 }
 
+bool is_trained(const parameter& one, bool head_only) noexcept { return head_only ? one.head : !one.frozen; }
+
 std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only) {
   std::vector<segment> all;
   for (const auto& one : net.layout()) {
@@ -66,7 +68,7 @@ std::vector<segment> trained_segments(const model& net, class_range classes, boo
       MNEME_CHECK(0 <= classes.low && classes.high <= one.shape[0], classes.low, classes.high, one.name);
       const auto row = one.size / one.shape[0];
       piece = {one.offset + classes.low * row, classes.size() * row};
-    } else if ((head_only && !one.head) || one.buffer) {
+    } else if (!is_trained(one, head_only) || one.buffer) {
       continue;
     }
     if (!all.empty() && all.back().offset + all.back().size == piece.offset)

@@ -24,6 +24,7 @@ struct parameter {
   bool head = false;   ///< Rows belong to classes, unless `whole`.
   bool whole = false;  ///< Of the head, but one for all classes (the scale of a cosine head).
   bool buffer = false; ///< Running statistics: moved by training's forward passes, not by gradients.
+  bool frozen = false; ///< Never trained: of the body of a net that is adapted by other parameters and its head.
   // Drawn from U(-bound, bound) or N(0, deviation^2), whichever is not 0; else all `constant`.
   double bound = 0.0; ///< 1 / sqrt(fan in), as PyTorch's layers do.
   double deviation = 0.0;
@@ -102,6 +103,8 @@ using model_ref = std::shared_ptr<const model>;
 /// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
 
+/// Whether training changes the parameter, by gradients or by running statistics: it does not travel otherwise.
+[[nodiscard]] bool is_trained(const parameter& one, bool head_only) noexcept;
 /// Contiguous pieces of [P] that training may change, given the classes of the loss.
 struct segment {
   std::int64_t offset = 0, size = 0;

@@ -21,6 +21,7 @@ std::int64_t network::add_parameter(parameter one) {
   for (const auto extent : one.shape)
     one.size *= extent;
   one.offset = size();
+  one.frozen = frozen_;
   layout_.push_back(std::move(one));
   return layout_.back().offset;
 }

@@ -37,6 +37,29 @@ public:
   void add_sampling(double log_deviation_low, double log_deviation_high);
   /// What has been added last are the net's features, instead of what its head reads.
   void mark_features() { features_ = last_; }
+
+  // Transformers: a place of tokens has the shape {tokens, 1, channels}.
+  /// The images of the input in another size.
+  void add_resize(std::int64_t height, std::int64_t width);
+  /// A token per patch of the image, behind a class token, and what each position adds; under timm's names.
+  void add_patch_embedding(std::int64_t patch, std::int64_t channels);
+  void add_tokens_norm(const std::string& name);
+  /// How a matrix is drawn: N(0, 0.02^2), U(-b, b) with b = 1 / sqrt(fan in), or all zeros. Biases are zeros.
+  enum class initial : std::uint8_t { normal, uniform, zeros };
+  struct tokens_linear {
+    std::int64_t out = 0;
+    activation after = activation::none;
+    double scale = 1.0; ///< Of what comes out, before the activation.
+    initial drawn = initial::normal;
+  };
+  void add_tokens_linear(const std::string& name, const tokens_linear& what);
+  /// Of queries, keys and values side by side; results of the first `queries` tokens only.
+  void add_attention(std::int64_t heads, std::int64_t queries);
+  void add_gelu();
+  void add_first_token();
+  /// Whether parameters added from now on are frozen. @pre only layers of transformers are added while they are
+  void freeze(bool frozen) { frozen_ = frozen; }
+
   /// Ends the net: one row per class.
   void add_head(const std::string& name, std::int64_t classes, head_kind kind = head_kind::linear);
   [[nodiscard]] place here() const { return last_; }
@@ -83,7 +106,7 @@ private:
   std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
   std::vector<normalisation_layer*> normalisations_;
   std::uint64_t drawing_layers_ = 0;
-  bool mixes_rows_ = false;
+  bool mixes_rows_ = false, frozen_ = false;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };
 

@@ -4,17 +4,18 @@
 namespace mneme {
 
 travelling_weights::travelling_weights(model_ref net, trainable_part part) {
-  if (part == trainable_part::head)
-    for (const auto& one : net->layout())
-      if (one.head)
-        head_.push_back(one);
+  for (const auto& one : net->layout())
+    if (is_trained(one, part == trainable_part::head))
+      trained_.push_back(one);
+  if (trained_.size() == net->layout().size())
+    trained_.clear();
 }
 
 tensors_ref travelling_weights::pick(const at::Tensor& flat) const {
   if (whole())
     return weights_only(flat);
   auto picked = std::make_shared<tensor_map>();
-  for (const auto& one : head_)
+  for (const auto& one : trained_)
     picked->put(one.name, flat.narrow(0, one.offset, one.size));
   return picked;
 }
@@ -23,7 +24,7 @@ at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map
   if (whole())
     return travelled.at(flat_weights);
   auto flat = base.clone();
-  for (const auto& one : head_)
+  for (const auto& one : trained_)
     flat.narrow(0, one.offset, one.size).copy_(travelled.at(one.name));
   return flat;
 }

@@ -5,20 +5,20 @@
 #include "strategies/shared/weighted_change.hpp"
 namespace mneme {
 
-/// Which named tensors of a net travel: all weights as one, or, where only the head is trained, the
-/// head's parameters, while the frozen rest is sent once.
+/// Which named tensors of a net travel: all weights as one, or, where only the head is trained, or adapters beside a
+/// frozen body, what is trained, while the rest is sent once.
 class travelling_weights {
 public:
   travelling_weights() = default;
   travelling_weights(model_ref net, trainable_part part);
-  [[nodiscard]] bool whole() const noexcept { return head_.empty(); }
+  [[nodiscard]] bool whole() const noexcept { return trained_.empty(); }
   /// The tensors of `flat` [P] that travel.
   [[nodiscard]] tensors_ref pick(const at::Tensor& flat) const;
   /// `base` [P] with the tensors that travelled put in their places.
   [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& travelled) const;
 
 private:
-  std::vector<parameter> head_; // empty: everything travels
+  std::vector<parameter> trained_; // empty: everything travels
 };
 
 /// Averages uploads weighted by rows (or uniformly) and broadcasts the mean. Where the server steps as uploads come, it
@@ -43,7 +43,7 @@ private:
   rounds_section rounds_;
   travelling_weights travelling_;
   at::Tensor weights_;                             // [P]
-  tensors_ref frozen_;                             // sent once, where only the head travels
+  tensors_ref frozen_;                             // sent once, where not everything travels
   std::map<std::string, weighted_average> sums_;   // one per travelling tensor
   std::map<std::string, weighted_change> changes_; // the same: FedBuff
   double change_weight_ = 0.0;                     // sum of c_k: FedBuff

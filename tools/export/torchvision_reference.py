@@ -227,7 +227,7 @@ def backward_record(net, shape):
     name = quiet_images(net, shape)
     nn.functional.cross_entropy(net(images(name, shape)), torch.arange(shape[0]) * 7 % 10).backward()
     return {"images": shape, "input": name,
-            "of": {name: summary(name, one.grad) for name, one in net.named_parameters()}}
+            "of": {name: summary(name, one.grad) for name, one in net.named_parameters() if one.requires_grad}}
 
 
 def record_of(model, keys, make, shape, backward_shape):

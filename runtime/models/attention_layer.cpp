@@ -1,0 +1,151 @@
+#include "runtime/models/attention_layer.hpp"
+#include "runtime/kernels/tokens.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/sum.h>
+#include <algorithm>
+#include <cmath>
+namespace mneme {
+
+// Axes: K models, B rows of a step, T tokens, Q of them asked for, H heads, d channels of a head, N = rows times heads.
+
+/// Queries [N, Q, d], keys and values [N, T, d].
+struct attention_layer::operands {
+  at::Tensor queries, keys, values;
+};
+
+namespace {
+
+enum slot : std::size_t { operand_slot, score_slot, d_score_slot, d_mixed_slot, result_slot };
+
+/// A tensor in memory that the tape keeps; its contents are undefined.
+at::Tensor lent(const layer_pass& of, slot where, at::IntArrayRef sizes) {
+  return at::from_blob(of.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
+}
+
+} // namespace
+
+double attention_layer::scale() const { return 1.0 / std::sqrt(static_cast<double>(shape_.channels / shape_.heads)); }
+
+/// Rows whose scores are multiplied together: all calls but the last of a model have one shape, and their working set
+/// fits into the second-level cache.
+std::int64_t attention_layer::block_rows() const {
+  constexpr std::int64_t cache_floats = std::int64_t{1} << 18U;
+  const auto row_floats = shape_.tokens * (shape_.heads * shape_.queries + 3 * shape_.channels);
+  return std::max<std::int64_t>(cache_floats / row_floats, 1);
+}
+
+/// rows [.., tokens * channels] -> [.., H, tokens, d], a view.
+at::Tensor attention_layer::by_head(const at::Tensor& rows) const {
+  return rows.view({-1, rows.size(-1) / shape_.channels, shape_.heads, shape_.channels / shape_.heads}).transpose(1, 2);
+}
+
+/// Views [rows, H, .., d] of in [.., tokens * 3 * channels].
+attention_layer::operands attention_layer::operands_of(const at::Tensor& in) const {
+  const auto d = shape_.channels / shape_.heads;
+  const auto all = in.view({-1, shape_.tokens, 3, shape_.heads, d}).permute({2, 0, 3, 1, 4});
+  return {all[0].narrow(2, 0, shape_.queries), all[1], all[2]};
+}
+
+// -- on a CPU, block by block -----------------------------------------------------------------------------------------
+
+/// Contiguous copies of the block's operands.
+attention_layer::operands attention_layer::copies_of(const layer_pass& of, const operands& from) const {
+  const auto n = from.keys.size(0) * shape_.heads, d = shape_.channels / shape_.heads;
+  const auto all = lent(of, operand_slot, {n * (shape_.queries + 2 * shape_.tokens) * d});
+  std::int64_t taken = 0;
+  const auto copied = [&](const at::Tensor& values) {
+    auto copy = all.narrow(0, taken, values.numel()).view({n, values.size(2), d});
+    taken += values.numel();
+    copy.view(values.sizes()).copy_(values);
+    return copy;
+  };
+  return {copied(from.queries), copied(from.keys), copied(from.values)};
+}
+
+/// softmax(Q K^T scale) [N, Q, T]
+at::Tensor attention_layer::attend(const layer_pass& of, const operands& with) const {
+  auto weights = lent(of, score_slot, {with.keys.size(0), shape_.queries, shape_.tokens});
+  at::bmm_out(weights, with.queries, with.keys.transpose(1, 2));
+  kernels::softmax_rows(weights.mutable_data_ptr<float>(), weights.size(0) * shape_.queries, shape_.tokens,
+                        static_cast<float>(scale()));
+  return weights;
+}
+
+void attention_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+  if (!in.is_cpu())
+    return composite_forward(of, in, out);
+  for (std::int64_t k = 0; k < of.models; ++k)
+    for (std::int64_t first = 0; first < of.rows; first += block_rows()) {
+      const auto rows = std::min(block_rows(), of.rows - first);
+      const auto from = operands_of(in.select(0, k).narrow(0, first, rows));
+      const auto with = copies_of(of, from);
+      auto mixed = lent(of, result_slot, with.queries.sizes());
+      at::bmm_out(mixed, attend(of, with), with.values);
+      by_head(out.select(0, k).narrow(0, first, rows)).copy_(mixed.view(from.queries.sizes()));
+    }
+}
+
+void attention_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
+  if (!data.d_in)
+    return;
+  if (!data.in.is_cpu())
+    return composite_backward(of, data);
+  for (std::int64_t k = 0; k < of.models; ++k)
+    for (std::int64_t first = 0; first < of.rows; first += block_rows()) {
+      const auto rows = std::min(block_rows(), of.rows - first);
+      const auto block = [&](const at::Tensor& all) { return all.select(0, k).narrow(0, first, rows); };
+      back_block(of, operands_of(block(data.in)), by_head(block(data.d_out)), operands_of(block(*data.d_in)));
+    }
+  if (shape_.queries < shape_.tokens) // of tokens that nobody asked about
+    data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
+        .narrow(1, shape_.queries, shape_.tokens - shape_.queries)
+        .select(2, 0)
+        .zero_();
+}
+
+/// Writes the gradients of a block's operands to `d_from`, which are views as `from`; d_mixed [rows, H, Q, d].
+void attention_layer::back_block(const layer_pass& of, const operands& from, const at::Tensor& d_mixed,
+                                 const operands& d_from) const {
+  const auto with = copies_of(of, from);
+  const auto weights = attend(of, with);
+  auto d = lent(of, d_mixed_slot, with.queries.sizes()), d_weights = lent(of, d_score_slot, weights.sizes());
+  d.view(d_mixed.sizes()).copy_(d_mixed);
+  const auto deliver = [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& to) {
+    auto result = lent(of, result_slot, {a.size(0), a.size(1), b.size(2)});
+    at::bmm_out(result, a, b);
+    to.copy_(result.view(to.sizes()));
+  };
+  deliver(weights.transpose(1, 2), d, d_from.values);
+  at::bmm_out(d_weights, d, with.values.transpose(1, 2));
+  kernels::softmax_rows_backward(d_weights.mutable_data_ptr<float>(), weights.const_data_ptr<float>(),
+                                 weights.size(0) * shape_.queries, shape_.tokens, static_cast<float>(scale()));
+  deliver(d_weights, with.keys, d_from.queries);
+  deliver(d_weights.transpose(1, 2), with.queries, d_from.keys);
+}
+
+// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
+
+void attention_layer::composite_forward(const layer_pass&, const at::Tensor& in, at::Tensor& out) const {
+  const auto [queries, keys, values] = operands_of(in); // [K B, H, .., d]
+  const auto weights = at::softmax(at::matmul(queries, keys.transpose(2, 3)) * scale(), 3);
+  by_head(out).copy_(at::matmul(weights, values));
+}
+
+void attention_layer::composite_backward(const layer_pass&, const backward_data& data) const {
+  const auto [queries, keys, values] = operands_of(data.in);
+  const auto d_from = operands_of(*data.d_in);
+  const auto weights = at::softmax(at::matmul(queries, keys.transpose(2, 3)) * scale(), 3), d = by_head(data.d_out);
+  const auto d_weights = at::matmul(d, values.transpose(2, 3));
+  const auto d_scores = weights * (d_weights - (d_weights * weights).sum(3, true)) * scale();
+  if (shape_.queries < shape_.tokens)
+    data.d_in->zero_();
+  d_from.queries.copy_(at::matmul(d_scores, keys));
+  d_from.keys.copy_(at::matmul(d_scores.transpose(2, 3), queries));
+  d_from.values.copy_(at::matmul(weights.transpose(2, 3), d));
+}
+
+} // namespace mneme

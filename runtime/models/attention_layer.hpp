@@ -1,0 +1,38 @@
+/// attention_layer: every token looks at all tokens of its image.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Scaled dot-product attention (Vaswani et al. 2017, section 3.2) by `heads` heads of queries, keys and values that
+/// lie side by side in the input: softmax(Q K^T / sqrt(d)) V. The softmax is computed anew in the backward pass, which
+/// costs a fiftieth of a block's time and saves heads * tokens^2 floats a row.
+class attention_layer final : public layer {
+public:
+  struct shape {
+    std::int64_t tokens = 1;
+    std::int64_t queries = 1; ///< Tokens, from the first on, whose results are wanted.
+    std::int64_t heads = 1;
+    std::int64_t channels = 0; ///< Of all heads.
+  };
+  explicit attention_layer(const shape& what) : shape_(what) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }
+  /// in [K, B, tokens * 3 * channels]
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& of, const backward_data& data) const;
+
+private:
+  struct operands;
+  [[nodiscard]] operands operands_of(const at::Tensor& in) const;
+  [[nodiscard]] operands copies_of(const layer_pass& of, const operands& from) const;
+  [[nodiscard]] at::Tensor attend(const layer_pass& of, const operands& with) const;
+  void back_block(const layer_pass& of, const operands& from, const at::Tensor& d_mixed, const operands& d_from) const;
+  [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
+  [[nodiscard]] double scale() const;
+  [[nodiscard]] std::int64_t block_rows() const;
+
+  shape shape_;
+};
+
+} // namespace mneme

@@ -1,0 +1,82 @@
+// How a network is built from the layers of transformers. A place of tokens has the shape {tokens, 1, channels}.
+#include "runtime/check.hpp"
+#include "runtime/models/attention_layer.hpp"
+#include "runtime/models/gelu_layer.hpp"
+#include "runtime/models/network.hpp"
+#include "runtime/models/patch_embedding.hpp"
+#include "runtime/models/tokens_linear_layer.hpp"
+#include "runtime/models/tokens_norm_layer.hpp"
+#include <cmath>
+namespace mneme {
+namespace {
+
+constexpr double deviation = 0.02; // of everything that is drawn from a normal distribution, as timm does
+
+} // namespace
+
+void network::add_resize(std::int64_t height, std::int64_t width) {
+  const auto in = shape_here();
+  MNEME_CHECK(last_ == 0, identity_, last_);
+  if (in.height != height || in.width != width)
+    add_node({.what = std::make_unique<resize_layer>(in, height, width)}, {height, width, in.channels}, false);
+}
+
+void network::add_patch_embedding(std::int64_t patch, std::int64_t channels) {
+  const auto in = shape_here();
+  MNEME_CHECK(in.height % patch == 0 && in.width % patch == 0, identity_, in.height, in.width, patch);
+  const auto bound = 1.0 / std::sqrt(static_cast<double>(in.channels * patch * patch));
+  patch_embedding_layer::shape shape{.in = in, .patch = patch, .channels = channels};
+  const auto tokens = patch_embedding_layer(shape).tokens();
+  shape.class_offset = add_parameter({.name = "cls_token", .shape = {1, 1, channels}, .deviation = 1e-6});
+  shape.position_offset = add_parameter({.name = "pos_embed", .shape = {1, tokens, channels}, .deviation = deviation});
+  shape.weight_offset = add_parameter(
+      {.name = "patch_embed.proj.weight", .shape = {channels, in.channels, patch, patch}, .bound = bound});
+  shape.bias_offset = add_parameter({.name = "patch_embed.proj.bias", .shape = {channels}, .bound = bound});
+  add_node({.what = std::make_unique<patch_embedding_layer>(shape)}, {tokens, 1, channels}, !frozen_);
+}
+
+void network::add_tokens_norm(const std::string& name) {
+  const auto in = shape_here();
+  tokens_norm_layer::shape shape{.tokens = in.pixels(), .channels = in.channels, .frozen = frozen_};
+  shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
+  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
+  add_node({.what = std::make_unique<tokens_norm_layer>(shape)}, in, !frozen_);
+}
+
+void network::add_tokens_linear(const std::string& name, const tokens_linear& what) {
+  const auto in = shape_here();
+  tokens_linear_layer::shape shape{.tokens = in.pixels(),
+                                   .in = in.channels,
+                                   .out = what.out,
+                                   .scale = what.scale,
+                                   .after = what.after,
+                                   .frozen = frozen_};
+  parameter weight{.name = name + ".weight", .shape = {what.out, in.channels}};
+  if (what.drawn == initial::normal)
+    weight.deviation = deviation;
+  else if (what.drawn == initial::uniform)
+    weight.bound = 1.0 / std::sqrt(static_cast<double>(in.channels));
+  shape.weight_offset = add_parameter(std::move(weight));
+  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {what.out}});
+  add_node({.what = std::make_unique<tokens_linear_layer>(shape)}, {in.height, in.width, what.out}, !frozen_);
+}
+
+void network::add_attention(std::int64_t heads, std::int64_t queries) {
+  const auto in = shape_here();
+  MNEME_CHECK(in.channels % (3 * heads) == 0 && queries <= in.pixels(), identity_, in.channels, heads, queries);
+  const attention_layer::shape shape{
+      .tokens = in.pixels(), .queries = queries, .heads = heads, .channels = in.channels / 3};
+  add_node({.what = std::make_unique<attention_layer>(shape)}, {queries, 1, shape.channels}, false);
+}
+
+void network::add_gelu() {
+  const auto in = shape_here();
+  add_node({.what = std::make_unique<gelu_layer>(in.floats())}, in, false);
+}
+
+void network::add_first_token() {
+  const auto in = shape_here();
+  add_node({.what = std::make_unique<first_token_layer>(in.pixels(), in.channels)}, {1, 1, in.channels}, false);
+}
+
+} // namespace mneme

@@ -1,0 +1,31 @@
+/// tokens_linear_layer: y = scale (x W^T + b) for every token, then the activation.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Many rows share a large matrix, so on a CPU LibTorch multiplies, model by model.
+class tokens_linear_layer final : public layer {
+public:
+  struct shape {
+    std::int64_t tokens = 1, in = 0, out = 0;
+    std::int64_t weight_offset = 0, bias_offset = 0;
+    double scale = 1.0;
+    activation after = activation::none;
+    bool frozen = false; ///< Parameters get no gradients.
+  };
+  explicit tokens_linear_layer(const shape& what) : shape_(what) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.out; }
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
+  [[nodiscard]] bool adds() const override { return true; }
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+
+private:
+  void back_parameters(std::int64_t k, const at::Tensor& x, const at::Tensor& d, const gradient_sink& sink) const;
+
+  shape shape_;
+};
+
+} // namespace mneme

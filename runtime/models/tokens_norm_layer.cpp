@@ -1,0 +1,95 @@
+#include "runtime/models/tokens_norm_layer.hpp"
+#include "runtime/kernels/tokens.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/var_mean.h>
+#include <vector>
+namespace mneme {
+
+// Axes: K models, M tokens of all rows of a step, D channels.
+
+std::int64_t tokens_norm_layer::kept_bytes_per_row() const {
+  return 2 * shape_.tokens * static_cast<std::int64_t>(sizeof(float));
+}
+
+void tokens_norm_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+  if (!in.is_cpu())
+    return composite_forward(of, in, out);
+  const auto tokens = of.rows * shape_.tokens, values = tokens * shape_.channels;
+  reshape_buffer(kept, {of.models, tokens, 2}, in); // mean and 1 / deviation
+  for (std::int64_t k = 0; k < of.models; ++k)
+    kernels::normalise_rows(out.mutable_data_ptr<float>() + k * values, kept.mutable_data_ptr<float>() + k * tokens * 2,
+                            {.x = in.const_data_ptr<float>() + k * values,
+                             .weight = of.weights_of(k) + shape_.weight_offset,
+                             .bias = of.weights_of(k) + shape_.bias_offset,
+                             .rows = tokens,
+                             .columns = shape_.channels,
+                             .epsilon = static_cast<float>(shape_.epsilon)});
+}
+
+void tokens_norm_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+  if (!data.in.is_cpu())
+    return composite_backward(of, data, sink);
+  const auto tokens = of.rows * shape_.tokens, values = tokens * shape_.channels;
+  std::vector<double> sums; // of the weight's gradient, then of the bias's
+  for (std::int64_t k = 0; k < of.models; ++k) {
+    sums.assign(static_cast<std::size_t>(shape_.frozen ? 0 : 2 * shape_.channels), 0.0);
+    auto* const d_weight = shape_.frozen ? nullptr : sums.data();
+    kernels::normalise_rows_backward(data.d_in ? data.d_in->mutable_data_ptr<float>() + k * values : nullptr, d_weight,
+                                     shape_.frozen ? nullptr : d_weight + shape_.channels,
+                                     data.d_out.const_data_ptr<float>() + k * values,
+                                     data.kept.const_data_ptr<float>() + k * tokens * 2,
+                                     {.x = data.in.const_data_ptr<float>() + k * values,
+                                      .weight = of.weights_of(k) + shape_.weight_offset,
+                                      .rows = tokens,
+                                      .columns = shape_.channels});
+    float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
+    const auto deliver = [&](float& to, double value) {
+      to = static_cast<float>(sink.scale * value) + (sink.add ? to : 0.0F);
+    };
+    for (std::int64_t c = 0; c < shape_.channels && !shape_.frozen; ++c) {
+      deliver(gradient[shape_.weight_offset + c], d_weight[c]);
+      deliver(gradient[shape_.bias_offset + c], d_weight[shape_.channels + c]);
+    }
+  }
+}
+
+// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
+
+struct tokens_norm_layer::parts {
+  at::Tensor h;            // [K, M, D] normalised
+  at::Tensor scale;        // [K, M, 1]
+  at::Tensor weight, bias; // [K, 1, D]
+};
+
+tokens_norm_layer::parts tokens_norm_layer::composite_parts(const layer_pass& of, const at::Tensor& in) const {
+  const auto x = in.view({of.models, -1, shape_.channels});
+  const auto [variance, mean] = at::var_mean(x, at::OptionalIntArrayRef({2}), 0, true);
+  const auto scale = at::rsqrt(variance + shape_.epsilon);
+  return {(x - mean) * scale, scale, parameter_view(of, shape_.weight_offset, 1, shape_.channels),
+          parameter_view(of, shape_.bias_offset, 1, shape_.channels)};
+}
+
+void tokens_norm_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
+  const auto all = composite_parts(of, in);
+  out.view({of.models, -1, shape_.channels}).copy_(all.h * all.weight + all.bias);
+}
+
+void tokens_norm_layer::composite_backward(const layer_pass& of, const backward_data& data,
+                                           const gradient_sink& sink) const {
+  const auto all = composite_parts(of, data.in);
+  const auto d = data.d_out.view({of.models, -1, shape_.channels});
+  if (data.d_in) {
+    const auto g = d * all.weight;
+    data.d_in->view({of.models, -1, shape_.channels})
+        .copy_(all.scale * (g - g.mean(2, true) - all.h * (g * all.h).mean(2, true)));
+  }
+  if (shape_.frozen)
+    return;
+  write_gradients(sink, shape_.weight_offset, (d * all.h).sum(1));
+  write_gradients(sink, shape_.bias_offset, d.sum(1));
+}
+
+} // namespace mneme

@@ -1,0 +1,30 @@
+/// tokens_norm_layer: layer normalisation of every token.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Mean and variance of a token's channels (Ba et al. 2016, "Layer Normalization"), then scale and shift by channel.
+class tokens_norm_layer final : public layer {
+public:
+  struct shape {
+    std::int64_t tokens = 1, channels = 0;
+    std::int64_t weight_offset = 0, bias_offset = 0;
+    double epsilon = 1e-6; ///< As in vision transformers; PyTorch's layer has 1e-5.
+    bool frozen = false;   ///< Parameters get no gradients.
+  };
+  explicit tokens_norm_layer(const shape& what) : shape_(what) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.channels; }
+  [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
+  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+
+private:
+  struct parts;
+  [[nodiscard]] parts composite_parts(const layer_pass& of, const at::Tensor& in) const;
+
+  shape shape_;
+};
+
+} // namespace mneme

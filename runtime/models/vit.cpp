@@ -1,0 +1,113 @@
+#include "runtime/models/network.hpp"
+#include "runtime/scenario/keys.hpp"
+#include <sstream>
+namespace mneme {
+namespace {
+
+/// The vision transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", under timm's names: its base
+/// model with patches of 16 pixels by default. With adapters (Chen et al. 2022, "AdaptFormer", eq. 4 and 5) the body is
+/// frozen: a bottleneck beside each block's MLP, which begins as zero, is trained with the head.
+class vit_kind final : public model_kind {
+public:
+  void keys(key_table& table) override {
+    table.integer("image", image_px_, {.low = 0, .high = 4096},
+                  "Height and width that images are resized to, bilinear; 0: as the data set has them.");
+    table.integer("patch", patch_px_, {.low = 1, .high = 4096}, "Height and width of a patch.");
+    table.integer("width", width_, {.low = 1, .high = 65'536}, "Channels of a token.");
+    table.integer("depth", depth_, {.low = 1, .high = 200}, "Blocks of attention and MLP.");
+    table.integer("heads", heads_, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
+    table.integer("adapter", adapter_, {.low = 0, .high = 65'536},
+                  "Bottleneck of the adapter beside each MLP: only adapters and head are trained then; 0: none.");
+    table.number("adapter_scale", adapter_scale_, {.low = 0.0, .high = 1e6},
+                 "What an adapter's result is multiplied by.");
+  }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto [channels, data_height, data_width] = shape;
+    const auto height = image_px_ > 0 ? image_px_ : data_height, width = image_px_ > 0 ? image_px_ : data_width;
+    if (height % patch_px_ != 0 || width % patch_px_ != 0)
+      return tl::unexpected("vit cannot cut images of " + std::to_string(height) + " x " + std::to_string(width) +
+                            " pixels into patches of " + std::to_string(patch_px_) +
+                            "; model.patch must divide both, model.image resizes");
+    if (width_ % heads_ != 0)
+      return tl::unexpected("vit cannot share " + std::to_string(width_) + " channels evenly among " +
+                            std::to_string(heads_) + " heads; model.heads must divide model.width");
+    auto net = std::make_shared<network>(identity_of(shape, classes), shape);
+    add_body(*net, height, width);
+    net->add_head("head", classes, head());
+    return net;
+  }
+
+private:
+  [[nodiscard]] std::string identity_of(std::array<std::int64_t, 3> shape, std::int64_t classes) const {
+    std::ostringstream text;
+    text << "vit " << shape[0] << "x" << shape[1] << "x" << shape[2] << "-" << classes << " image " << image_px_
+         << " patch " << patch_px_ << " width " << width_ << " depth " << depth_ << " heads " << heads_;
+    if (adapter_ > 0)
+      text << " adapter " << adapter_ << " by " << std::hexfloat << adapter_scale_;
+    return text.str();
+  }
+
+  void add_body(network& net, std::int64_t height, std::int64_t width) const {
+    net.freeze(adapter_ > 0);
+    net.add_resize(height, width);
+    net.add_patch_embedding(patch_px_, width_);
+    for (std::int64_t i = 0; i < depth_; ++i)
+      add_block(net, "blocks." + std::to_string(i), i + 1 == depth_);
+    net.add_tokens_norm("norm");
+    net.freeze(false);
+  }
+
+  /// Of the last block, only the class token is read.
+  void add_block(network& net, const std::string& name, bool last) const {
+    auto x = net.here();
+    const auto tokens = last ? 1 : net.shape_here().pixels();
+    net.add_tokens_norm(name + ".norm1");
+    net.add_tokens_linear(name + ".attn.qkv", {.out = 3 * width_});
+    net.add_attention(heads_, tokens);
+    net.add_tokens_linear(name + ".attn.proj", {.out = width_});
+    if (last) {
+      const auto attended = net.here();
+      net.go_to(x);
+      net.add_first_token();
+      x = net.here();
+      net.go_to(attended);
+    }
+    net.add_sum(x, activation::none);
+    const auto z = net.here();
+    net.add_tokens_norm(name + ".norm2");
+    net.add_tokens_linear(name + ".mlp.fc1", {.out = mlp_ratio * width_});
+    net.add_gelu();
+    net.add_tokens_linear(name + ".mlp.fc2", {.out = width_});
+    net.add_sum(z, activation::none);
+    if (adapter_ > 0)
+      add_adapter(net, name + ".adapter", z);
+  }
+
+  /// s Up(Dropout(ReLU(Down(z)))) is added to what is there.
+  void add_adapter(network& net, const std::string& name, network::place z) const {
+    const auto without = net.here();
+    net.freeze(false);
+    net.go_to(z);
+    net.add_tokens_linear(name + ".down",
+                          {.out = adapter_, .after = activation::relu, .drawn = network::initial::uniform});
+    net.add_dropout(dropped);
+    net.add_tokens_linear(name + ".up", {.out = width_, .scale = adapter_scale_, .drawn = network::initial::zeros});
+    net.add_sum(without, activation::none);
+    net.freeze(true);
+  }
+
+  static constexpr std::int64_t mlp_ratio = 4;
+  static constexpr double dropped = 0.1;
+
+  std::int64_t image_px_ = 0, patch_px_ = 16, width_ = 768, depth_ = 12, heads_ = 12, adapter_ = 0;
+  double adapter_scale_ = 0.1;
+};
+
+const model_registration line{{.name = "vit",
+                               .summary = "vision transformer as in timm, with adapters beside a frozen body if wanted",
+                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<vit_kind>(); }}};
+
+} // namespace
+} // namespace mneme
