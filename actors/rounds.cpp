@@ -7,6 +7,7 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t deliveries_held_max = 32; // uploads that wait for the server before it is sent a bundle
+constexpr std::int64_t deliveries_bytes_max = std::int64_t{64} << 20; // with as much, until it has folded them
 
 } // namespace
 
@@ -207,8 +208,10 @@ void scheduler_state::deliver(flight& one) {
   report_.staleness_sum += waiting_deliveries_.back().staleness;
   report_.staleness_max = std::max(report_.staleness_max, waiting_deliveries_.back().staleness);
   const bool of_this_round = one.round == place_.round;
+  const auto upload_bytes = one.upload_bytes;
   flights_.erase(one.id);
-  if (waiting_deliveries_.size() >= deliveries_held_max)
+  waiting_bytes_ += upload_bytes;
+  if (waiting_deliveries_.size() >= deliveries_held_max || waiting_bytes_ >= deliveries_bytes_max)
     hand_over_deliveries();
   if (is_async())
     return folded_ == uploads_of_step() ? close() : fill_places();
@@ -218,9 +221,21 @@ void scheduler_state::deliver(flight& one) {
     try_dispatch();
 }
 
+/// Large uploads are folded before virtual time goes on: what waits for the server is memory too.
 void scheduler_state::hand_over_deliveries() {
-  if (!waiting_deliveries_.empty())
-    tell_server(deliveries{std::exchange(waiting_deliveries_, {})});
+  if (waiting_deliveries_.empty())
+    return;
+  deliveries bundle{std::exchange(waiting_deliveries_, {})};
+  if (std::exchange(waiting_bytes_, 0) < deliveries_bytes_max)
+    return tell_server(std::move(bundle));
+  ++folds_missing_;
+  self_->request(peers_.server, caf::infinite, std::move(bundle))
+      .then(
+          [this] {
+            --folds_missing_;
+            advance();
+          },
+          [this](const caf::error& why) { finish(run_status::failed, in_words(why)); });
 }
 
 /// An arrival at exactly the deadline is in time: deadlines leave the queue last.

@@ -41,7 +41,7 @@ caf::result<run_report> scheduler_state::run() {
 /// The whole loop: handle what is due; when the next event needs numbers that are not there, let
 /// everything run that can, and go on when all shards have answered.
 void scheduler_state::advance() {
-  while (!over_ && round_open_ && reports_missing_ == 0) {
+  while (!over_ && round_open_ && reports_missing_ == 0 && folds_missing_ == 0) {
     if (stopping_)
       return finish(run_status::interrupted);
     if (queue_.empty() || (wants_clients_ && flights_.size() == 0 && !somebody_may_come()))

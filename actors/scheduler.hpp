@@ -134,9 +134,11 @@ private:
   std::int64_t folded_ = 0;         // deliveries of the open round
   std::vector<client_id> dropped_out_;
   std::vector<delivery> waiting_deliveries_;
+  std::int64_t waiting_bytes_ = 0; // of them
 
   std::vector<assignment> to_start_; // dispatched, not yet at their shard
   std::size_t reports_missing_ = 0;
+  std::size_t folds_missing_ = 0; // bundles of large uploads that the server has not answered
   std::optional<round_failure> failure_;
   bool stopping_ = false;
   bool over_ = false;
