@@ -72,14 +72,15 @@ void recorder_state::save(const tensor_map& model) {
   setup_.files->write("model.safetensors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-void recorder_state::add(const evaluation_record& line) {
+void recorder_state::add(evaluation_record line) {
+  line.forgetting = forgetting_at(matrix_, line);
   setup_.files->add(line);
   if (line.end_of_task) {
     matrix_.add(line);
     setup_.files->write_matrix(matrix_, std::ssize(world_->tasks->tasks));
   }
-  evaluations_.push_back(line);
   setup_.view->evaluated(line);
+  evaluations_.push_back(std::move(line));
 }
 
 run_summary recorder_state::finish(const run_report& report) {

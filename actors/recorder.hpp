@@ -19,7 +19,7 @@ public:
   recorder_actor::behavior_type make_behavior();
 
 private:
-  void add(const evaluation_record& line);
+  void add(evaluation_record line);
   void save(const tensor_map& model);
   run_summary finish(const run_report& report);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;

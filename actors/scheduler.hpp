@@ -9,6 +9,7 @@
 #include "runtime/memory_book.hpp"
 #include "runtime/presence.hpp"
 #include <caf/typed_response_promise.hpp>
+#include <unordered_map>
 namespace mneme {
 
 struct scheduler_peers {
@@ -120,8 +121,8 @@ private:
   std::uint64_t next_assignment_ = 0;
   presence presence_;
   std::unordered_map<client_id, assignment_id> at_work_; // where clients may leave at work
-  virtual_time change_at_ = never; // of the earliest event in the queue that waits for a change
-  client_set idle_;              // async: who could be given work now
+  virtual_time change_at_ = never;                       // of the earliest event in the queue that waits for a change
+  client_set idle_;                                      // async: who could be given work now
 
   round_place place_;
   task_plan plan_;

@@ -100,6 +100,7 @@ std::string json_text(const evaluation_record& what) {
   all["client_rounds"] = what.client_rounds;
   all["late_uploads"] = what.late_uploads;
   all["dropped"] = what.dropped;
+  all["forgetting"] = or_null(what.forgetting);
   return dumped(all, -1);
 }
 

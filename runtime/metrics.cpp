@@ -29,6 +29,16 @@ double best(const accuracy_matrix& matrix, std::size_t t, std::size_t end) {
 
 } // namespace
 
+std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluation_record& now) {
+  const std::size_t tasks = now.task.value;
+  if (tasks == 0 || before.rows.size() < tasks || now.accuracy_per_task.size() < tasks)
+    return std::nullopt;
+  double sum = 0.0;
+  for (std::size_t t = 0; t < tasks; ++t)
+    sum += best(before, t, tasks) - now.accuracy_per_task[t];
+  return sum / static_cast<double>(tasks);
+}
+
 std::vector<reached_target> times_to(const std::vector<double>& targets,
                                      const std::vector<evaluation_record>& evaluations) {
   std::vector<reached_target> all;

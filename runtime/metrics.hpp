@@ -19,6 +19,7 @@ struct evaluation_record {
   std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the run began.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   bool end_of_task = false; ///< Becomes a row of the accuracy matrix.
+  std::optional<double> forgetting{}; ///< So far, by forgetting_at(); filled by the recorder.
 };
 
 /// An accuracy in percent, and the virtual seconds after which it was first measured; null: never.
@@ -53,5 +54,9 @@ struct continual_metrics {
   std::optional<double> backward_transfer{};         ///< Its negative.
 };
 [[nodiscard]] continual_metrics metrics_of(const accuracy_matrix& matrix);
+
+/// Forgetting at an evaluation during task T: mean over t < T of max over s < T of a[s][t], minus the accuracy on t now.
+/// Null in the first task, and where rows of `before` are missing. @param before rows of the tasks before T
+[[nodiscard]] std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluation_record& now);
 
 } // namespace mneme

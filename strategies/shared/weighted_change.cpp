@@ -17,6 +17,7 @@ void weighted_change::add(const at::Tensor& value, const at::Tensor& start, doub
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
   MNEME_CHECK(value.numel() == sum_.numel() && start.numel() == sum_.numel(), value.numel(), start.numel());
+  empty_ = false;
   waiting_.push_back({.values = value, .weight = weight});
   const auto known = std::find_if(starts_.begin(), starts_.end(),
                                   [&](const weighted_upload& one) { return one.values.is_same(start); });
@@ -45,7 +46,8 @@ at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
   fold_waiting();
   fold_starts();
   auto moved = sum_.mul_(scale).add_(base).to(at::kFloat);
-  sum_ = at::Tensor();
+  sum_.zero_();
+  empty_ = true;
   return moved;
 }
 

@@ -11,7 +11,7 @@ public:
   /// What is given is frozen, as tensors of a tensor_map are.
   /// @param value, start [P] float32, contiguous @param weight > 0
   void add(const at::Tensor& value, const at::Tensor& start, double weight);
-  [[nodiscard]] bool empty() const noexcept { return !sum_.defined(); }
+  [[nodiscard]] bool empty() const noexcept { return empty_; }
   /// base + scale * sum as float32 [P]; forgets everything. @pre not empty()
   [[nodiscard]] at::Tensor take(const at::Tensor& base, double scale);
 
@@ -19,7 +19,8 @@ private:
   void fold_waiting();
   void fold_starts();
 
-  at::Tensor sum_{};                     // [P] float64
+  at::Tensor sum_{}; // [P] float64; kept for the next sum
+  bool empty_ = true;
   std::vector<weighted_upload> waiting_; // added and not yet in the sum
   std::vector<weighted_upload> starts_;  // the same, to be subtracted; in the order of their first uploads
 };

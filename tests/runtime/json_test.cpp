@@ -122,7 +122,7 @@ TEST_CASE("an evaluation is one line, with tasks and rounds from 1") {
                                                 .end_of_task = true});
   CHECK(text == R"({"task":2,"round":10,"virtual_s":1.500000001,"accuracy":70.5,"accuracy_per_task":[60.0,81.25],)"
                 R"("loss":0.25,"upload_bytes":7,"download_bytes":8,"clients_enrolled":20,"client_rounds":100,)"
-                R"("late_uploads":3,"dropped":4})");
+                R"("late_uploads":3,"dropped":4,"forgetting":null})");
 }
 
 TEST_CASE("a loss that diverged is null, and bytes that are no UTF-8 do not stop a summary") {

@@ -78,3 +78,16 @@ TEST_CASE("deciles lie between sorted values") {
         std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
   CHECK(deciles_of({0.0, 10.0}) == std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
 }
+
+TEST_CASE("forgetting during a task is measured against the best of the tasks before") {
+  accuracy_matrix before;
+  before.rows = {{80.0}, {60.0, 90.0}};
+  CHECK_FALSE(forgetting_at(before, {.task = {0}, .accuracy_per_task = {50.0}}));
+  CHECK(forgetting_at(before, {.task = {2}, .accuracy_per_task = {20.0, 70.0, 99.0}}) == (60.0 + 20.0) / 2);
+  CHECK(forgetting_at(before, {.task = {1}, .accuracy_per_task = {85.0, 10.0}}) == -5.0);
+  // At the end of a task it is the forgetting of the matrix.
+  auto whole = before;
+  const evaluation_record last{.task = {2}, .accuracy_per_task = {20.0, 70.0, 99.0}, .end_of_task = true};
+  whole.add(last);
+  CHECK(metrics_of(whole).forgetting == forgetting_at(before, last));
+}
