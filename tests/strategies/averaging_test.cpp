@@ -97,6 +97,36 @@ TEST_CASE("where only the head is trained, only the head travels, and the rest i
       at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
 }
 
+TEST_CASE("beside adapters only these and the head travel and are averaged, and the rest is sent once") {
+  auto kind = std::unique_ptr<model_kind>{};
+  for (const auto& entry : models())
+    if (entry.name == "vit")
+      kind = entry.make();
+  key_table table;
+  kind->keys(table);
+  for (const auto& [key, value] :
+       std::map<std::string, std::int64_t>{{"patch", 4}, {"width", 12}, {"depth", 2}, {"heads", 2}, {"adapter", 3}})
+    *std::get<std::int64_t*>(table.find(key)->target) = value;
+  auto setup = setup_of();
+  setup.net = kind->build({1, 8, 8}, classes).value();
+  setup.initial = weights_only(initial_weights(*setup.net, 1));
+  averaging_server server(setup);
+  const auto sent = server.open_round({});
+  CHECK(sent.weights->size() == 2 * 4 + 2);
+  CHECK(sent.weights->bytes() == 4 * (2 * (12 * 3 + 3 + 3 * 12 + 12) + (12 + 1) * classes));
+  CHECK(sent.once->bytes() == 4 * setup.net->size());
+
+  const travelling_weights travelling(setup.net, trainable_part::all);
+  const auto moved = setup.initial->at(flat_weights) + 1.0; // the body too: what a client must not do
+  server.fold({.assignment = {0}, .from = {0}, .started_from = {}, .upload = travelling.pick(moved), .rows = 3});
+  const auto end = closed(server);
+  for (const auto& one : setup.net->layout()) {
+    INFO(one.name);
+    const auto piece = [&](const at::Tensor& flat) { return flat.narrow(0, one.offset, one.size); };
+    CHECK(at::equal(piece(end), piece(one.frozen ? setup.initial->at(flat_weights) : moved)));
+  }
+}
+
 TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones; other rows stay untouched") {
   const round_place second_task{.task = {1}, .opened = {0, 4}, .current = {2, 4}};
   const auto old_rows = [](const at::Tensor& flat) { return flat.slice(0, 0, 4); }; // weights of classes 0 and 1

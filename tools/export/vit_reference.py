@@ -3,8 +3,9 @@
 
     python3 tools/export/vit_reference.py [tests/golden/torchvision]
 
-The net is written in plain PyTorch after Dosovitskiy et al. 2021 and, for its adapters, Chen et al. 2022; weights, inputs
-and records are those of torchvision_reference.py, whose requirements hold here too. Nothing of mneme or timm is used.
+The net is written in plain PyTorch after Dosovitskiy et al. 2021 and, for its adapters, Chen et al. 2022; weights,
+inputs and records are those of torchvision_reference.py, whose requirements hold here too. Nothing of mneme or timm is
+used.
 """
 import argparse
 import os

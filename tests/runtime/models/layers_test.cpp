@@ -1,9 +1,14 @@
+#include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/dropout.hpp"
+#include "runtime/models/gelu_layer.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/normalisation.hpp"
+#include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/shortcuts.hpp"
+#include "runtime/models/tokens_linear_layer.hpp"
+#include "runtime/models/tokens_norm_layer.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
@@ -190,6 +195,45 @@ TEST_CASE("normalisation by our kernels equals LibTorch's operators", "[models]"
         }
 }
 
+TEST_CASE("linear layers of tokens by our loop over models equal LibTorch's operators", "[models]") {
+  for (const bool frozen : {false, true})
+    for (const auto after : {activation::none, activation::relu}) {
+      INFO("frozen " << frozen << ", ReLU " << (after == activation::relu));
+      twins(tokens_linear_layer({.tokens = 5,
+                                 .in = 13,
+                                 .out = 7,
+                                 .weight_offset = 4,
+                                 .bias_offset = 120,
+                                 .scale = 0.3,
+                                 .after = after,
+                                 .frozen = frozen}),
+            5 * 13, 130)
+          .check();
+    }
+}
+
+TEST_CASE("normalisation of tokens by our kernels equals LibTorch's operators", "[models]") {
+  for (const bool frozen : {false, true})
+    for (const std::int64_t channels : {7, 16, 50})
+      twins(tokens_norm_layer(
+                {.tokens = 5, .channels = channels, .weight_offset = 1, .bias_offset = 60, .frozen = frozen}),
+            5 * channels, 120)
+          .check();
+}
+
+TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[models]") {
+  at::set_num_threads(1);
+  for (const auto& [tokens, queries, heads, channels] :
+       {std::array<std::int64_t, 4>{5, 5, 1, 4}, {17, 17, 3, 18}, {10, 1, 2, 12}, {9, 4, 2, 6}, {330, 330, 2, 8}}) {
+    INFO(tokens << " tokens, " << queries << " of them ask, " << heads << " heads, " << channels << " channels");
+    twins(attention_layer({.tokens = tokens, .queries = queries, .heads = heads, .channels = channels}),
+          tokens * 3 * channels, 1)
+        .check();
+  }
+}
+
+TEST_CASE("gelu by our kernel equals LibTorch's", "[models]") { twins(gelu_layer(77), 77, 1).check(); }
+
 TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[models]") {
   const std::int64_t channels = 6, pixels = 15;
   const training_mode training;
@@ -244,6 +288,10 @@ TEST_CASE("layers without parameters have the gradients of finite differences", 
   check_slopes(subsampling_layer(in, 2, 8), pass, x);
   check_slopes(subsampling_layer(in, 1, 3), pass, x);
   check_slopes(channels_last_layer(in), pass, x);
+  check_slopes(first_token_layer(35, 3), pass, x);
+  check_slopes(gelu_layer(in.floats()), pass, x);
+  check_slopes(attention_layer({.tokens = 5, .queries = 5, .heads = 1, .channels = 7}), pass, x);
+  check_slopes(attention_layer({.tokens = 5, .queries = 2, .heads = 7, .channels = 7}), pass, x);
   const std::vector<rng_key> streams(nets, key_for({.seed = 1}, purpose::dropout_mask));
   const training_mode training{streams};
   check_slopes(dropout_layer(in.floats(), 0, 0.5), {none, nets, rows, {}, &training}, x);

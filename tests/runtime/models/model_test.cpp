@@ -265,6 +265,6 @@ TEST_CASE("models are listed by name", "[models]") {
     names.push_back(entry.name);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const auto* known :
-       {"cnn", "identity", "lenet", "linear", "mlp", "resnet18", "resnet32", "resnet8"}) // tests may add some
+       {"cnn", "identity", "lenet", "linear", "mlp", "resnet18", "resnet32", "resnet8", "vit"}) // tests may add some
     CHECK(std::count(names.begin(), names.end(), known) == 1);
 }
