@@ -89,7 +89,7 @@ void scheduler_state::try_dispatch() {
 std::vector<client_id> scheduler_state::cohort() {
   const auto free = [this](client_id who) { return available(who); };
   const auto clients = world_->people->size();
-  if (world_->rows->shown() == rows_shown::centralised)
+  if (world_->rows->central())
     return draw_cohort({}, 1, 1, free);
   const auto stated = world_->what.rounds.cohort; // 0: all available
   const auto wanted = plan_.everybody || stated == 0 ? clients : stated;
@@ -101,7 +101,7 @@ std::vector<client_id> scheduler_state::cohort() {
 bool scheduler_state::available(client_id who) const {
   if (clients_[who.value].busy)
     return false;
-  if (world_->rows->shown() == rows_shown::centralised)
+  if (world_->rows->central())
     return world_->rows->size(who, place_.task) > 0;
   return presence_.here(who) && (plan_.clients_without_rows || world_->rows->size(who, presence_.task_of(who)) > 0);
 }

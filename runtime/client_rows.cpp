@@ -5,12 +5,16 @@ namespace mneme {
 client_rows::client_rows(std::shared_ptr<const curriculum> tasks, std::shared_ptr<const partition> split,
                          std::shared_ptr<const population> people, rows_shown shown)
     : tasks_(std::move(tasks)), split_(std::move(split)), people_(std::move(people)), shown_(shown) {
-  if (shown_ == rows_shown::centralised)
+  if (central())
     for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
       central_sizes_.push_back(everybodys({t}));
 }
 
 bool client_rows::holds(client_id who, task_id of) const { return people_->member(who, of) == membership::active; }
+
+std::uint32_t client_rows::last_shown(task_id during) const {
+  return shown_ == rows_shown::offline ? static_cast<std::uint32_t>(tasks_->tasks.size()) - 1 : during.value;
+}
 
 std::int64_t client_rows::everybodys(task_id of) const {
   std::int64_t sum = 0;
@@ -29,7 +33,8 @@ std::int64_t client_rows::size(client_id who, task_id during) const {
       sum += holds(who, {t}) ? split_->size(who, {t}) : 0;
     return sum;
   case rows_shown::centralised:
-    for (std::uint32_t t = 0; who.value == 0 && t <= during.value; ++t)
+  case rows_shown::offline:
+    for (std::uint32_t t = 0; who.value == 0 && t <= last_shown(during); ++t)
       sum += central_sizes_[t];
     return sum;
   }
@@ -60,7 +65,8 @@ sample_view client_rows::view(client_id who, task_id during) const {
       append(who, {t});
     break;
   case rows_shown::centralised:
-    for (std::uint32_t t = 0; who.value == 0 && t <= during.value; ++t) {
+  case rows_shown::offline:
+    for (std::uint32_t t = 0; who.value == 0 && t <= last_shown(during); ++t) {
       const auto first = std::ssize(*rows);
       for (std::uint32_t c = 0; c < people_->size(); ++c)
         append({c}, {t});

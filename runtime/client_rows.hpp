@@ -19,9 +19,14 @@ public:
   /// The rows that `who` itself holds of one task, whatever the method shows.
   [[nodiscard]] std::vector<std::int64_t> held(client_id who, task_id of) const;
   [[nodiscard]] rows_shown shown() const noexcept { return shown_; }
+  /// Whether client 0 alone sees rows.
+  [[nodiscard]] bool central() const noexcept {
+    return shown_ == rows_shown::centralised || shown_ == rows_shown::offline;
+  }
 
 private:
   [[nodiscard]] bool holds(client_id who, task_id of) const;
+  [[nodiscard]] std::uint32_t last_shown(task_id during) const; // whose rows a central view ends with
   [[nodiscard]] std::int64_t everybodys(task_id of) const;
 
   std::shared_ptr<const curriculum> tasks_;

@@ -111,7 +111,8 @@ void fused_training::shuffle(std::int64_t epoch) {
     auto key = key_for(one.what->stream, purpose::shuffle);
     key.index = static_cast<std::uint64_t>(epoch);
     std::iota(one.order.begin(), one.order.end(), 0);
-    rng_stream(key).shuffle(std::span(one.order));
+    if (!options_.in_order)
+      rng_stream(key).shuffle(std::span(one.order));
     one.loss_sum = 0.0;
   }
 }

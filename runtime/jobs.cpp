@@ -53,6 +53,7 @@ void describe(key_text& key, const train_job& job) {
       .add(with.clip_norm)
       .add(with.augment)
       .add(with.head_only)
+      .add(with.in_order)
       .add(with.classes.low)
       .add(with.classes.high)
       .add(with.taught.low)

@@ -6,6 +6,7 @@
 #include "runtime/rng.hpp"
 #include "runtime/tensor_map.hpp"
 #include "runtime/training.hpp"
+#include <optional>
 #include <stdexcept>
 #include <variant>
 #include <vector>
@@ -80,14 +81,27 @@ enum class readout_kind : std::uint8_t {
   linear, ///< W_c . phi
   cosine, ///< cos(W_c, phi)
 };
+/// Samples of normal features, means and log deviations side by side, drawn row by row.
+struct sampled_features {
+  rng_key stream{};             ///< A row of the data set has the index of its own below it.
+  double low = 0.0, high = 0.0; ///< Bounds of log deviations.
+};
+/// What a net does behind its features, where it is frozen up to them.
+struct net_behind {
+  model_ref net{};        ///< Its weights are the last of the whole net's.
+  tensors_ref front{};    ///< Weights that agree with the whole net's up to the features, and change no more.
+  std::int64_t reads = 0; ///< The first so many features of a row: all, or the means of normals.
+  std::optional<sampled_features> sampled{}; ///< It reads samples of the normals instead of their means.
+};
 /// What is evaluated and saved: the method's answer to "what have we learnt".
 struct predictor {
   model_ref net{};
   tensors_ref weights{};
   readout_kind kind = readout_kind::head;
-  at::Tensor projection{}; ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
-  at::Tensor readout{};    ///< [C, M] float32, unless by the head
-  bool frozen = false;     ///< The net changes no more: its features may be remembered.
+  at::Tensor projection{};            ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
+  at::Tensor readout{};               ///< [C, M] float32, unless by the head
+  bool frozen = false;                ///< The net changes no more: its features may be remembered.
+  std::optional<net_behind> behind{}; ///< By the head, in two parts; none: the net is run as a whole.
 };
 /// Accuracy and loss on test rows: argmax (the first of equals) and cross-entropy over the classes of
 /// `mask`. A row of another class is a wrong answer and adds nothing to the loss.

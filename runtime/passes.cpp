@@ -149,6 +149,50 @@ private:
   at::Tensor projection_{}, weights_{}; // [D, M], [classes, M] float64
 };
 
+/// Scores of features by the net behind them, [b, classes of the mask] float32.
+class scores_behind {
+public:
+  scores_behind(const predictor& what, class_range mask, const at::Device& device)
+      : behind_(*what.behind), mask_(mask), device_(device) {
+    const auto& whole = what.weights->at(flat_weights);
+    const auto size = behind_.net->size();
+    weights_ = whole.narrow(0, whole.numel() - size, size).to(device).unsqueeze(0); // [1, P]
+    kept_.for_backward = false;
+  }
+  /// @param rows of the data set, those of the block
+  [[nodiscard]] at::Tensor of(const at::Tensor& features, row_span rows) {
+    const auto inputs = behind_.sampled ? sampled(features.cpu(), rows).to(device_) : means(features); // [b, reads]
+    return behind_.net->forward(weights_, inputs.unsqueeze(0), mask_, &kept_).logits[0];
+  }
+
+private:
+  [[nodiscard]] at::Tensor means(const at::Tensor& features) const {
+    return features.narrow(1, 0, behind_.reads).contiguous();
+  }
+  /// mu + exp(l) e, l within its bounds.
+  [[nodiscard]] at::Tensor sampled(const at::Tensor& features, row_span rows) const {
+    auto made = means(features);
+    const auto deviations =
+        features.narrow(1, behind_.reads, behind_.reads).clamp(behind_.sampled->low, behind_.sampled->high).exp();
+    auto* value = made.mutable_data_ptr<float>();
+    const auto* deviation = deviations.const_data_ptr<float>();
+    for (const auto row : rows) {
+      auto key = behind_.sampled->stream;
+      key.index = static_cast<std::uint64_t>(row);
+      rng_stream draw(key);
+      for (std::int64_t d = 0; d < behind_.reads; ++d)
+        *value++ += *deviation++ * static_cast<float>(draw.normal());
+    }
+    return made;
+  }
+
+  const net_behind& behind_;
+  class_range mask_;
+  at::Device device_;
+  at::Tensor weights_{};
+  tape kept_;
+};
+
 } // namespace
 
 std::int64_t block_rows_of(const model& net) {
@@ -210,28 +254,47 @@ statistics_output run_pass(const statistics_job& job, image_store& images, featu
   return out;
 }
 
+namespace {
+
+/// Adds the block's rows to `out`, given their logits [b, classes of the mask].
+void judge(evaluate_output& out, const evaluate_job& job, const block& seen, const at::Tensor& scores) {
+  const auto logits = scores.cpu().contiguous();
+  const auto classes = job.mask.size();
+  for (std::int64_t i = 0; i < seen.rows; ++i) {
+    const auto* const row = logits.const_data_ptr<float>() + i * classes;
+    const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
+    if (label < 0 || label >= classes)
+      continue;
+    out.correct += std::max_element(row, row + classes) - row == label;
+    out.loss_sum += loss_of(row, classes, label);
+  }
+}
+
+} // namespace
+
 evaluate_output run_pass(const evaluate_job& job, image_store& images, feature_store* store) {
   evaluate_output out{.rows = job.samples.size()};
-  const auto classes = job.mask.size();
-  MNEME_CHECK(classes > 0, job.mask.low, job.mask.high);
-  std::optional<readout_scores> scores;
-  if (job.what.kind != readout_kind::head)
-    scores.emplace(job.what, job.mask, images.device());
-  const auto shown = scores ? class_range{} : job.mask;
-  for_each_block({*job.what.net, job.what.weights, job.samples, shown, job.what.frozen}, images, store,
-                 [&](const block& seen) {
-                   if (!scores && !seen.logits.defined())
-                     throw std::invalid_argument("the net '" + job.what.net->identity() + "' has no head to evaluate");
-                   const auto logits = (scores ? scores->of(seen.features) : seen.logits).cpu().contiguous();
-                   for (std::int64_t i = 0; i < seen.rows; ++i) {
-                     const auto* const row = logits.const_data_ptr<float>() + i * classes;
-                     const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
-                     if (label < 0 || label >= classes)
-                       continue;
-                     out.correct += std::max_element(row, row + classes) - row == label;
-                     out.loss_sum += loss_of(row, classes, label);
-                   }
-                 });
+  const auto& what = job.what;
+  MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
+  const auto look = [&](const tensors_ref& weights, class_range shown, bool frozen, const auto& scores_of) {
+    for_each_block({*what.net, weights, job.samples, shown, frozen}, images, store,
+                   [&](const block& seen) { judge(out, job, seen, scores_of(seen)); });
+  };
+  if (what.behind) {
+    scores_behind scores(what, job.mask, images.device());
+    look(what.behind->front, {}, true, [&](const block& seen) {
+      const row_span rows(*job.samples.rows);
+      return scores.of(seen.features,
+                       rows.subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)));
+    });
+  } else if (what.kind != readout_kind::head) {
+    const readout_scores scores(what, job.mask, images.device());
+    look(what.weights, {}, what.frozen, [&](const block& seen) { return scores.of(seen.features); });
+  } else if (what.net->classes() == 0) {
+    throw std::invalid_argument("the net '" + what.net->identity() + "' has no head to evaluate");
+  } else {
+    look(what.weights, job.mask, what.frozen, [](const block& seen) { return seen.logits; });
+  }
   return out;
 }
 

@@ -149,6 +149,7 @@ enum class rows_shown : std::uint8_t {
   current,     ///< Of its current task.
   cumulative,  ///< Of all tasks so far in which it was enrolled (`joint`).
   centralised, ///< Everybody's, cumulative, shown to client 0 alone, who is the whole cohort.
+  offline,     ///< The same, but of all tasks of the run from the first one on.
 };
 
 /// A named set of defaults, as TOML in any section. Keys the user gives win.
@@ -171,7 +172,8 @@ public:
   /// Binds the method's own keys of [strategy] to its options. Called first.
   virtual void keys(key_table&) {}
   [[nodiscard]] virtual std::vector<preset> presets() const { return {}; }
-  /// Defaults in any section that the method has in place of the usual ones, as TOML; below every preset.
+  /// Defaults in any section that the method has in place of the usual ones, as TOML; below every preset. Keys that
+  /// are words have been read by then.
   [[nodiscard]] virtual std::string defaults() const { return {}; }
   /// safetensors files that keys of the method name, by key; they are read before prepare().
   [[nodiscard]] virtual std::map<std::string, std::filesystem::path> tensor_files() const { return {}; }

@@ -17,6 +17,7 @@ struct training_options {
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
   bool head_only = false;
+  bool in_order = false; ///< Rows are taken as the job lists them, in every epoch: no shuffle.
   class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
   class_range taught{};  ///< The job's teacher shows the loss its logits of these; empty: there is none.
   /// Nothing is learnt: instead of weights, the outcome is the mean over the steps of one pass of the squared gradient

@@ -1,6 +1,7 @@
 #include "runtime/wire.hpp"
 #include "runtime/check.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 namespace mneme {
 namespace {
 
@@ -32,12 +33,24 @@ at::Tensor through_int8(const at::Tensor& values) {
   return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale);     // at::round is to even
 }
 
-/// The flat weights [P], each parameter with a scale of its own.
+/// Where in a net of these parameters `size` flat weights begin that are the first of them, or the last.
+std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layout) {
+  const auto ends = [&](const parameter& one) { return one.offset + one.size == size; };
+  if (std::any_of(layout.begin(), layout.end(), ends))
+    return 0;
+  return layout.back().offset + layout.back().size - size;
+}
+
+/// The flat weights [P] of a net, of its first layers or of its last, each parameter with a scale of its own.
 at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& layout) {
-  auto result = at::empty_like(flat); // [P]
+  auto result = at::empty_like(flat);
+  const auto first = beginning_of(flat.numel(), layout);
   std::int64_t covered = 0;
   for (const auto& one : layout) {
-    result.narrow(0, one.offset, one.size).copy_(through_int8(flat.narrow(0, one.offset, one.size)));
+    const auto offset = one.offset - first;
+    if (offset < 0 || offset + one.size > flat.numel())
+      continue;
+    result.narrow(0, offset, one.size).copy_(through_int8(flat.narrow(0, offset, one.size)));
     covered += one.size;
   }
   MNEME_CHECK(flat.dim() == 1 && covered == flat.numel(), covered, flat.sizes());

@@ -132,6 +132,24 @@ void network::add_linear(const std::string& name, std::int64_t out, activation a
   add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
 }
 
+void network::add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width) {
+  const auto in = shape_here();
+  MNEME_CHECK(in.channels == 1 || in.pixels() == 1, identity_); // weights lie as in files
+  const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
+  linear_layer::shape shape{.in = in.floats(), .out = 2 * width}; // one product computes both
+  shape.weight_offset = add_parameter({.name = mean_name + ".weight", .shape = {width, in.floats()}, .bound = bound});
+  add_parameter({.name = log_deviation_name + ".weight", .shape = {width, in.floats()}, .bound = bound});
+  shape.bias_offset = add_parameter({.name = mean_name + ".bias", .shape = {width}, .bound = bound});
+  add_parameter({.name = log_deviation_name + ".bias", .shape = {width}, .bound = bound});
+  add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, 2 * width}, true);
+}
+
+void network::end_headless() {
+  mark_features();
+  feature_width_ = shapes_[features_].floats();
+  place_buffers();
+}
+
 void network::add_head(const std::string& name, std::int64_t classes, head_kind kind) {
   const auto in = shape_here();
   MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, identity_); // rows of the head lie as in files

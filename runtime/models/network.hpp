@@ -30,6 +30,8 @@ public:
   /// Every `stride`-th pixel, zeros as further channels.
   void add_subsampling(std::int64_t stride, std::int64_t channels);
   void add_linear(const std::string& name, std::int64_t out, activation after);
+  /// Two linear layers that read the same, their results side by side: means and log deviations of a normal.
+  void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);
   /// What has been added last, plus what lies at `other`, of the same shape.
   void add_sum(place other, activation after);
   /// What has been added last, means and log deviations of a normal side by side, becomes a sample of it in training
@@ -62,6 +64,8 @@ public:
 
   /// Ends the net: one row per class.
   void add_head(const std::string& name, std::int64_t classes, head_kind kind = head_kind::linear);
+  /// Ends the net without a head: what has been added last are its features.
+  void end_headless();
   [[nodiscard]] place here() const { return last_; }
   void go_to(place where) { last_ = where; }
   [[nodiscard]] image_shape shape_here() const { return shapes_[last_]; }

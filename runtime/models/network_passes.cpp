@@ -49,7 +49,7 @@ void make_own(at::Tensor& one) {
 
 activations network::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
                              const training_mode* training) const {
-  MNEME_CHECK(classes_ > 0 && 0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
+  MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
   MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, identity_, weights.sizes(), weights.strides());
   MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(),
               identity_, inputs.sizes());

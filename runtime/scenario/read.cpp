@@ -61,12 +61,23 @@ private:
     if (!value_.strategy.method)
       return;
     add_preset(name);
+    choose_words();
     const auto own = value_.strategy.method->defaults();
     if (own.empty())
       return;
     auto lowest = parsed_layer("defaults of " + in_quotes(name), own, problems_);
     lowest.from_user = false;
     stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
+  }
+
+  /// Tells the method which words its keys will have: its defaults may follow from them. Reading comes later.
+  void choose_words() {
+    key_table keys;
+    value_.strategy.method->keys(keys);
+    for (const auto& one : keys.all())
+      if (const auto word = said("strategy", one.name.c_str(), "");
+          one.chosen && std::find(one.choices.begin(), one.choices.end(), word) != one.choices.end())
+        one.chosen(word);
   }
 
   void add_preset(const std::string& name) {

@@ -31,6 +31,10 @@ public:
   void fold(const delivery& in) override;
   task<bool> close_round(server_context& ctx, const round_place& where) override;
   [[nodiscard]] predictor predict() const override;
+  /// The weights [P] that the next round starts from.
+  [[nodiscard]] const at::Tensor& weights() const { return weights_; }
+  /// Between rounds: what the server itself has made of the mean.
+  void go_on_from(at::Tensor weights) { weights_ = std::move(weights); }
 
 private:
   void mix_in(const delivery& in);
