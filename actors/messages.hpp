@@ -1,6 +1,7 @@
 /// All messages between actors, in the order of a round.
 #pragma once
 #include "actors/progress.hpp"
+#include "runtime/archive.hpp"
 #include "runtime/client_run.hpp"
 #include "runtime/digest.hpp"
 #include "runtime/run_directory.hpp"
@@ -143,6 +144,24 @@ struct finish_run {
   run_report report{};
 }; // simulation -> recorder
 
+// -- checkpoints ------------------------------------------------------------------------------------------------------
+
+struct save_state {
+  archive so_far{};
+}; // scheduler -> server
+struct saved_state {
+  archive all{};
+}; // answer
+struct restore_state {
+  archive rest{};
+}; // scheduler -> server
+struct keep_state {
+  archive run{};
+}; // scheduler -> recorder
+struct write_checkpoint {
+  std::vector<archive> parts{};
+}; // recorder -> checkpoint writer
+
 } // namespace mneme
 
 CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
@@ -178,6 +197,11 @@ CAF_ADD_TYPE_ID(mneme, (mneme::finish_run))
 CAF_ADD_TYPE_ID(mneme, (mneme::run_summary))
 CAF_ADD_TYPE_ID(mneme, (mneme::measure_fairness))
 CAF_ADD_TYPE_ID(mneme, (mneme::fairness))
+CAF_ADD_TYPE_ID(mneme, (mneme::save_state))
+CAF_ADD_TYPE_ID(mneme, (mneme::saved_state))
+CAF_ADD_TYPE_ID(mneme, (mneme::restore_state))
+CAF_ADD_TYPE_ID(mneme, (mneme::keep_state))
+CAF_ADD_TYPE_ID(mneme, (mneme::write_checkpoint))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -196,4 +220,7 @@ MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task) MNEME_IN_PROCESS(task_p
                                 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run)
                                     MNEME_IN_PROCESS(run_summary) MNEME_IN_PROCESS(measure_fairness)
                                         MNEME_IN_PROCESS(fairness)
+                                            MNEME_IN_PROCESS(save_state) MNEME_IN_PROCESS(saved_state)
+                                                MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)
+                                                    MNEME_IN_PROCESS(write_checkpoint)
 #undef MNEME_IN_PROCESS

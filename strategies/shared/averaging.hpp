@@ -1,5 +1,6 @@
 /// averaging: the two halves that all weight-averaging methods share (McMahan et al. 2017, Algorithm 1).
 #pragma once
+#include "runtime/archive.hpp"
 #include "runtime/strategy.hpp"
 #include "strategies/shared/weighted_average.hpp"
 #include "strategies/shared/weighted_change.hpp"
@@ -31,6 +32,7 @@ public:
   void fold(const delivery& in) override;
   task<bool> close_round(server_context& ctx, const round_place& where) override;
   [[nodiscard]] predictor predict() const override;
+  void persist(archive& all) override { all.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
 private:
   void mix_in(const delivery& in);
