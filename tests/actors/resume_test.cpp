@@ -59,6 +59,54 @@ const std::string fed_lwf = "name = \"fed-lwf\"\n";
 const std::string stsa = "name = \"stsa\"\nadaptation_rounds = 2\nprojection_width = 20\nridge = 1.0\n";
 const std::string stsa_estimated = stsa + "estimator = \"estimated\"\ndummies = 3\n";
 
+/// Clients come, go, sleep, drop out at work and change task one by one, and the server steps as uploads come.
+const std::string restless = R"(
+seed = 4
+[data]
+name = "synthetic"
+shape = [6]
+classes = 6
+rows = 1200
+[tasks]
+count = 3
+transition = "staggered"
+transition_spread = "4 s"
+[partition]
+kind = "dirichlet"
+[clients]
+count = 40
+[enrolment]
+kind = "random"
+arrival_mean = "2 s"
+lifetime_mean = "5 s"
+absence_mean = "1 s"
+[rounds]
+mode = "async"
+per_task = 8
+buffer = 5
+concurrency = 12
+[devices]
+rows_per_second = { median = 20.0, sigma = 1.0 }
+dropout = 0.1
+availability = "diurnal"
+availability_period = "6 s"
+[model]
+name = "mlp"
+hidden = [8]
+[training]
+epochs = 2
+batch = 8
+[evaluation]
+every = 3
+targets = [30, 100]
+fairness = true
+[checkpoint]
+force = true
+keep = 1000
+[strategy]
+name = "fedavg"
+)";
+
 /// A scenario in a folder of its own, which can be run there under several names.
 class workshop {
 public:
@@ -131,9 +179,9 @@ void check_equal_files(const fs::path& a, const fs::path& b) {
 
 /// Interrupts the run again and again after `events_max` events, with other numbers of threads, until it is done.
 /// Returns how often.
-int run_in_pieces(const workshop& shop, const std::string& name, run_options options) {
+int run_in_pieces(const workshop& shop, const std::string& name, run_options options, const overrides& over = {}) {
   int pieces = 0;
-  auto summary = shop.run(name, options);
+  auto summary = shop.run(name, options, over);
   while (summary.status == "interrupted") {
     CHECK(summary.resume_from == shop.path(name).string());
     options.threads = 1 + ++pieces % 3;
@@ -176,6 +224,23 @@ TEST_CASE("a run that is interrupted at any event goes on to the same end") {
     // in between, "abandoned" and "stop" are events of the run that ended, and are cut off again
     check_equal_files(shop.path("whole"), shop.path("pieces"));
   }
+}
+
+TEST_CASE("a run whose server steps as uploads come goes on to the same end from any event") {
+  const workshop shop(restless);
+  REQUIRE(shop.run("whole", {.trace = true}).status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 29}) > 5);
+  check_equal_files(shop.path("whole"), shop.path("pieces"));
+  CHECK(run_in_pieces(shop, "again", {.trace = true, .events_max = 41, .stored_results_max = {0}}) > 3);
+  check_equal_files(shop.path("whole"), shop.path("again"));
+}
+
+TEST_CASE("a server that steps with every upload goes on to the same end from any event") {
+  const workshop shop(restless);
+  const overrides every_upload{{"rounds.aggregation", "fedasync"}, {"rounds.per_task", "30"}};
+  REQUIRE(shop.run("whole", {.trace = true}, every_upload).status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 37}, every_upload) > 3);
+  check_equal_files(shop.path("whole"), shop.path("pieces"));
 }
 
 TEST_CASE("results known ahead of time are computed again where they are not stored") {

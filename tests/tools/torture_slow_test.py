@@ -14,6 +14,8 @@ SCENARIOS = [
     ("smoke/fedprox.toml", ["rounds.per_task=40"], 20),  # late uploads that are kept
     ("smoke/fed-ewc.toml", ["rounds.per_task=20"], 10),  # clients of two stages
     ("smoke/stsa.toml", ["strategy.adaptation_rounds=60"], 15),
+    ("smoke/async.toml", ["rounds.per_task=60"], 15),  # FedBuff; clients come, go and drop out at work
+    ("smoke/fedasync.toml", ["rounds.per_task=60"], 10),
 ]
 KILLS_OF_RUN = 10
 
