@@ -68,7 +68,7 @@ delivery scheduler_state::delivery_of(const flight& one, client_result result) c
                 .upload = std::move(result.upload),
                 .rows = result.rows};
   if (is_async()) {
-    made.start = one.start;
+    made.start = one.in->weights;
     made.staleness = std::int64_t{place_.round.value} - std::int64_t{one.round.value};
     made.staleness_weight = staleness_weight(world_->what.rounds, made.staleness);
   }

@@ -1,10 +1,23 @@
 #include "actors/flights.hpp"
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <tuple>
 namespace mneme {
 
+virtual_time flight::learn(std::uint32_t stage, virtual_duration takes) {
+  stages_run = stage + 1;
+  if (stage == stages.size()) {
+    stages.push_back(takes);
+    return horizon += takes;
+  }
+  MNEME_CHECK(stage < stages.size() && stages[stage] == takes, id.value, stage, takes.count());
+  return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
+}
+
 flight& flight_book::add(flight one) {
   const auto id = one.id;
+  held_bytes_ += one.held_bytes;
   return flights_.insert(id, std::move(one));
 }
 

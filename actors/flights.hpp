@@ -14,18 +14,21 @@ struct flight {
   assignment_id id{};
   client_id client{};
   round_id round{};
+  broadcast_ref in{};     ///< What it works on; with the client's memory and visits, all of its assignment.
   bool late = false;      ///< Missed its round's deadline and is kept.
   bool started = false;   ///< Sent to its shard.
   bool vanishes = false;  ///< Drops out during its first stage: none of its jobs are ever needed.
-  tensors_ref start{};    ///< async: the weights it began from.
   virtual_time horizon{}; ///< When the last known answer's jobs are due; at first the end of the download.
   /// Stages known and not yet reached by virtual time: how long each takes, front first.
   c10::SmallVector<virtual_duration, 2> stages{};
   std::size_t stages_reached = 0;
+  std::uint32_t stages_run = 0;          ///< How far its coroutine is: behind `stages` after a checkpoint.
   std::optional<client_result> result{}; ///< Known once the last stage has run, perhaps long before its time.
   std::int64_t upload_bytes = 0;
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
 
+  /// A stage's duration is known; of a round that runs again after a checkpoint it was. Returns when its jobs are due.
+  virtual_time learn(std::uint32_t stage, virtual_duration takes);
   /// Whether the answer that virtual time needs next has come.
   [[nodiscard]] bool answered() const { return stages_reached < stages.size() || result.has_value(); }
 };

@@ -29,7 +29,11 @@ using server_actor = caf::typed_actor<
     // Answers with the predictor's named tensors and the method's figures.
     caf::result<learnt>(save_model),
     // Deciles over clients of the predictor's accuracy on rows like their own, when all tasks are over.
-    caf::result<fairness>(measure_fairness)>;
+    caf::result<fairness>(measure_fairness),
+    // Appends what the server half would go on with; what is shared is saved once.
+    caf::result<saved_state>(save_state),
+    // Goes on with it.
+    caf::result<void>(restore_state)>;
 
 /// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
 using shard_actor = caf::typed_actor<
@@ -73,6 +77,13 @@ using recorder_actor = caf::typed_actor<
     // The final predictor: model.safetensors; and the method's figures.
     caf::result<void>(learnt),
     // Writes summary.json and answers with it.
-    caf::result<run_summary>(finish_run)>;
+    caf::result<run_summary>(finish_run),
+    // Adds its own state and answers when the checkpoint is on the disk.
+    caf::result<void>(keep_state)>;
+
+/// Writes checkpoints, on a thread of its own: it waits for the disk.
+using checkpoint_writer_actor = caf::typed_actor<
+    // Answers when it is on the disk; an error says why it is not, and all before are whole.
+    caf::result<void>(write_checkpoint)>;
 
 } // namespace mneme

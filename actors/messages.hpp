@@ -1,6 +1,7 @@
 /// All messages between actors, in the order of a round.
 #pragma once
 #include "actors/progress.hpp"
+#include "runtime/archive.hpp"
 #include "runtime/client_run.hpp"
 #include "runtime/digest.hpp"
 #include "runtime/run_directory.hpp"
@@ -47,53 +48,26 @@ struct run_report {    // answer to run_request
   std::optional<std::vector<double>> client_accuracy_deciles{};
 };
 
+// clang-format off: a table of messages
 // -- server -----------------------------------------------------------------------------------------------------------
 
-struct open_task {
-  round_place where{};
-}; // scheduler -> server
-struct open_round {
-  round_place where{};
-}; // scheduler -> server
-struct opened_round {
-  broadcast_ref in{};
-  std::int64_t bytes = 0, once_bytes = 0;
-}; // answer
-struct deliveries {
-  std::vector<delivery> all{};
-}; // scheduler -> server
-struct close_round {
-  round_place where{};
-}; // scheduler -> server
-struct closed_round {
-  digest128 model{};
-}; // answer
-struct evaluate {
-  task_id upto{};
-  class_range mask{};
-}; // scheduler -> server
-struct evaluated {
-  std::vector<evaluate_output> per_task{};
-};                    // answer
-struct save_model {}; // simulation -> server
-struct learnt {
-  tensors_ref model{};
-  std::map<std::string, double> figures{};
-}; // answer; simulation -> recorder
-struct measure_fairness {}; // simulation -> server
-struct fairness {
-  std::vector<double> deciles{};
-}; // answer
+struct open_task { round_place where{}; };                                    // scheduler -> server
+struct open_round { round_place where{}; };                                   // scheduler -> server
+struct opened_round { broadcast_ref in{}; std::int64_t bytes = 0, once_bytes = 0; }; // answer
+struct deliveries { std::vector<delivery> all{}; };                           // scheduler -> server
+struct close_round { round_place where{}; };                                  // scheduler -> server
+struct closed_round { digest128 model{}; };                                   // answer
+struct evaluate { task_id upto{}; class_range mask{}; };                      // scheduler -> server
+struct evaluated { std::vector<evaluate_output> per_task{}; };                // answer
+struct save_model {};                                                         // simulation -> server
+struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; }; // answer; simulation -> recorder
+struct measure_fairness {};                                                   // simulation -> server
+struct fairness { std::vector<double> deciles{}; };                           // answer
 
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
-struct start_rounds {
-  std::vector<assignment> all{};
-}; // scheduler -> shard
-struct round_answer {
-  assignment_id id{};
-  round_step step{};
-}; // client -> shard
+struct start_rounds { std::vector<assignment> all{}; };                       // scheduler -> shard
+struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
 /// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
 struct issued_job {
   job_id id{};
@@ -112,88 +86,82 @@ struct wave_report { // shard -> scheduler
   std::vector<round_failure> failed{};    ///< Ascending id.
 };
 using composition = std::vector<job_id>; // of one batch, ascending
-struct release {
-  std::vector<composition> batches{};
-}; // scheduler -> shard
-struct batch {
-  std::vector<job> jobs{};
-}; // shard, server -> pool -> worker
-struct batch_outcomes {
-  outcomes all{};
-}; // answer, in the order of the batch
-struct job_outcomes {
-  outcomes all{};
-}; // shard -> client
-struct abandon {
-  std::vector<assignment_id> all{};
-}; // scheduler -> shard
+struct release { std::vector<composition> batches{}; };                       // scheduler -> shard
+struct batch { std::vector<job> jobs{}; };                                    // shard, server -> pool -> worker
+struct batch_outcomes { outcomes all{}; };                                    // answer, in the order of the batch
+struct job_outcomes { outcomes all{}; };                                      // shard -> client
+struct abandon { std::vector<assignment_id> all{}; };                         // scheduler -> shard
 
 // -- recorder ---------------------------------------------------------------------------------------------------------
 
-struct recorded_events {
-  std::vector<event_record> all{};
-}; // scheduler -> recorder
-struct run_warning {
-  std::string text{};
-}; // scheduler -> recorder
-struct worker_usage {
-  double busy_seconds = 0.0;
-}; // worker -> recorder
-struct finish_run {
-  run_report report{};
-}; // simulation -> recorder
+struct recorded_events { std::vector<event_record> all{}; };                  // scheduler -> recorder
+struct run_warning { std::string text{}; };                                   // scheduler -> recorder
+struct worker_usage { double busy_seconds = 0.0; };                           // worker -> recorder
+struct finish_run { run_report report{}; };                                   // simulation -> recorder
+
+// -- checkpoints ------------------------------------------------------------------------------------------------------
+
+struct save_state { archive so_far{}; };                                      // scheduler -> server
+struct saved_state { archive all{}; };                                        // answer
+struct restore_state { archive rest{}; };                                     // scheduler -> server
+struct keep_state { archive run{}; };                                         // scheduler -> recorder
+struct write_checkpoint { std::vector<archive> parts{}; };                    // recorder -> checkpoint writer
 
 } // namespace mneme
 
 CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
-CAF_ADD_TYPE_ID(mneme, (mneme::run_errc))
-CAF_ADD_TYPE_ID(mneme, (mneme::run_request))
-CAF_ADD_TYPE_ID(mneme, (mneme::stop_run))
-CAF_ADD_TYPE_ID(mneme, (mneme::run_report))
-CAF_ADD_TYPE_ID(mneme, (mneme::open_task))
-CAF_ADD_TYPE_ID(mneme, (mneme::task_plan))
-CAF_ADD_TYPE_ID(mneme, (mneme::open_round))
-CAF_ADD_TYPE_ID(mneme, (mneme::opened_round))
-CAF_ADD_TYPE_ID(mneme, (mneme::deliveries))
-CAF_ADD_TYPE_ID(mneme, (mneme::close_round))
-CAF_ADD_TYPE_ID(mneme, (mneme::closed_round))
-CAF_ADD_TYPE_ID(mneme, (mneme::evaluate))
-CAF_ADD_TYPE_ID(mneme, (mneme::evaluated))
-CAF_ADD_TYPE_ID(mneme, (mneme::save_model))
-CAF_ADD_TYPE_ID(mneme, (mneme::learnt))
-CAF_ADD_TYPE_ID(mneme, (mneme::start_rounds))
-CAF_ADD_TYPE_ID(mneme, (mneme::round_answer))
-CAF_ADD_TYPE_ID(mneme, (mneme::wave_report))
-CAF_ADD_TYPE_ID(mneme, (mneme::release))
-CAF_ADD_TYPE_ID(mneme, (mneme::batch))
-CAF_ADD_TYPE_ID(mneme, (mneme::batch_outcomes))
-CAF_ADD_TYPE_ID(mneme, (mneme::job_outcomes))
-CAF_ADD_TYPE_ID(mneme, (mneme::abandon))
-CAF_ADD_TYPE_ID(mneme, (mneme::evaluation_record))
-CAF_ADD_TYPE_ID(mneme, (mneme::recorded_events))
-CAF_ADD_TYPE_ID(mneme, (mneme::run_warning))
-CAF_ADD_TYPE_ID(mneme, (mneme::worker_usage))
-CAF_ADD_TYPE_ID(mneme, (mneme::progress_snapshot))
-CAF_ADD_TYPE_ID(mneme, (mneme::finish_run))
-CAF_ADD_TYPE_ID(mneme, (mneme::run_summary))
-CAF_ADD_TYPE_ID(mneme, (mneme::measure_fairness))
-CAF_ADD_TYPE_ID(mneme, (mneme::fairness))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_errc))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_request))
+  CAF_ADD_TYPE_ID(mneme, (mneme::stop_run))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_report))
+  CAF_ADD_TYPE_ID(mneme, (mneme::open_task))
+  CAF_ADD_TYPE_ID(mneme, (mneme::task_plan))
+  CAF_ADD_TYPE_ID(mneme, (mneme::open_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::opened_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::deliveries))
+  CAF_ADD_TYPE_ID(mneme, (mneme::close_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::closed_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::evaluate))
+  CAF_ADD_TYPE_ID(mneme, (mneme::evaluated))
+  CAF_ADD_TYPE_ID(mneme, (mneme::save_model))
+  CAF_ADD_TYPE_ID(mneme, (mneme::learnt))
+  CAF_ADD_TYPE_ID(mneme, (mneme::start_rounds))
+  CAF_ADD_TYPE_ID(mneme, (mneme::round_answer))
+  CAF_ADD_TYPE_ID(mneme, (mneme::wave_report))
+  CAF_ADD_TYPE_ID(mneme, (mneme::release))
+  CAF_ADD_TYPE_ID(mneme, (mneme::batch))
+  CAF_ADD_TYPE_ID(mneme, (mneme::batch_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::job_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::abandon))
+  CAF_ADD_TYPE_ID(mneme, (mneme::evaluation_record))
+  CAF_ADD_TYPE_ID(mneme, (mneme::recorded_events))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_warning))
+  CAF_ADD_TYPE_ID(mneme, (mneme::worker_usage))
+  CAF_ADD_TYPE_ID(mneme, (mneme::progress_snapshot))
+  CAF_ADD_TYPE_ID(mneme, (mneme::finish_run))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_summary))
+  CAF_ADD_TYPE_ID(mneme, (mneme::measure_fairness))
+  CAF_ADD_TYPE_ID(mneme, (mneme::fairness))
+  CAF_ADD_TYPE_ID(mneme, (mneme::save_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::saved_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::restore_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::keep_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::write_checkpoint))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
 // In one process tensors travel as handles: nothing is serialised.
 #define MNEME_IN_PROCESS(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(mneme::type)
-MNEME_IN_PROCESS(run_request)
-MNEME_IN_PROCESS(stop_run)
-MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task) MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round)
-    MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries) MNEME_IN_PROCESS(close_round)
-        MNEME_IN_PROCESS(closed_round) MNEME_IN_PROCESS(evaluate) MNEME_IN_PROCESS(evaluated)
-            MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds)
-                MNEME_IN_PROCESS(round_answer) MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release)
-                    MNEME_IN_PROCESS(batch) MNEME_IN_PROCESS(batch_outcomes) MNEME_IN_PROCESS(job_outcomes)
-                        MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record) MNEME_IN_PROCESS(recorded_events)
-                            MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(worker_usage)
-                                MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run)
-                                    MNEME_IN_PROCESS(run_summary) MNEME_IN_PROCESS(measure_fairness)
-                                        MNEME_IN_PROCESS(fairness)
+MNEME_IN_PROCESS(run_request) MNEME_IN_PROCESS(stop_run) MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task)
+MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round) MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries)
+MNEME_IN_PROCESS(close_round) MNEME_IN_PROCESS(closed_round) MNEME_IN_PROCESS(evaluate) MNEME_IN_PROCESS(evaluated)
+MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds) MNEME_IN_PROCESS(round_answer)
+MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release) MNEME_IN_PROCESS(batch) MNEME_IN_PROCESS(batch_outcomes)
+MNEME_IN_PROCESS(job_outcomes) MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
+MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(worker_usage)
+MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
+MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
+MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)
+MNEME_IN_PROCESS(write_checkpoint)
 #undef MNEME_IN_PROCESS
+// clang-format on

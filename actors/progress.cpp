@@ -74,6 +74,15 @@ void progress::started(const std::string& title, const std::string& directory, s
     say(fmt::format("{}\nseed {}\nscenario digest {}", title, seed, scenario_digest));
 }
 
+void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds) {
+  rounds_done_ = rounds_before_ = rounds;
+  client_rounds_before_ = client_rounds;
+  if (style_ == progress_style::json)
+    return say(one_line({{"event", "resumed"}, {"rounds", rounds}, {"text", text}}));
+  if (style_ != progress_style::quiet)
+    say(text);
+}
+
 void progress::tick(const progress_snapshot& now) {
   constexpr std::chrono::milliseconds redraw_min{100};
   last_ = now;
@@ -119,13 +128,16 @@ double progress::elapsed_s() const { return std::chrono::duration<double>(steady
 std::string progress::block_text() const {
   const double elapsed = std::max(elapsed_s(), 1e-3);
   const double share = last_.rounds > 0 ? static_cast<double>(rounds_done_) / static_cast<double>(last_.rounds) : 0.0;
-  const auto left = share > 0.0 ? duration_text(std::max(0.0, elapsed / share - elapsed)) : "-";
+  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
+  const auto missing = static_cast<double>(last_.rounds - rounds_done_);
+  const auto left = here > 0.0 && share > 0.0 ? duration_text(std::max(0.0, elapsed / here * missing)) : "-";
   return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", bar(share), 100.0 * share,
                      of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
                      percent_text(accuracy_)) +
          fmt::format("virtual {}  {} clients in flight\n", duration_text(in_seconds(last_.at)), last_.in_flight) +
          fmt::format("{} client-rounds, {:.1f} per second  {} gone, {} left\n", last_.client_rounds,
-                     static_cast<double>(last_.client_rounds) / elapsed, duration_text(elapsed), left);
+                     static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, duration_text(elapsed),
+                     left);
 }
 
 void progress::draw_block() {

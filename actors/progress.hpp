@@ -30,6 +30,8 @@ public:
   /// Title, seed and scenario digest come first. The clock for rates and time left starts here.
   void started(const std::string& title, const std::string& directory, std::int64_t seed,
                const std::string& scenario_digest);
+  /// The run goes on, or begins again, in the directory of an earlier one; `text` says where.
+  void resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds);
   /// Redraws the block at most ten times a second; nothing in the other styles.
   void tick(const progress_snapshot& now);
   void evaluated(const evaluation_record& record);
@@ -50,8 +52,9 @@ private:
   std::string directory_{};
   progress_snapshot last_{};
   std::int64_t rounds_done_ = 0;
-  std::optional<double> accuracy_{}; ///< Of the latest evaluation.
-  int block_lines_ = 0;              ///< On the screen now.
+  std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process went on.
+  std::optional<double> accuracy_{};                          ///< Of the latest evaluation.
+  int block_lines_ = 0;                                       ///< On the screen now.
   std::chrono::steady_clock::time_point began_{}, drawn_{};
 };
 

@@ -1,6 +1,7 @@
 #include "actors/recorder.hpp"
 #include "runtime/plot.hpp"
 #include "runtime/safetensors.hpp"
+#include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
 #include <sys/resource.h>
 namespace mneme {
@@ -34,7 +35,9 @@ const char* words(run_status status) {
 } // namespace
 
 recorder_state::recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup)
-    : self_(self), world_(std::move(world)), setup_(std::move(setup)) {}
+    : self_(self), world_(std::move(world)), setup_(std::move(setup)), past_(std::move(setup_.past)) {
+  past_.device = world_->device;
+}
 
 template <class Act>
 auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
@@ -57,13 +60,18 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         return guarded([&] { setup_.files->add(std::span<const event_record>(events.all)); });
       },
       [this](const run_warning& warning) { setup_.view->warned(warning.text); },
-      [this](const progress_snapshot& now) { setup_.view->tick(now); },
+      [this](const progress_snapshot& now) {
+        past_.rounds = now.round.value + 1;
+        past_.client_rounds = now.client_rounds;
+        setup_.view->tick(now);
+      },
       [this](const worker_usage& usage) { busy_seconds_ += usage.busy_seconds; },
       [this](const learnt& in) {
         figures_ = in.figures;
         return guarded([&] { save(*in.model); });
       },
       [this](const finish_run& in) { return guarded([&] { return finish(in.report); }); },
+      [this](keep_state& others) { return keep(others); },
   };
 }
 
@@ -73,23 +81,38 @@ void recorder_state::save(const tensor_map& model) {
 }
 
 void recorder_state::add(evaluation_record line) {
-  line.forgetting = forgetting_at(matrix_, line);
+  line.forgetting = forgetting_at(past_.matrix, line);
   setup_.files->add(line);
   if (line.end_of_task) {
-    matrix_.add(line);
-    setup_.files->write_matrix(matrix_, std::ssize(world_->tasks->tasks));
+    past_.matrix.add(line);
+    setup_.files->write_matrix(past_.matrix, std::ssize(world_->tasks->tasks));
   }
   setup_.view->evaluated(line);
-  evaluations_.push_back(std::move(line));
+  past_.evaluations.push_back(std::move(line));
 }
 
 run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
-  if (!evaluations_.empty())
-    setup_.files->write("accuracy.svg", accuracy_svg(world_->what.title, evaluations_));
+  if (!past_.evaluations.empty())
+    setup_.files->write("accuracy.svg", accuracy_svg(world_->what.title, past_.evaluations));
   setup_.files->write("summary.json", json_text(summary));
-  setup_.view->finished(summary, matrix_);
+  setup_.view->finished(summary, past_.matrix);
   return summary;
+}
+
+caf::result<void> recorder_state::keep(keep_state& others) {
+  auto now = past_;
+  now.events_bytes = setup_.files->settled_events();
+  now.wall_seconds += wall_.seconds();
+  now.cpu_seconds += cpu_seconds();
+  now.busy_seconds += busy_seconds_;
+  now.peak_rss_bytes = std::max(now.peak_rss_bytes, peak_rss_bytes());
+  archive mine;
+  mine(now);
+  write_checkpoint whole;
+  whole.parts.push_back(std::move(mine));
+  whole.parts.push_back(std::move(others.run));
+  return self_->delegate(setup_.writer, std::move(whole));
 }
 
 run_summary recorder_state::summary_of(const run_report& report) const {
@@ -117,20 +140,21 @@ run_summary recorder_state::summary_of(const run_report& report) const {
     all.staleness_mean = static_cast<double>(report.staleness_sum) / static_cast<double>(report.client_rounds);
     all.staleness_max = report.staleness_max;
   }
-  all.metrics = metrics_of(matrix_);
-  all.time_to_accuracy = times_to(what.evaluation.targets, evaluations_);
+  all.metrics = metrics_of(past_.matrix);
+  all.time_to_accuracy = times_to(what.evaluation.targets, past_.evaluations);
   all.client_accuracy_deciles = report.client_accuracy_deciles;
   all.upload_bytes = report.upload_bytes;
   all.download_bytes = report.download_bytes;
   all.virtual_seconds = in_seconds(report.ended);
-  all.wall_seconds = wall_.seconds();
-  all.cpu_seconds = cpu_seconds();
+  all.wall_seconds = past_.wall_seconds + wall_.seconds();
+  all.cpu_seconds = past_.cpu_seconds + cpu_seconds();
   all.client_rounds_per_second =
       all.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / all.wall_seconds : 0.0;
   all.fused_width_mean =
       report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
-  all.worker_busy_share = busy_seconds_ / (all.wall_seconds * static_cast<double>(world_->workers));
-  all.peak_rss_bytes = peak_rss_bytes();
+  all.worker_busy_share =
+      (past_.busy_seconds + busy_seconds_) / (all.wall_seconds * static_cast<double>(world_->workers));
+  all.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
   all.device = world_->device;
   all.figures = figures_;
   all.central_data = world_->method->central_data();

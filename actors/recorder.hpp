@@ -1,5 +1,6 @@
 /// recorder: writes everything a run leaves behind, and shows its progress.
 #pragma once
+#include "actors/checkpoint_state.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/recorder_clock.hpp"
 #include "actors/world.hpp"
@@ -9,7 +10,9 @@ namespace mneme {
 struct recorder_setup {
   std::shared_ptr<run_directory> files{};
   std::shared_ptr<progress> view{};
-  std::string digest{}; ///< Of the scenario.
+  std::string digest{};             ///< Of the scenario.
+  checkpoint_writer_actor writer{}; ///< Null: no checkpoints.
+  recorded_past past{};             ///< Empty: the run begins.
 };
 
 class recorder_state {
@@ -22,6 +25,7 @@ private:
   void add(evaluation_record line);
   void save(const tensor_map& model);
   run_summary finish(const run_report& report);
+  caf::result<void> keep(keep_state& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
   /// Runs `act`; what it throws becomes an error that names the file.
   template <class Act>
@@ -30,8 +34,7 @@ private:
   recorder_actor::pointer self_;
   world_ref world_;
   recorder_setup setup_;
-  accuracy_matrix matrix_;
-  std::vector<evaluation_record> evaluations_; // for the plot
+  recorded_past past_; // times are those before this process went on
   recorder_stopwatch wall_;
   double busy_seconds_ = 0.0;
   std::map<std::string, double> figures_{}; // the method's own

@@ -50,7 +50,7 @@ void scheduler_state::warn_of_own_rounds() {
 
 void scheduler_state::begin_round() {
   if (stopping_)
-    return finish(run_status::interrupted);
+    return stop_at(next_step::round);
   ask_server<opened_round>(open_round{place_}, [this](opened_round opened) { open(std::move(opened)); });
 }
 
@@ -126,22 +126,25 @@ void scheduler_state::dispatch(client_id who) {
   one.id = id;
   one.client = who;
   one.round = place_.round;
+  one.in = broadcast_in(presence_.task_of(who));
   one.vanishes = drops_out;
   one.horizon = ready;
-  if (is_async())
-    one.start = broadcast_.in->weights;
-  flights_.add(std::move(one));
+  to_start_.push_back(assignment_of(flights_.add(std::move(one))));
   if (may_leave_at_work())
     at_work_[who] = id;
   queue_.push(ready, {.what = event::kind::progress, .flight = id, .round = place_.round});
   ++cohort_missing_;
-  to_start_.push_back({.id = id,
-                       .client = who,
-                       .in = broadcast_in(presence_.task_of(who)),
-                       .memory = remembered(who),
-                       .samples = {},
-                       .seed = static_cast<std::uint64_t>(world_->what.seed),
-                       .visit = visit});
+}
+
+/// Holds from the dispatch to the delivery: nothing changes a busy client's memory or visits.
+assignment scheduler_state::assignment_of(const flight& one) {
+  return {.id = one.id,
+          .client = one.client,
+          .in = one.in,
+          .memory = remembered(one.client),
+          .samples = {},
+          .seed = static_cast<std::uint64_t>(world_->what.seed),
+          .visit = static_cast<std::uint32_t>(clients_[one.client.value].visits) - 1};
 }
 
 /// What the round's clients receive who are in `which`.
@@ -352,9 +355,9 @@ void scheduler_state::take(const evaluated& result, bool end_of_task) {
 void scheduler_state::next_round() {
   ++place_.round.value;
   if (++place_.round_of_task < place_.rounds_of_task)
-    return begin_round();
+    return checkpoint_then_go_on(next_step::round);
   if (place_.task.value + 1 < world_->tasks->tasks.size())
-    return begin_task({place_.task.value + 1});
+    return checkpoint_then_go_on(next_step::task);
   --place_.round.value;
   finish(run_status::done);
 }

@@ -9,10 +9,10 @@ constexpr std::size_t events_held_max = 4096; // of events.csv, before they go t
 } // namespace
 
 scheduler_state::scheduler_state(scheduler_actor::pointer self, world_ref world,
-                                 std::function<scheduler_peers(scheduler_actor)> make_peers)
+                                 std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past)
     : self_(self), world_(std::move(world)), make_peers_(std::move(make_peers)),
       clients_(static_cast<std::size_t>(world_->people->size())), memories_(world_->what.clients.memory_limit.bytes),
-      presence_(world_->people), idle_(is_async() ? world_->people->size() : 0) {}
+      presence_(world_->people), idle_(is_async() ? world_->people->size() : 0), past_(std::move(past)) {}
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {
@@ -33,7 +33,10 @@ caf::result<run_report> scheduler_state::run() {
     self_->monitor(shard);
   self_->monitor(peers_.server);
   self_->monitor(peers_.recorder);
-  begin_task({0});
+  if (past_)
+    resume();
+  else
+    begin_task({0});
   return promise_;
 }
 
@@ -42,13 +45,15 @@ caf::result<run_report> scheduler_state::run() {
 void scheduler_state::advance() {
   while (!over_ && round_open_ && reports_missing_ == 0 && folds_missing_ == 0) {
     if (stopping_)
-      return finish(run_status::interrupted);
+      return stop_at(next_step::event);
     if (queue_.empty() || (wants_clients_ && flights_.size() == 0 && !somebody_may_come()))
       return close();
     if (needs_answer(queue_.top().event))
       return begin_wave(queue_.top().event.flight);
     const auto next = queue_.pop();
     handle(next);
+    if (++events_handled_ == world_->events_max)
+      stopping_ = true;
   }
 }
 

@@ -1,6 +1,8 @@
 /// scheduler: owns virtual time. Opens and closes rounds, draws cohorts, delivers uploads, and
 /// lets real work run only when virtual time needs it.
 #pragma once
+#include "actors/checkpoint_pace.hpp"
+#include "actors/checkpoint_state.hpp"
 #include "actors/flights.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
@@ -22,8 +24,9 @@ struct scheduler_peers {
 class scheduler_state {
 public:
   static constexpr const char* name = "mneme.scheduler";
+  /// `past`: where a run that goes on stood; null: the run begins.
   scheduler_state(scheduler_actor::pointer self, world_ref world,
-                  std::function<scheduler_peers(scheduler_actor)> make_peers);
+                  std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past);
   scheduler_actor::behavior_type make_behavior();
 
 private:
@@ -34,6 +37,7 @@ private:
     enum class kind : std::uint8_t { progress, arrival, drop_out, deadline, presence } what = kind::progress;
     assignment_id flight{};
     round_id round{};
+    void persist(archive& all) { all(what)(flight)(round); }
   };
 
   /// All that an idle client costs, besides its rows and what it remembers.
@@ -42,6 +46,11 @@ private:
     std::uint32_t busy : 1 = 0;    ///< At work, or dropped out of the open round.
   };
   static_assert(sizeof(client_record) == 4);
+
+  /// What is done next where nothing is under way: the places at which a checkpoint may be taken.
+  enum class next_step : std::uint8_t { task, round, event };
+  /// When a run goes on that takes a checkpoint: when the state is copied, or when it is on the disk.
+  enum class when_done : std::uint8_t { copied, written };
 
   // scheduler.cpp: the run, and virtual time
   caf::result<run_report> run();
@@ -62,6 +71,7 @@ private:
   void begin_wave(assignment_id top);
   void start_waiting();
   void release_for(assignment_id top);
+  void send(std::map<shard_id, std::vector<composition>> batches);
   void take(wave_report& report);
   void end_wave();
 
@@ -76,6 +86,7 @@ private:
   void dispatch(client_id who);
   [[nodiscard]] broadcast_ref broadcast_in(task_id which);
   void free(client_id who);
+  [[nodiscard]] assignment assignment_of(const flight& one);
   void progress_of(flight& one);
   void deliver(flight& one);
   void hand_over_deliveries();
@@ -107,6 +118,21 @@ private:
   void remember(client_id who, memory_ref what);
   [[nodiscard]] bool somebody_may_come() const;
   [[nodiscard]] bool may_leave_at_work() const;
+
+  // checkpoints.cpp: where a run can go on
+  void go_on();
+  void checkpoint_then_go_on(next_step next);
+  void stop_at(next_step next);
+  void end_interrupted();
+  void take_checkpoint(when_done goes_on, void (scheduler_state::*then)());
+  void persist(archive& all);
+  void persist_memories(archive& all);
+  void persist_flights(archive& all);
+  void persist(archive& all, flight& one, bool with_results);
+  [[nodiscard]] bool keeps_results();
+  void resume();
+  void start_replays();
+  void replay();
 
   scheduler_actor::pointer self_;
   world_ref world_;
@@ -141,8 +167,15 @@ private:
   std::size_t reports_missing_ = 0;
   std::size_t folds_missing_ = 0; // bundles of large uploads that the server has not answered
   std::optional<round_failure> failure_;
+  std::int64_t events_handled_ = 0; // by this process
   bool stopping_ = false;
   bool over_ = false;
+
+  next_step next_ = next_step::task;
+  past_ref past_;
+  std::map<assignment_id, bool> replays_; // flights that run again after a checkpoint; whether their result is wanted
+  checkpoint_pace pace_;
+  bool checkpoint_due_ = false;
 
   run_report report_;
   run_digest digest_, trace_;

@@ -74,6 +74,25 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](const evaluate& in) { return judge(in); },
       [this](save_model) { return named_model(); },
       [this](measure_fairness) { return measure(); },
+      [this](save_state& in) -> caf::result<saved_state> {
+        try {
+          half_->persist(in.so_far.section("server"));
+          return saved_state{.all = std::move(in.so_far)};
+        } catch (const std::exception& e) {
+          return server_error("saving its state", e.what());
+        }
+      },
+      [this](restore_state& in) -> caf::result<void> {
+        try {
+          half_->persist(in.rest.section("server"));
+          in.rest.expect_end();
+          return {};
+        } catch (const archive_error& e) {
+          return server_error("going on from a checkpoint", std::string("it ") + e.what());
+        } catch (const std::exception& e) {
+          return server_error("going on from a checkpoint", e.what());
+        }
+      },
   };
 }
 

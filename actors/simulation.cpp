@@ -1,143 +1,25 @@
 #include "actors/simulation.hpp"
+#include "actors/cast.hpp"
 #include "actors/load_world.hpp"
-#include "actors/recorder.hpp"
-#include "actors/scheduler.hpp"
-#include "actors/server.hpp"
-#include "actors/shard.hpp"
-#include "actors/worker.hpp"
 #include <ATen/Parallel.h>
-#include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/init_global_meta_objects.hpp>
-#include <caf/scoped_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
+#include <fmt/format.h>
 #include <thread>
 namespace mneme {
 namespace {
 
-/// Polls for SIGINT, because a signal handler may not send messages.
-class interrupt_watch {
-public:
-  interrupt_watch(const std::atomic<int>* interrupts, scheduler_actor scheduler)
-      : thread_([interrupts, scheduler](const std::stop_token& stop) {
-          while (interrupts && !stop.stop_requested()) {
-            if (interrupts->load() > 0)
-              return caf::anon_send(scheduler, stop_run{});
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-          }
-        }) {}
-
-private:
-  std::jthread thread_;
-};
-
-/// All actors of a run, and their end.
-class cast {
-public:
-  cast(caf::actor_system& system, const world_ref& world, recorder_setup setup) {
-    recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(world, std::move(setup));
-    for (std::int64_t i = 0; i < world->workers; ++i)
-      workers_.push_back(system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world, recorder_));
-    pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(workers_);
-    server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_, recorder_);
-    auto peers = [this, &system, world](const scheduler_actor& scheduler) {
-      for (std::uint32_t s = 0; s < world->shards; ++s)
-        shards_.push_back(system.spawn<shard_actor::stateful_impl<shard_state>>(shard_id{s}, world, pool_, scheduler));
-      return scheduler_peers{.server = server_, .recorder = recorder_, .shards = shards_};
-    };
-    scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
-        world, std::function<scheduler_peers(scheduler_actor)>(peers));
-  }
-  /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
-  ~cast() {
-    end(scheduler_);
-    for (const auto& shard : shards_)
-      end(shard);
-    end(server_);
-    end(pool_);
-    for (const auto& worker : workers_)
-      end(worker);
-    end(recorder_);
-  }
-  [[nodiscard]] const scheduler_actor& scheduler() const { return scheduler_; }
-  [[nodiscard]] const server_actor& server() const { return server_; }
-  [[nodiscard]] const recorder_actor& recorder() const { return recorder_; }
-
-private:
-  template <class Handle>
-  static void end(const Handle& who) {
-    caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
-  }
-
-  recorder_actor recorder_;
-  std::vector<worker_actor> workers_;
-  pool_actor pool_;
-  server_actor server_;
-  std::vector<shard_actor> shards_; // written once, by the scheduler, when the run begins
-  scheduler_actor scheduler_;
-};
-
-void fail(run_report& report, const std::string& why) {
-  if (report.status != run_status::failed)
-    report.error = why;
-  report.status = run_status::failed;
-}
-
-run_report await_end(caf::scoped_actor& self, const cast& actors, const std::atomic<int>* interrupts) {
-  run_report report;
-  const interrupt_watch watch(interrupts, actors.scheduler());
-  self->request(actors.scheduler(), caf::infinite, run_request{})
-      .receive([&](run_report& ended) { report = std::move(ended); },
-               [&](const caf::error& why) { fail(report, in_words(why)); });
-  return report;
-}
-
-void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& report) {
-  learnt named;
-  auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
-  self->request(actors.server(), caf::infinite, save_model{})
-      .receive([&](learnt& in) { named = std::move(in); }, failed);
-  if (named.model)
-    self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
-}
-
-void measure_clients(caf::scoped_actor& self, const cast& actors, run_report& report) {
-  self->request(actors.server(), caf::infinite, measure_fairness{})
-      .receive([&](fairness& in) { report.client_accuracy_deciles = std::move(in.deciles); },
-               [&](const caf::error& why) { fail(report, in_words(why)); });
-}
-
-/// Runs the actors to the end; the summary is made even where it cannot be written.
-run_summary play(caf::actor_system& system, const world_ref& world, recorder_setup setup,
-                 const std::atomic<int>* interrupts) {
-  caf::scoped_actor self(system);
-  const cast actors(system, world, std::move(setup));
-  auto report = await_end(self, actors, interrupts);
-  if (report.status != run_status::failed)
-    save_predictor(self, actors, report);
-  if (report.status == run_status::done && world->what.evaluation.fairness)
-    measure_clients(self, actors, report);
-  run_summary summary;
-  self->request(actors.recorder(), caf::infinite, finish_run{report})
-      .receive([&](run_summary& written) { summary = std::move(written); },
-               [&](const caf::error& why) {
-                 fail(report, in_words(why));
-                 summary.status = "failed";
-                 summary.error = report.error;
-                 summary.run_digest = shown(report.digest);
-               });
-  return summary;
-}
-
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
+
+std::int64_t threads_of(const run_options& options) { return options.threads > 0 ? options.threads : cores(); }
 
 std::string default_name(const scenario& what, const std::string& digest) {
   return what.name + "-" + what.strategy.name + "-s" + std::to_string(what.seed) + "-" + digest.substr(0, 8);
 }
 
-} // namespace
-
-expected<run_summary> run_simulation(const scenario& what, const run_options& options) {
+/// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
+expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_options& options,
+                                             std::shared_ptr<const partition>* split) {
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
@@ -145,47 +27,168 @@ expected<run_summary> run_simulation(const scenario& what, const run_options& op
     return true;
   }();
   MNEME_CHECK(types_known);
-
-  std::shared_ptr<const partition> split;
-  auto loaded = load_world(what, options.trace ? &split : nullptr);
+  auto loaded = load_world(what, split);
   if (!loaded)
-    return tl::unexpected{loaded.error()};
+    return loaded;
   auto& world = **loaded;
-  const auto threads = options.threads > 0 ? options.threads : cores();
-  world.workers = what.worker.count > 0 ? what.worker.count : threads;
+  world.workers = what.worker.count > 0 ? what.worker.count : threads_of(options);
   if (world.device != "cpu")
     world.workers = 1;
   world.trace = options.trace;
+  world.events_max = options.events_max;
+  world.stored_results_max = options.stored_results_max;
+  return loaded;
+}
 
-  const auto digest = scenario_digest(what);
-  auto directory = run_directory::create(options.out, default_name(what, digest));
-  if (!directory)
-    return tl::unexpected{directory.error()};
-  auto files = std::make_shared<run_directory>(std::move(*directory));
-  auto view = std::make_shared<progress>(stdout, options.style);
-  try {
-    files->write("scenario.toml", resolved_text(what));
-    if (split)
-      files->write_partition(*split, what.clients.count, std::ssize(world.tasks->tasks), *world.tasks->train);
-  } catch (const std::exception& e) {
-    run_summary summary;
-    summary.status = "failed";
-    summary.error = e.what();
-    return summary;
-  }
-  view->started(what.title, files->path().string(), what.seed, digest);
+/// A run directory and who watches it, before the actors come.
+struct stage {
+  std::shared_ptr<world> what{};
+  std::shared_ptr<run_directory> files{};
+  std::string digest{};
+  std::shared_ptr<progress> view{};
+};
 
+run_summary failed_before_it_began(const std::exception& why) {
+  run_summary summary;
+  summary.status = "failed";
+  summary.error = why.what();
+  return summary;
+}
+
+checkpoint_label label_of(const stage& on) { return {.scenario_digest = on.digest, .program = MNEME_VERSION}; }
+
+/// The folder in which checkpoints are kept, without those after `last`; null if none are wanted.
+std::shared_ptr<checkpoint_folder> checkpoints_of(const stage& on, const std::filesystem::path& last) {
+  const auto& wanted = on.what->what.checkpoint;
+  auto folder = std::make_shared<checkpoint_folder>(on.files->checkpoints(), label_of(on), wanted.keep);
+  folder->forget_after(last);
+  return wanted.every > 0 ? folder : nullptr;
+}
+
+run_summary perform(const stage& on, cast_setup setup, const run_options& options) {
   caf::actor_system_config config;
-  config.set("caf.scheduler.max-threads", static_cast<std::size_t>(threads));
+  config.set("caf.scheduler.max-threads", static_cast<std::size_t>(threads_of(options)));
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
   caf::actor_system system(config);
-  auto summary = play(system, *loaded, {.files = files, .view = view, .digest = digest}, options.interrupts);
+  setup.recorder.files = on.files;
+  setup.recorder.view = on.view;
+  setup.recorder.digest = on.digest;
+  setup.interrupts = options.interrupts;
+  const bool resumable = setup.checkpoints != nullptr;
+  auto summary = play(system, on.what, std::move(setup));
   try {
-    world.features->save();
+    on.what->features->save();
   } catch (const std::exception& e) { // the run is whole without it
-    view->warned(std::string("features of the frozen net were not kept: ") + e.what());
+    on.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
   }
+  if (resumable && summary.status != "done")
+    summary.resume_from = on.files->path().string();
   return summary;
+}
+
+// -- going on ---------------------------------------------------------------------------------------------------------
+
+/// The newest checkpoint that can be gone on from.
+struct starting_point {
+  past_ref past{}; ///< Null: there is none.
+  std::filesystem::path file{};
+  findings broken{}; ///< Newer ones.
+};
+
+expected<starting_point> starting_point_of(const stage& on) {
+  auto past = std::make_shared<run_past>();
+  auto search = find_checkpoint(on.files->checkpoints(), label_of(on), [&](const checkpoint& found) -> std::string {
+    if (found.sections.size() != checkpoint_parts)
+      return "this checkpoint has other parts than this program writes";
+    auto recorder = found.sections[recorder_part];
+    recorder(past->recorded);
+    recorder.expect_end();
+    return on.files->has_events(past->recorded.events_bytes) ? "" : "events.csv is shorter than at this checkpoint";
+  });
+  if (!search)
+    return tl::unexpected{search.error()};
+  if (!search->newest)
+    return starting_point{.broken = std::move(search->broken)};
+  past->run = search->newest->sections[run_part];
+  return starting_point{.past = past, .file = search->newest->path, .broken = std::move(search->broken)};
+}
+
+void say_where(const stage& on, const starting_point& from) {
+  for (const auto& one : from.broken)
+    on.view->warned(one.where + ": " + one.text);
+  const auto name = on.files->path().string();
+  if (!from.past)
+    return on.view->resumed("no checkpoint of " + name + " is whole: the run starts from the beginning", 0, 0);
+  const auto& done = from.past->recorded;
+  on.view->resumed(fmt::format("{} goes on after round {}", name, done.rounds), done.rounds, done.client_rounds);
+  if (done.device != on.what->device)
+    on.view->warned("the run was computed on " + done.device + " and goes on on " + on.what->device +
+                    ": its results may differ from those of an uninterrupted run");
+}
+
+} // namespace
+
+expected<run_summary> run_simulation(const scenario& what, const run_options& options) {
+  std::shared_ptr<const partition> split;
+  auto loaded = ready_world(what, options, options.trace ? &split : nullptr);
+  if (!loaded)
+    return tl::unexpected{loaded.error()};
+  stage on{.what = *loaded, .digest = scenario_digest(what)};
+  auto directory = run_directory::create(options.out, default_name(what, on.digest));
+  if (!directory)
+    return tl::unexpected{directory.error()};
+  on.files = std::make_shared<run_directory>(std::move(*directory));
+  on.view = std::make_shared<progress>(stdout, options.style);
+  try {
+    on.files->write_origin({.scenario = what.name, .trace = options.trace});
+    if (split)
+      on.files->write_partition(*split, what.clients.count, std::ssize(on.what->tasks->tasks), *on.what->tasks->train);
+    on.files->write("scenario.toml", resolved_text(what)); // last: from here on the run can be resumed
+  } catch (const std::exception& e) {
+    return failed_before_it_began(e);
+  }
+  on.view->started(what.title, on.files->path().string(), what.seed, on.digest);
+  return perform(on, {.checkpoints = checkpoints_of(on, {})}, options);
+}
+
+expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
+                                                       const run_options& options) {
+  auto directory = run_directory::open(folder);
+  if (!directory)
+    return tl::unexpected{directory.error()};
+  if (directory->status() == "done")
+    return std::nullopt;
+  const auto origin = directory->origin();
+  auto read = read_scenario(folder / "scenario.toml", {});
+  if (!origin || !read)
+    return tl::unexpected{origin ? read.error() : origin.error()};
+  read->value.name = origin->scenario;
+  auto wanted = options;
+  wanted.trace = origin->trace;
+  auto loaded = ready_world(read->value, wanted, nullptr);
+  if (!loaded)
+    return tl::unexpected{loaded.error()};
+
+  stage on{.what = *loaded,
+           .files = std::make_shared<run_directory>(std::move(*directory)),
+           .digest = scenario_digest(read->value),
+           .view = std::make_shared<progress>(stdout, options.style)};
+  const auto from = starting_point_of(on);
+  if (!from)
+    return tl::unexpected{from.error()};
+  cast_setup setup{.past = from->past};
+  if (from->past)
+    setup.recorder.past = from->past->recorded;
+  const auto& done = setup.recorder.past;
+  on.view->started(read->value.title, on.files->path().string(), read->value.seed, on.digest);
+  say_where(on, *from);
+  try {
+    on.files->cut_back(done.evaluations, done.matrix, std::ssize(on.what->tasks->tasks), done.events_bytes);
+    setup.checkpoints = checkpoints_of(on, from->file);
+  } catch (const std::exception& e) {
+    return failed_before_it_began(e);
+  }
+  return perform(on, std::move(setup), options);
 }
 
 findings check_against_data(const scenario& what) {

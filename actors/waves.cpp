@@ -42,7 +42,7 @@ void scheduler_state::release_for(assignment_id top) {
                                    .workers = world_->workers,
                                    .balance_over_workers = world_->device == "cpu"},
                                   may_run);
-  for (auto& [shard, all] : batches) {
+  for (const auto& [shard, all] : batches)
     for (const auto& one : all) {
       ++report_.batches;
       report_.jobs += std::ssize(one);
@@ -52,10 +52,15 @@ void scheduler_state::release_for(assignment_id top) {
         trace_.add((std::uint64_t{one[i].stage} << 32) | one[i].step);
       }
     }
+  send(std::move(batches));
+}
+
+void scheduler_state::send(std::map<shard_id, std::vector<composition>> batches) {
+  for (auto& [shard, all] : batches) {
     ++reports_missing_;
     self_->send(peers_.shards[shard.value], release{std::move(all)});
   }
-  MNEME_CHECK(reports_missing_ > 0, top.value);
+  MNEME_CHECK(reports_missing_ > 0);
 }
 
 /// Reports come in any order, and what is done with one does not depend on the others.
@@ -69,10 +74,9 @@ void scheduler_state::take(wave_report& report) {
     for (next = first; next < report.issued.size() && report.issued[next].id.assignment == one.id; ++next)
       rows_max = std::max(rows_max, report.issued[next].rows);
     const auto duration = world_->people->compute_time(one.client, rows_max);
-    one.horizon += duration;
-    one.stages.push_back(duration);
+    const auto due = one.learn(report.issued[first].id.stage, duration);
     for (auto i = first; i < next; ++i)
-      parked.push_back({.job = report.issued[i], .due = one.horizon, .shard = report.from});
+      parked.push_back({.job = report.issued[i], .due = due, .shard = report.from});
   }
   flights_.park(std::move(parked));
   for (auto& done : report.finished) {
@@ -95,6 +99,8 @@ void scheduler_state::end_wave() {
                       ", job " + std::to_string(why.last_job.assignment.value) + "." +
                       std::to_string(why.last_job.stage) + "." + std::to_string(why.last_job.step) + ": " + why.what);
   }
+  if (!replays_.empty())
+    return replay();
   advance();
 }
 

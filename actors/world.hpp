@@ -15,6 +15,8 @@ struct world {
   std::string device{};                      ///< "cpu" or "cuda:N"
   std::int64_t shards = 1, workers = 1;
   bool trace = false;
+  byte_size stored_results_max{};
+  std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.
 };
 using world_ref = std::shared_ptr<const world>;
 

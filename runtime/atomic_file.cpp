@@ -111,4 +111,12 @@ void line_file::append(std::string_view lines) {
   }
 }
 
+std::uint64_t line_file::settled() {
+  file_.sync();
+  struct stat now {};
+  if (::fstat(file_.descriptor(), &now) != 0)
+    fail("measure", file_.path(), errno);
+  return static_cast<std::uint64_t>(now.st_size);
+}
+
 } // namespace mneme

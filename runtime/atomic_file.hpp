@@ -1,5 +1,6 @@
 /// Files that survive a crash or a full disk: whole or absent, or grown by whole lines.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
 namespace mneme {
@@ -53,6 +54,8 @@ public:
   /// Opens, or creates; what is there is kept.
   explicit line_file(std::filesystem::path path);
   void append(std::string_view lines);
+  /// Its size in bytes, all of which are on the disk when it returns.
+  [[nodiscard]] std::uint64_t settled();
 
 private:
   open_file file_;

@@ -17,6 +17,10 @@ public:
   void put(client_id who, bool in);
   /// The n-th smallest id, from 0. @pre 0 <= n < size()
   [[nodiscard]] client_id nth(std::int64_t n) const;
+  template <class Archive>
+  void persist(Archive& all) {
+    all.plain(words_).plain(blocks_).plain(regions_)(size_);
+  }
 
 private:
   static constexpr std::size_t words_of_block = 32, blocks_of_region = 64; // 2,048 and 131,072 clients

@@ -16,28 +16,12 @@ static_assert(std::endian::native == std::endian::little, "digests are defined o
 
 digest128 from(XXH128_hash_t hash) { return {.high = hash.high64, .low = hash.low64}; }
 
-/// XXH3 over pieces: equal to the digest of the pieces laid end to end.
-class stream {
-public:
-  stream() : state_(XXH3_createState()) {
-    MNEME_CHECK(state_ != nullptr, "out of memory");
-    XXH3_128bits_reset(state_.get());
-  }
-  void add(const void* bytes, std::size_t count) { XXH3_128bits_update(state_.get(), bytes, count); }
-  void add(std::uint64_t number) { add(&number, sizeof number); }
-  /// With its length in front, so that no two lists of texts are alike.
-  void add(std::string_view text) {
-    add(text.size());
-    add(text.data(), text.size());
-  }
-  [[nodiscard]] digest128 value() const { return from(XXH3_128bits_digest(state_.get())); }
-
-private:
-  struct freed {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, freed> state_;
-};
+void add(digest_stream& to, std::uint64_t number) { to.add(std::as_bytes(std::span(&number, 1))); }
+/// With its length in front, so that no two lists of texts are alike.
+void add(digest_stream& to, std::string_view text) {
+  add(to, text.size());
+  to.add(std::as_bytes(std::span(text)));
+}
 
 digest128 chained(const digest128& before, std::span<const std::uint64_t> item) {
   std::array<std::uint64_t, 4> words{before.high, before.low};
@@ -53,15 +37,15 @@ std::string shown(const digest128& what) { return fmt::format("{:016x}{:016x}", 
 digest128 digest_of(std::span<const std::byte> bytes) { return from(XXH3_128bits(bytes.data(), bytes.size())); }
 
 digest128 digest_of(const tensor_map& tensors) {
-  stream all;
+  digest_stream all;
   for (const auto& [name, value] : tensors) {
     const auto host = value.cpu();
-    all.add(std::string_view(name));
-    all.add(std::string_view(c10::toString(host.scalar_type())));
-    all.add(static_cast<std::uint64_t>(host.dim()));
+    add(all, std::string_view(name));
+    add(all, std::string_view(c10::toString(host.scalar_type())));
+    add(all, static_cast<std::uint64_t>(host.dim()));
     for (auto extent : host.sizes())
-      all.add(static_cast<std::uint64_t>(extent));
-    all.add(host.const_data_ptr(), host.nbytes());
+      add(all, static_cast<std::uint64_t>(extent));
+    all.add({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
   }
   return all.value();
 }
@@ -71,14 +55,27 @@ digest128 digest_of_file(const std::string& path) {
   auto failure = [&] { return std::system_error(errno, std::generic_category(), "cannot read '" + path + "'"); };
   if (!file)
     throw failure();
-  stream all;
+  digest_stream all;
   std::vector<std::byte> block(std::size_t{1} << 20);
   while (const auto count = std::fread(block.data(), 1, block.size(), file.get()))
-    all.add(block.data(), count);
+    all.add(std::span(block).first(count));
   if (std::ferror(file.get()))
     throw failure();
   return all.value();
 }
+
+digest_stream::digest_stream() : state_(XXH3_createState()) {
+  MNEME_CHECK(state_ != nullptr, "out of memory");
+  XXH3_128bits_reset(state_.get());
+}
+
+void digest_stream::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+}
+
+digest128 digest_stream::value() const { return from(XXH3_128bits_digest(state_.get())); }
+
+void digest_stream::freed::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
 void run_digest::add(std::uint64_t item) { value_ = chained(value_, std::array{item}); }
 

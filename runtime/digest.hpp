@@ -5,8 +5,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+struct XXH3_state_s;
 namespace mneme {
 
 struct digest128 {
@@ -21,6 +23,20 @@ struct digest128 {
 /// The content of a file; throws std::system_error if it cannot be read.
 [[nodiscard]] digest128 digest_of_file(const std::string& path);
 
+/// Over bytes that come in pieces: equal to the digest of the pieces laid end to end.
+class digest_stream {
+public:
+  digest_stream();
+  void add(std::span<const std::byte> bytes);
+  [[nodiscard]] digest128 value() const;
+
+private:
+  struct freed {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, freed> state_;
+};
+
 /// d' = H(d, item). Whole numbers enter as 8 little-endian bytes whatever their type, doubles by their bits.
 class run_digest {
 public:
@@ -32,6 +48,10 @@ public:
   void add(double item);
   void add(const digest128& item);
   [[nodiscard]] const digest128& value() const noexcept { return value_; }
+  template <class Archive>
+  void persist(Archive& all) {
+    all(value_.high)(value_.low);
+  }
 
 private:
   digest128 value_;

@@ -1,5 +1,6 @@
 #include "runtime/run_directory.hpp"
 #include <fmt/format.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 namespace mneme {
 namespace {
@@ -11,6 +12,12 @@ json or_null(const std::optional<double>& value) { return value ? json(*value) :
 /// Text from outside may hold bytes that are no UTF-8; a run does not fail for that.
 std::string dumped(const json& what, int indent) {
   return what.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+/// The file's value; discarded if there is none.
+json read(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return json::parse(in, nullptr, false);
 }
 
 void add_metrics(json& to, const continual_metrics& metrics) {
@@ -57,6 +64,22 @@ void add_costs(json& to, const run_summary& what) {
 }
 
 } // namespace
+
+std::string json_text(const run_origin& what) {
+  return dumped({{"scenario", what.scenario}, {"trace", what.trace}}, 2) + "\n";
+}
+
+expected<run_origin> parsed_origin(const std::filesystem::path& file) {
+  auto all = read(file);
+  if (!all.is_object() || !all["scenario"].is_string() || !all["trace"].is_boolean())
+    return failed(file.string(), "this file does not say what was run; run the scenario again with mneme run");
+  return run_origin{.scenario = all["scenario"], .trace = all["trace"]};
+}
+
+std::string status_in(const std::filesystem::path& file) {
+  auto all = read(file);
+  return all.is_object() && all["status"].is_string() ? all["status"] : "";
+}
 
 std::string json_text(const run_summary& what) {
   json all;

@@ -37,12 +37,20 @@ public:
   [[nodiscard]] std::int64_t enrolled() const;
   /// Whether changes come for ever, so that waiting for them alone proves nothing.
   [[nodiscard]] bool endless() const;
+  template <class Archive>
+  void persist(Archive& all) {
+    all(opened_)(calendar_).plain(flags_).plain(stays_).plain(entered_)(enrolled_);
+  }
 
 private:
   struct entry {
     virtual_time at{};
     client_id who{};
     std::uint32_t what = 0; // a kind; from entered_task on: plus the task
+    template <class Archive>
+    void persist(Archive& all) {
+      all(at)(who)(what);
+    }
   };
   static constexpr std::uint8_t away = 1, enrolled_now = 2, has_left = 4;
 

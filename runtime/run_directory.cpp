@@ -1,8 +1,10 @@
 #include "runtime/run_directory.hpp"
 #include "runtime/data/partition.hpp"
 #include <cerrno>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 namespace mneme {
@@ -28,6 +30,19 @@ std::error_code make_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     return {};
   return {errno, std::generic_category()};
+}
+
+/// Holds while the descriptor is open, and ends with the process, however it ends. Where folders cannot be locked there
+/// is no lock.
+expected<open_file> locked(const fs::path& folder) {
+  try {
+    open_file lock(folder, O_RDONLY | O_DIRECTORY);
+    if (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      return failed("", "another process writes into '" + folder.string() + "'; wait for its end, or end it first");
+    return lock;
+  } catch (const std::system_error& e) {
+    return failed("", e.what());
+  }
 }
 
 /// Seconds with nine decimals: nothing of a virtual time is lost.
@@ -57,14 +72,71 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
   for (std::int64_t number = 1;; ++number) {
     const auto path = number == 1 ? wanted : fs::path(wanted.string() + "-" + std::to_string(number));
     const auto error = make_folder(path);
-    if (!error)
-      return run_directory(path);
+    if (!error) {
+      auto lock = locked(path);
+      return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
+    }
     if (error != std::errc::file_exists)
       return cannot_create(path, error);
     if (!out.empty())
       return failed("", "--out '" + out.string() +
                             "' exists already, and a run never writes into another's files; name a new folder");
   }
+}
+
+expected<run_directory> run_directory::open(const fs::path& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none))
+    return failed("", "'" + path.string() + "' is no folder; expected that of a run, as in mneme resume runs/NAME");
+  if (!fs::exists(path / "scenario.toml", none))
+    return failed("", "'" + path.string() +
+                          "' has no scenario.toml: the run ended before it began, or this is another folder; run the "
+                          "scenario again with mneme run");
+  auto lock = locked(path);
+  return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
+}
+
+void run_directory::write_origin(const run_origin& from) {
+  fs::create_directories(checkpoints());
+  write("checkpoint/run.json", json_text(from));
+}
+
+expected<run_origin> run_directory::origin() const { return parsed_origin(checkpoints() / "run.json"); }
+
+std::string run_directory::status() const { return status_in(path_ / "summary.json"); }
+
+std::uint64_t run_directory::settled_events() {
+  if (events_)
+    return events_->settled();
+  std::error_code none;
+  const auto bytes = fs::file_size(path_ / "events.csv", none);
+  return none ? 0 : bytes;
+}
+
+bool run_directory::has_events(std::uint64_t bytes) const {
+  std::error_code none;
+  const auto there = fs::file_size(path_ / "events.csv", none);
+  return (none ? 0 : there) >= bytes;
+}
+
+void run_directory::cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix,
+                             std::int64_t tasks, std::uint64_t events_bytes) {
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (entry.path().extension() == ".part")
+      fs::remove(entry.path());
+  for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "metrics.jsonl", "accuracy_matrix.csv"})
+    fs::remove(path_ / name);
+  std::string lines;
+  for (const auto& one : evaluations)
+    lines += json_text(one) + "\n";
+  if (!lines.empty())
+    write("metrics.jsonl", lines);
+  if (!matrix.rows.empty())
+    write_matrix(matrix, tasks);
+  if (events_bytes == 0)
+    fs::remove(path_ / "events.csv");
+  else
+    fs::resize_file(path_ / "events.csv", events_bytes);
 }
 
 void run_directory::write(const std::string& name, std::string_view content) {
@@ -81,7 +153,7 @@ void run_directory::add(std::span<const event_record> lines) {
   fmt::memory_buffer text;
   if (!events_) {
     events_.emplace(path_ / "events.csv");
-    text.append(std::string_view("virtual_s,actor,event,client,task,round,bytes\n"));
+    text.append(std::string_view(has_events(1) ? "" : "virtual_s,actor,event,client,task,round,bytes\n"));
   }
   for (const auto& line : lines)
     put(text, line);

@@ -34,12 +34,24 @@ struct run_summary {
   std::map<std::string, double> figures{};   ///< The method's own, by key.
   bool central_data = false;                 ///< The server trained on training rows.
   std::optional<std::string> trace_digest{}; ///< With --trace only.
+  std::string resume_from{};                 ///< The run directory, where an unfinished run can go on; not in the file.
 };
 /// The text of summary.json: one object, indented, with a final line break; undefined metrics are
 /// null, `error` and `trace_digest` appear only where there is one.
 [[nodiscard]] std::string json_text(const run_summary& what);
 /// The line of metrics.jsonl, without its line break. Tasks and rounds from 1.
 [[nodiscard]] std::string json_text(const evaluation_record& what);
+
+/// What a run directory says of its run besides the resolved scenario.
+struct run_origin {
+  std::string scenario{}; ///< Its name.
+  bool trace = false;
+};
+
+[[nodiscard]] std::string json_text(const run_origin& what);
+[[nodiscard]] expected<run_origin> parsed_origin(const std::filesystem::path& file);
+/// `status` of a summary.json; "" if the file does not say.
+[[nodiscard]] std::string status_in(const std::filesystem::path& file);
 
 /// An event for events.csv.
 struct event_record {
@@ -57,10 +69,26 @@ struct event_record {
 class run_directory {
 public:
   /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
-  /// -2, -3, ... if taken. Two runs never share a folder (created atomically).
+  /// -2, -3, ... if taken. Two runs never share a folder (created atomically), nor two processes (locked while open).
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
                                                       const std::string& default_name);
+  /// The folder of a run that began earlier; fails while another process writes into it.
+  [[nodiscard]] static expected<run_directory> open(const std::filesystem::path& path);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
+
+  /// Notes, for whoever opens the folder later, what scenario.toml does not say.
+  void write_origin(const run_origin& from);
+  [[nodiscard]] expected<run_origin> origin() const;
+  /// "done", "failed", "interrupted", or "" where no summary says so.
+  [[nodiscard]] std::string status() const;
+  /// Bytes of events.csv, all of which are on the disk when it returns.
+  [[nodiscard]] std::uint64_t settled_events();
+  /// Whether events.csv still has what it had.
+  [[nodiscard]] bool has_events(std::uint64_t bytes) const;
+  /// Takes away what was written after the state that is given, so that the run goes on as if it had not been.
+  void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,
+                std::uint64_t events_bytes);
 
   void write(const std::string& name, std::string_view content); ///< Whole file, atomically.
   void add(const evaluation_record& line);                       ///< metrics.jsonl
@@ -72,8 +100,9 @@ public:
   void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
 
 private:
-  explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
+  run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_;
+  open_file lock_;                                ///< The folder itself.
   std::optional<line_file> metrics_{}, events_{}; ///< Opened by their first line.
 };
 

@@ -7,6 +7,8 @@
 #include <optional>
 namespace mneme {
 
+class archive;
+
 /// Where in the run a round stands.
 struct round_place {
   round_id round{};
@@ -124,6 +126,9 @@ public:
   [[nodiscard]] virtual predictor predict() const = 0;
   /// The method's own figures for summary.json, by key, at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
+  /// All that calls have changed since the constructor, to and from a checkpoint (runtime/archive.hpp): between any two
+  /// calls, and so in the middle of a round, too.
+  virtual void persist(archive& all) = 0;
 };
 
 /// What a method is told before the run.

@@ -39,6 +39,10 @@ public:
     precedence rank = precedence::ordinary;
     std::uint64_t sequence = 0;
     Event event{};
+    template <class Archive>
+    void persist(Archive& all) {
+      all(at)(rank)(sequence)(event);
+    }
   };
 
   /// The time of the last popped event; the epoch before the first pop.
@@ -63,6 +67,11 @@ public:
     heap_.pop_back();
     now_ = first.at;
     return std::move(first.event);
+  }
+
+  template <class Archive>
+  void persist(Archive& all) {
+    all(heap_)(now_)(next_sequence_); // a heap stays one
   }
 
 private:

@@ -186,6 +186,12 @@ public:
             .frozen = true};
   }
 
+  void persist(archive& all) override {
+    adaptation_.persist(all);
+    all(weights_)(frozen_)(gram_)(sums_)(task_gram_)(task_sums_)(held_)(present_).frozen(readout_);
+    all(uploaded_floats_)(triangle_floats_)(first_diagonal_);
+  }
+
   /// Uplink of one client over the whole run, as the paper counts it: float32, the square Gram matrix, without task 1's
   /// adaptation (Table 5; its "MB" are MiB).
   std::map<std::string, double> figures() const override {

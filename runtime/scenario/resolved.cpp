@@ -27,7 +27,8 @@ std::string content_text(const std::filesystem::path& path) {
 }
 
 std::string digested_text(const std::string& section, const key& one) {
-  if (section == "worker" || (section.empty() && one.name == "title") || (section == "data" && one.name == "root"))
+  if (section == "worker" || section == "checkpoint" || (section.empty() && one.name == "title") ||
+      (section == "data" && one.name == "root"))
     return {};
   const auto* path = std::get_if<std::filesystem::path*>(&one.target);
   return path ? content_text(**path) : current_text(one);

@@ -149,6 +149,12 @@ struct evaluation_section {
   bool fairness = false;
 };
 
+struct checkpoint_section {
+  std::int64_t every = 1; ///< Rounds or server steps; 0: none.
+  bool force = false;
+  std::int64_t keep = 2;
+};
+
 struct scenario {
   std::string title{};
   std::int64_t seed = 1;
@@ -164,6 +170,7 @@ struct scenario {
   strategy_section strategy{};
   worker_section worker{};
   evaluation_section evaluation{};
+  checkpoint_section checkpoint{};
 
   std::string name{};                         ///< The scenario file's name without its extension.
   std::map<std::string, std::string> given{}; ///< "section.key" -> "file:line:column", for keys the user gave.
@@ -189,8 +196,8 @@ struct reading {
 /// Every key with its value, as TOML that read_scenario() reads back to an equal scenario.
 [[nodiscard]] std::string resolved_text(const scenario& what);
 
-/// 128-bit XXH3, 32 hex digits, of the resolved scenario without title, [worker] and data.root;
-/// a path counts by the content of its file.
+/// 128-bit XXH3, 32 hex digits, of the resolved scenario without title, [worker], [checkpoint] and
+/// data.root; a path counts by the content of its file.
 [[nodiscard]] std::string scenario_digest(const scenario& what);
 
 } // namespace mneme

@@ -99,6 +99,16 @@ key_table evaluation_keys(evaluation_section& to) {
   return keys;
 }
 
+key_table checkpoint_keys(checkpoint_section& to) {
+  key_table keys;
+  keys.integer("every", to.every, {.low = 0},
+               "Rounds or server steps between checkpoints; 0: none. A due one waits while checkpoints have used more "
+               "than 5 % of the wall time.");
+  keys.flag("force", to.force, "A due checkpoint never waits, and the run waits until it is on the disk.");
+  keys.integer("keep", to.keep, {.low = 1, .high = 1'000'000}, "How many of the newest stay on the disk.");
+  return keys;
+}
+
 } // namespace
 
 std::vector<section> sections_of(scenario& into) {
@@ -111,6 +121,8 @@ std::vector<section> sections_of(scenario& into) {
   all.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into.strategy)});
   all.push_back({"worker", "Where the arithmetic is done; never changes a result.", worker_keys(into.worker)});
   all.push_back({"evaluation", "When and how accuracy is measured.", evaluation_keys(into.evaluation)});
+  all.push_back(
+      {"checkpoint", "How a run can go on after a crash; never changes a result.", checkpoint_keys(into.checkpoint)});
   return all;
 }
 

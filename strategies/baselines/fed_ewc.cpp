@@ -77,6 +77,10 @@ public:
     co_return done;
   }
   predictor predict() const override { return averaging_.predict(); }
+  void persist(archive& all) override {
+    averaging_.persist(all);
+    all(fresh_).frozen(fisher_)(hold_)(before_.low)(before_.high)(seen_.low)(seen_.high);
+  }
 
 private:
   averaging_server averaging_;

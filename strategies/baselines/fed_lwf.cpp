@@ -83,6 +83,10 @@ public:
     co_return done;
   }
   predictor predict() const override { return averaging_.predict(); }
+  void persist(archive& all) override {
+    averaging_.persist(all);
+    all(teacher_);
+  }
 
 private:
   averaging_server averaging_;

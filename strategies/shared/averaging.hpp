@@ -1,5 +1,6 @@
 /// averaging: the two halves that all weight-averaging methods share (McMahan et al. 2017, Algorithm 1).
 #pragma once
+#include "runtime/archive.hpp"
 #include "runtime/strategy.hpp"
 #include "strategies/shared/weighted_average.hpp"
 #include "strategies/shared/weighted_change.hpp"
@@ -35,6 +36,7 @@ public:
   [[nodiscard]] const at::Tensor& weights() const { return weights_; }
   /// Between rounds: what the server itself has made of the mean.
   void go_on_from(at::Tensor weights) { weights_ = std::move(weights); }
+  void persist(archive& all) override { all.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
 private:
   void mix_in(const delivery& in);

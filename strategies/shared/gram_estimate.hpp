@@ -40,10 +40,18 @@ public:
   void add_to(at::Tensor& into, std::int64_t first) const;
   /// What estimate_grams() works on; forgets everything. @param clients all parts of all clients that took part
   [[nodiscard]] tensors_ref take(const at::Tensor& gram, std::int64_t clients, const estimate_rules& rules);
+  template <class Archive>
+  void persist(Archive& all) {
+    all(classes_);
+  }
 
 private:
   struct class_part {
     std::vector<at::Tensor> sums{}, counts{}; ///< [n, M], [n] of each client that holds the class
+    template <class Archive>
+    void persist(Archive& all) {
+      all(sums)(counts);
+    }
   };
   std::vector<class_part> classes_;
 };

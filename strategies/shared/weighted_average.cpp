@@ -1,4 +1,5 @@
 #include "strategies/shared/weighted_average.hpp"
+#include "runtime/archive.hpp"
 #include "runtime/check.hpp"
 #include "runtime/kernels/fold.hpp"
 #include <ATen/ops/zeros_like.h>
@@ -11,6 +12,8 @@ void weighted_average::add(const at::Tensor& value, double weight) {
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
   MNEME_CHECK(value.numel() == sum_.numel(), value.numel(), sum_.numel());
+  if (value.device() != sum_.device()) // it comes from a checkpoint
+    sum_ = sum_.to(value.device());
   waiting_.push_back({.values = value, .weight = weight});
   weight_ += weight;
   if (waiting_.size() == kernels::folded_at_once_max)
@@ -27,6 +30,13 @@ at::Tensor weighted_average::take() {
   MNEME_CHECK(!empty());
   fold_waiting();
   return take_mean(sum_, std::exchange(weight_, 0.0));
+}
+
+void weighted_average::persist(archive& all) {
+  fold_waiting();
+  auto sum = empty() ? at::Tensor() : sum_; // else zeros
+  all(sum)(weight_);
+  sum_ = sum;
 }
 
 } // namespace mneme

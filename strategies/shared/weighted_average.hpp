@@ -4,6 +4,8 @@
 #include <vector>
 namespace mneme {
 
+class archive;
+
 /// Sums as it goes, so memory does not grow with the cohort. Order of add() decides the last bits:
 /// call it in delivery order.
 class weighted_average {
@@ -14,6 +16,7 @@ public:
   [[nodiscard]] bool empty() const noexcept { return weight_ == 0.0; }
   /// The mean as float32 [P]; forgets everything. @pre not empty()
   [[nodiscard]] at::Tensor take();
+  void persist(archive& all);
 
 private:
   void fold_waiting();

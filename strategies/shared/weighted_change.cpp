@@ -1,4 +1,5 @@
 #include "strategies/shared/weighted_change.hpp"
+#include "runtime/archive.hpp"
 #include "runtime/check.hpp"
 #include "runtime/kernels/fold.hpp"
 #include <ATen/ATen.h>
@@ -39,6 +40,21 @@ void weighted_change::fold_waiting() {
 void weighted_change::fold_starts() {
   fold_uploads(sum_, starts_);
   starts_.clear();
+}
+
+/// What waits is kept apart: when it is folded, and by which starts, decides the last bits.
+void weighted_change::persist(archive& all) {
+  all(sum_);
+  for (auto* held : {&waiting_, &starts_}) {
+    std::uint64_t count = held->size();
+    all(count);
+    if (all.loading())
+      held->clear();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto& one = all.loading() ? held->emplace_back() : (*held)[i];
+      all.frozen(one.values)(one.weight);
+    }
+  }
 }
 
 at::Tensor weighted_change::take(const at::Tensor& base, double scale) {

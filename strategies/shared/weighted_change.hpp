@@ -4,6 +4,8 @@
 #include <vector>
 namespace mneme {
 
+class archive;
+
 /// Sums c (w - start) as it goes. Uploads that share their start are told from it once, so a sum costs little more than
 /// one of the uploads alone. Order of add() decides the last bits: call it in delivery order.
 class weighted_change {
@@ -14,6 +16,7 @@ public:
   [[nodiscard]] bool empty() const noexcept { return empty_; }
   /// base + scale * sum as float32 [P]; forgets everything. @pre not empty()
   [[nodiscard]] at::Tensor take(const at::Tensor& base, double scale);
+  void persist(archive& all);
 
 private:
   void fold_waiting();

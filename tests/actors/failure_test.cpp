@@ -53,6 +53,7 @@ public:
     return inner_->close_round(ctx, where);
   }
   predictor predict() const override { return inner_->predict(); }
+  void persist(archive& all) override { inner_->persist(all); }
 
 private:
   const throwing& method_;

@@ -192,3 +192,91 @@ TEST_CASE("a disk that is really full leaves whole files") {
   CHECK(test::content_of(run.path() / "metrics.jsonl").size() == lines * (json_text(line).size() + 1));
   CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
 }
+
+TEST_CASE("a run directory is opened by one at a time, and closed with its owner") {
+  const test::scratch_folder folder;
+  {
+    const auto first = made_at(folder.path() / "run");
+    test::write_file(folder.path() / "run" / "scenario.toml", "");
+    const auto second = run_directory::open(folder.path() / "run");
+    REQUIRE_FALSE(second);
+    CHECK_THAT(second.error().at(0).text, ContainsSubstring("another process"));
+  }
+  CHECK(run_directory::open(folder.path() / "run"));
+}
+
+TEST_CASE("a folder without a scenario is no run, nor is a file") {
+  const test::scratch_folder folder;
+  test::write_file(folder.path() / "file", "");
+  const auto complaint = [](const fs::path& path) { return run_directory::open(path).error().at(0).text; };
+  CHECK_THAT(complaint(folder.path()), ContainsSubstring("no scenario.toml"));
+  CHECK_THAT(complaint(folder.path() / "file"), ContainsSubstring("no folder"));
+  CHECK_THAT(complaint(folder.path() / "nothing"), ContainsSubstring("no folder"));
+}
+
+TEST_CASE("a run directory remembers where it comes from and how it ended") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  CHECK_FALSE(run.origin());
+  run.write_origin({.scenario = "quick \"start\"", .trace = true});
+  const auto origin = run.origin();
+  REQUIRE(origin);
+  CHECK(origin->scenario == "quick \"start\"");
+  CHECK(origin->trace);
+  CHECK(run.status().empty());
+  run.write("summary.json", json_text(run_summary{.status = "interrupted"}));
+  CHECK(run.status() == "interrupted");
+  run.write("summary.json", "{\"status\"");
+  CHECK(run.status().empty());
+  run.write("checkpoint/run.json", "[1]");
+  CHECK_FALSE(run.origin());
+}
+
+TEST_CASE("what was written after a state is cut off, and lines go on from there") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  const evaluation_record first{.accuracy_per_task = {50.0}}, second{.round = {1}, .accuracy_per_task = {60.0}};
+  const accuracy_matrix matrix{.rows = {{50.0}}, .pooled = {50.0}};
+  run.add(first);
+  run.write_matrix(matrix, 2);
+  run.add(std::span(two_events).first(1));
+  const auto events = run.settled_events();
+  const auto metrics_then = test::content_of(run.path() / "metrics.jsonl");
+  const auto matrix_then = test::content_of(run.path() / "accuracy_matrix.csv");
+  run.add(second);
+  run.add(two_events);
+  run.write_matrix({.rows = {{50.0}, {1.0, 2.0}}, .pooled = {50.0, 1.0}}, 2);
+  run.write("summary.json", "{}");
+  test::write_file(run.path() / "model.safetensors.part", "torn");
+  CHECK(run.has_events(events));
+  CHECK_FALSE(run.has_events(10'000));
+
+  const auto path = run.path();
+  { const auto closed = std::move(run); }
+  test::write_file(path / "scenario.toml", "seed = 1\n");
+  auto again = run_directory::open(path);
+  REQUIRE(again);
+  again->cut_back(std::vector{first}, matrix, 2, events);
+  CHECK(test::content_of(path / "metrics.jsonl") == metrics_then);
+  CHECK(test::content_of(path / "accuracy_matrix.csv") == matrix_then);
+  CHECK(fs::file_size(path / "events.csv") == events);
+  CHECK_FALSE(fs::exists(path / "summary.json"));
+  CHECK_FALSE(fs::exists(path / "model.safetensors.part"));
+  CHECK(test::content_of(path / "scenario.toml") == "seed = 1\n");
+  again->add(second);
+  again->add(std::span(two_events).last(1));
+  CHECK(test::content_of(path / "metrics.jsonl") == metrics_then + json_text(second) + "\n");
+  CHECK(test::content_of(path / "events.csv") == "virtual_s,actor,event,client,task,round,bytes\n"
+                                                 "3661.000000005,client,upload,0,1,1,40\n"
+                                                 "3662.000000000,server,close,,2,10,0\n");
+}
+
+TEST_CASE("a run that starts again from the beginning finds nothing of the one before") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.add(evaluation_record{});
+  run.add(two_events);
+  run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
+  run.cut_back({}, {}, 1, 0);
+  CHECK(fs::is_empty(folder.path() / "run"));
+}

@@ -1,4 +1,5 @@
 // What every method must do, whatever it does besides.
+#include "runtime/archive.hpp"
 #include "tests/support/bench_of_one.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -60,6 +61,13 @@ broadcast opened(federation& in, server_half& server) {
   auto made = server.open_round(in.place);
   made.place = in.place;
   return made;
+}
+
+/// What was saved, to be loaded.
+archive loading_from(const archive& saved) {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  saved.each_piece([&](auto piece) { bytes->insert(bytes->end(), piece.begin(), piece.end()); });
+  return {bytes, 0, bytes->size()};
 }
 
 } // namespace
@@ -133,5 +141,44 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
     CHECK(at::isfinite(after).all().item<bool>());
     const auto next = server->open_round(all.place);
     CHECK(next.weights->bytes() == in.weights->bytes());
+  }
+}
+
+TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhere") {
+  for (const auto& entry : strategies()) {
+    INFO(entry.name);
+    federation all(entry.name);
+    const auto server = all.method->make_server();
+    const auto in = opened(all, *server);
+    std::vector<delivery> uploads;
+    for (std::uint32_t c = 0; c < 3; ++c) {
+      auto result = run_round(*all.method, *all.device, all.work_for(c, in, nullptr));
+      uploads.push_back({.assignment = {c}, .from = {c}, .upload = result.upload, .rows = result.rows});
+    }
+    server->fold(uploads[0]);
+    server->fold(uploads[1]);
+    archive saved;
+    server->persist(saved);
+    const auto elsewhere = all.method->make_server();
+    auto loaded = loading_from(saved);
+    elsewhere->persist(loaded);
+    loaded.expect_end();
+
+    /// The rest of the round, and the broadcast of the next task.
+    const auto go_on = [&](server_half& half) {
+      job_desk desk;
+      server_context ctx(desk);
+      half.fold(uploads[2]);
+      CHECK(run_step(half.close_round(ctx, all.place), desk, *all.device));
+      const round_place next{.round = {1}, .task = {1}, .opened = {0, 4}, .current = {2, 4}};
+      (void)run_step(half.open_task(ctx, next), desk, *all.device);
+      return half.open_round(next);
+    };
+    const auto here = go_on(*server), there = go_on(*elsewhere);
+    check_equal(here.weights, there.weights);
+    check_equal(here.extra, there.extra);
+    check_equal(here.once, there.once);
+    check_equal(server->predict().weights, elsewhere->predict().weights);
+    CHECK(server->figures() == elsewhere->figures());
   }
 }

@@ -65,9 +65,15 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
     CHECK(result.errors == "error: " + error + "\n");
     CHECK(result.out.empty());
   };
-  refused("", "no command given; expected one of run, validate, list, help");
+  refused("", "no command given; expected one of run, resume, validate, list, help");
   refused("rnu a.toml", "unknown command 'rnu'; did you mean 'run'?");
-  refused("resume runs/x", "unknown command 'resume'; expected one of run, validate, list, help");
+  refused("resum runs/x", "unknown command 'resum'; did you mean 'resume'?");
+  refused("resume", "no run given; expected mneme resume RUN_DIR, as in mneme resume "
+                    "runs/quickstart-fedavg-s1-01234567");
+  refused("resume a b", "more than one run given; expected mneme resume RUN_DIR, as in mneme resume "
+                        "runs/quickstart-fedavg-s1-01234567");
+  refused("resume runs/x", "'runs/x' is no folder; expected that of a run, as in mneme resume runs/NAME");
+  refused("resume . --threads 0", "--threads = '0': expected an integer in [1, 4096]");
   refused("run", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml");
   refused("run a.toml --sed seed=1", "unknown option '--sed' of `mneme run`; did you mean --set?");
   refused("run a.toml --tread=1", "unknown option '--tread' of `mneme run`; did you mean --threads?");
@@ -185,7 +191,7 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
   CHECK(contains(mneme_in(here.path(), "help run").out, "--seeds"));
   CHECK(contains(mneme_in(here.path(), "help").out, "\n  validate"));
   CHECK(contains(mneme_in(here.path(), "help cohort").out, "  rounds.cohort = 10\n"));
-  CHECK_FALSE(contains(mneme_in(here.path(), "help").out, "resume"));
+  CHECK(contains(mneme_in(here.path(), "help resume").out, "RUN_DIR"));
 }
 
 TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") {

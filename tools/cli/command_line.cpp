@@ -9,20 +9,23 @@ namespace {
 /// All commands with their options, and where the values go.
 struct command_line {
   run_arguments run{};
+  resume_arguments resume{};
   std::vector<std::string> to_validate{};
   std::string listed{}, topic{}; // topic: for the help of help only
   bool markdown = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
-  CLI::App *run_command, *validate_command, *list_command, *help_command;
+  CLI::App *run_command, *resume_command, *validate_command, *list_command, *help_command;
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
+    resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
+    bind_resume();
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
     list_command->add_option("WHAT", listed, "One of them; without it, all.")->type_name("");
     list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table of the README.");
@@ -49,11 +52,20 @@ private:
     to.add_option("--seeds", run.seeds, "Run once with each seed, into DIR/s1, DIR/s2, ...")->type_name("1,2,3");
     to.add_option("--out", run.out, "Folder of the run, which must not exist; of several scenarios, DIR/NAME.")
         ->type_name("DIR");
-    to.add_option("--threads", run.threads, "Threads, and workers where worker.count is 0; default: one per core.")
-        ->type_name("N");
-    auto* quiet = to.add_flag("--quiet", run.quiet, "Print nothing but failures.");
-    to.add_flag("--json", run.json, "Print a JSON object per line.")->excludes(quiet);
+    bind_running(to, run);
     to.add_flag("--trace", run.trace, "Write events.csv and partition.csv, too.");
+  }
+  void bind_resume() {
+    resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
+    bind_running(*resume_command, resume);
+  }
+  /// What a run is told, whether it begins or goes on.
+  template <class Arguments>
+  static void bind_running(CLI::App& to, Arguments& into) {
+    to.add_option("--threads", into.threads, "Threads, and workers where worker.count is 0; default: one per core.")
+        ->type_name("N");
+    auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
+    to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
   }
 };
 
@@ -77,6 +89,8 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
 int dispatch(const command_line& line) {
   if (*line.run_command)
     return run_scenarios(line.run);
+  if (*line.resume_command)
+    return resume_run(line.resume);
   if (*line.validate_command)
     return validate_scenarios(line.to_validate);
   if (*line.list_command)

@@ -17,11 +17,19 @@ struct run_arguments {
   bool quiet = false, json = false, trace = false;
 };
 
+/// `mneme resume RUN_DIR [--threads N] [--quiet|--json]`
+struct resume_arguments {
+  std::vector<std::string> folders{};
+  std::string threads{}; ///< Empty: one per core
+  bool quiet = false, json = false;
+};
+
 /// The whole program: parses, dispatches, and turns exceptions into words and exit codes.
 [[nodiscard]] int run_command_line(int count, const char* const* words);
 
 // The commands, a source file each. All of them print, and return an exit code.
 [[nodiscard]] int run_scenarios(const run_arguments& arguments);
+[[nodiscard]] int resume_run(const resume_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const std::vector<std::string>& scenarios);
 /// `what`: "" for all, or one of listed_things().
 [[nodiscard]] int list_things(const std::string& what, bool markdown);

@@ -21,6 +21,7 @@ const std::atomic<int>& watch_interrupts() {
   action.sa_handler = count_interrupt;
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN); // a run goes on when nobody reads its progress any more
   return interrupts;
 }

@@ -1,6 +1,7 @@
 #include "actors/simulation.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/running.hpp"
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -14,18 +15,11 @@ struct planned_run {
   std::filesystem::path out{};
 };
 
-constexpr std::int64_t threads_max = 4096;
-
 /// All of `text` as an integer.
 std::optional<std::int64_t> parsed_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-std::optional<std::int64_t> parsed_threads(const std::string& text) {
-  const auto threads = parsed_integer(text);
-  return threads && *threads >= 1 && *threads <= threads_max ? threads : std::nullopt;
 }
 
 /// "1,2,3"; empty for "".
@@ -74,9 +68,8 @@ findings wrong_arguments(const run_arguments& arguments) {
   if (arguments.scenarios.empty())
     wrong.push_back(
         {"", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml"});
-  if (!arguments.threads.empty() && !parsed_threads(arguments.threads))
-    wrong.push_back({"", "--threads = '" + arguments.threads + "': expected an integer in [1, " +
-                             std::to_string(threads_max) + "]"});
+  if (const auto threads = parsed_threads(arguments.threads); !threads)
+    wrong.push_back(threads.error().front());
   std::error_code ignored;
   if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)))
     wrong.push_back({"", "--out '" + arguments.out +
@@ -117,17 +110,6 @@ std::vector<planned_run> planned_runs(const run_arguments& arguments, findings& 
   return runs;
 }
 
-int exit_code_of(const expected<run_summary>& ended) {
-  if (!ended)
-    return print_errors(ended.error());
-  if (ended->status == "interrupted")
-    return exit_interrupted;
-  if (ended->status == "done")
-    return exit_done;
-  std::fprintf(stderr, "error: %s\n", ended->error.c_str());
-  return exit_failed;
-}
-
 } // namespace
 
 int run_scenarios(const run_arguments& arguments) {
@@ -136,15 +118,15 @@ int run_scenarios(const run_arguments& arguments) {
   if (!wrong.empty())
     return print_errors(wrong);
   const auto& interrupts = watch_interrupts();
-  run_options options{
-      .threads = parsed_threads(arguments.threads).value_or(0), .trace = arguments.trace, .interrupts = &interrupts};
-  options.style = arguments.json    ? progress_style::json
-                  : arguments.quiet ? progress_style::quiet
-                                    : default_style(stdout);
+  run_options options{.threads = *parsed_threads(arguments.threads),
+                      .style = style_of(arguments.quiet, arguments.json),
+                      .trace = arguments.trace,
+                      .interrupts = &interrupts};
   int worst = exit_done; // of the first run that went wrong; the others run all the same
   for (const auto& run : runs) {
     options.out = run.out;
-    const int code = exit_code_of(run_simulation(run.what, options));
+    const auto ended = run_simulation(run.what, options);
+    const int code = ended ? exit_code_of(*ended) : print_errors(ended.error());
     worst = worst == exit_done ? code : worst;
     if (code == exit_interrupted || interrupts.load() > 0)
       return exit_interrupted;

@@ -123,7 +123,7 @@ TEST_CASE("a resolved scenario reads back to the same text and digest", "[scenar
   }
 }
 
-TEST_CASE("every key but title, workers and data.root changes the digest", "[scenario]") {
+TEST_CASE("every key but title, workers, checkpoints and data.root changes the digest", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   std::set<std::string> digests{scenario_digest(folder.read("a.toml").value)};
@@ -143,19 +143,20 @@ TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   scenario defaults;
   for (const auto& section : sections_of(defaults))
     for (const auto& key : section.keys.all())
-      if (section.name != "worker") {
+      if (section.name != "worker" && section.name != "checkpoint") {
         CAPTURE(section.name, key.name);
         CHECK(known.contains(section.name.empty() ? key.name : section.name + "." + key.name));
       }
 }
 
-TEST_CASE("the digest knows nothing of title, workers, data.root, and the order of keys", "[scenario]") {
+TEST_CASE("the digest knows nothing of title, workers, checkpoints, data.root, and the order of keys", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml",
                "title = \"a\"\nseed = 5\n[clients]\ncount = 30\n[rounds]\ncohort = 3\nper_task = 2\n" + probe_sections);
   folder.write("b.toml",
                "seed = 5\n[model]\nname = \"probe-net\"\n[rounds]\nper_task = 2\ncohort = 3\n[worker]\ncount = 2\n"
                "device = \"cpu\"\nmodels_max = 3\nshards = 4\nahead_max = \"1 MiB\"\n[data]\nroot = \".\"\n"
+               "[checkpoint]\nevery = 3\nforce = true\nkeep = 5\n"
                "[clients]\ncount = 30\n[strategy]\nname = \"probe-method\"\n");
   CHECK(scenario_digest(folder.read("a.toml").value) == scenario_digest(folder.read("b.toml").value));
   CHECK(scenario_digest(folder.read("a.toml").value).size() == 32);

@@ -1,0 +1,96 @@
+"""Runs that are killed, interrupted or damaged from outside, and go on with `mneme resume`."""
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import mneme, run_tests  # noqa: E402
+from resuming import Torture, check_equal, checkpoints, content, is_done, start  # noqa: E402
+
+SCENARIO = os.path.join("scenarios", "smoke", "fedprox.toml")  # late uploads cross rounds and tasks
+LONG = ("rounds.per_task=60", "checkpoint.force=true")
+
+
+def settings(*all_of_them):
+    return [word for one in all_of_them for word in ("--set", one)]
+
+
+class Resume(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.run_folder = os.path.join(self.scratch.name, "run")
+
+    def interrupted(self, how):
+        """A run that got a signal after its second checkpoint."""
+        process = start("run", SCENARIO, *settings(*LONG), "--out", self.run_folder)
+        while process.poll() is None and len(checkpoints(self.run_folder)) < 2:
+            time.sleep(0.02)
+        process.send_signal(how)
+        _, errors = process.communicate()
+        return process.returncode, errors
+
+    def resumed(self, *options):
+        return mneme("resume", self.run_folder, "--quiet", *options)
+
+    def expected(self):
+        folder = os.path.join(self.scratch.name, "expected")
+        done = mneme("run", SCENARIO, *settings(*LONG), "--out", folder, "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return folder
+
+    def test_kill_9_at_random_moments_loses_nothing(self):
+        Torture(self, self.scratch.name, "smoke/fedprox.toml", ["rounds.per_task=20"]).kill(4, 4)
+
+    def test_signals_take_a_checkpoint_and_say_how_to_go_on(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            shutil.rmtree(self.run_folder, ignore_errors=True)
+            code, errors = self.interrupted(how)
+            self.assertEqual(code, 130, errors)
+            self.assertIn(f"resume with `mneme resume {self.run_folder}`", errors)
+            self.assertIn(b'"interrupted"', content(self.run_folder, "summary.json"))
+        done = self.resumed("--threads", "1")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        check_equal(self, self.run_folder, self.expected())
+        again = mneme("resume", self.run_folder)
+        self.assertEqual(again.returncode, 0)
+        self.assertIn("is done: nothing to resume", again.stderr)
+
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(self):
+        self.interrupted(signal.SIGKILL)
+        newest = checkpoints(self.run_folder)[-1]
+        os.truncate(newest, os.path.getsize(newest) // 2)
+        done = mneme("resume", self.run_folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"warning: {newest}: this checkpoint is not whole", done.stdout)
+        self.assertIn("goes on after round", done.stdout)
+        check_equal(self, self.run_folder, self.expected())
+
+    def test_another_scenario_is_refused(self):
+        self.interrupted(signal.SIGTERM)
+        path = os.path.join(self.run_folder, "scenario.toml")
+        text = content(self.run_folder, "scenario.toml").decode()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("mu = 0.1", "mu = 0.2"))
+        done = self.resumed()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("belongs to another scenario", done.stderr)
+        self.assertFalse(is_done(self.run_folder))
+
+    def test_a_folder_in_use_is_refused(self):
+        process = start("run", SCENARIO, *settings("rounds.per_task=100000"), "--out", self.run_folder)
+        while process.poll() is None and not checkpoints(self.run_folder):
+            time.sleep(0.02)
+        done = self.resumed()
+        process.kill()
+        process.communicate()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("another process writes into", done.stderr)
+
+
+if __name__ == "__main__":
+    run_tests()

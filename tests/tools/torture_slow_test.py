@@ -1,0 +1,41 @@
+"""Kills runs of several methods dozens of times at random moments: each, resumed, ends like a run left in peace."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import run_tests  # noqa: E402
+from resuming import Torture  # noqa: E402
+
+# A scenario below scenarios/, what is changed in it so that it takes a few seconds, and how often it is killed.
+SCENARIOS = [
+    ("smoke/fedavg.toml", ["rounds.per_task=60"], 20),
+    ("smoke/fedprox.toml", ["rounds.per_task=40"], 20),  # late uploads that are kept
+    ("smoke/fed-ewc.toml", ["rounds.per_task=20"], 10),  # clients of two stages
+    ("smoke/stsa.toml", ["strategy.adaptation_rounds=60"], 15),
+    ("smoke/async.toml", ["rounds.per_task=60"], 15),  # FedBuff; clients come, go and drop out at work
+    ("smoke/fedasync.toml", ["rounds.per_task=60"], 10),
+]
+KILLS_OF_RUN = 10
+
+
+class KilledRuns(unittest.TestCase):
+    def tortured(self, scenario, settings, kills):
+        with tempfile.TemporaryDirectory() as folder:
+            Torture(self, folder, scenario, settings).kill(kills, KILLS_OF_RUN)
+
+    def test_at_least_fifty_kills(self):
+        self.assertGreaterEqual(sum(kills for _, _, kills in SCENARIOS), 50)
+
+
+def add(scenario, settings, kills):
+    name = "test_" + "".join(letter if letter.isalnum() else "_" for letter in scenario)
+    setattr(KilledRuns, name, lambda self: self.tortured(scenario, settings, kills))
+
+
+for line in SCENARIOS:
+    add(*line)
+
+if __name__ == "__main__":
+    run_tests()
