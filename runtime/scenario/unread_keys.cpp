@@ -13,7 +13,8 @@ struct condition {
 std::vector<condition> conditions(const scenario& s) {
   using enum partition_kind;
   const auto made = s.data.name == "synthetic";
-  const auto idx = !made && s.data.name != "cifar10" && s.data.name != "cifar100" && s.data.name != "pacs";
+  const auto idx = !made && s.data.name != "cifar10" && s.data.name != "cifar100" && s.data.name != "pacs" &&
+                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r";
   const auto split = s.partition.kind;
   const auto step = s.training.schedule == schedule_kind::step;
   const auto domains = s.tasks.kind == task_kind::domain_incremental;

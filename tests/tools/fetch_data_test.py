@@ -112,6 +112,27 @@ class FetchDataTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(os.listdir(os.path.join(self.into, "emnist-balanced"))), sorted(names[:4]))
 
+    def test_folders_of_a_zip_archive_arrive_whole_and_may_be_fetched_again(self):
+        files = ["wnids.txt", "words.txt", "train/n00000001/images/n00000001_0.JPEG", "val/val_annotations.txt",
+                 "val/images/val_0.JPEG"]
+        archive = zip_of({f"tiny-imagenet-200/{name}": name for name in files + ["test/images/test_0.JPEG"]})
+        self.serve("tiny-imagenet-200.zip", archive)
+        for arguments in ((), ("--force",)):
+            done = self.fetch("tiny-imagenet", "--base", self.url, *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            folder = os.path.join(self.into, "tiny-imagenet-200")
+            found = [os.path.relpath(os.path.join(place, name), folder)
+                     for place, _, names in os.walk(folder) for name in names]
+            self.assertEqual(sorted(found), sorted(files))
+
+    def test_an_archive_of_folders_that_lacks_one_leaves_nothing(self):
+        self.serve("tiny-imagenet-200.zip", zip_of({"tiny-imagenet-200/wnids.txt": "n00000001",
+                                                    "tiny-imagenet-200/words.txt": "n00000001 one"}))
+        done = self.fetch("tiny-imagenet", "--base", self.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the archive lacks train, val", done.stderr)
+        self.assert_nothing_left()
+
     def test_usps_becomes_idx(self):
         self.serve("usps.bz2", bz2.compress((usps_line(7, -1) + usps_line(1, 1)).encode()))
         self.serve("usps.t.bz2", bz2.compress(usps_line(10, 0.5).encode()))

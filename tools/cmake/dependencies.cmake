@@ -12,6 +12,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibLZMA REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
@@ -43,7 +44,7 @@ target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE
 # Header-only: LibTorch's wheel carries headers of a newer fmt, found before the system's, which no library on the
 # system matches.
 target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only nlohmann_json::nlohmann_json
-                      ZLIB::ZLIB LibLZMA::LibLZMA SQLite::SQLite3 ${XXHASH_LIBRARY} Threads::Threads)
+                      ZLIB::ZLIB LibLZMA::LibLZMA JPEG::JPEG SQLite::SQLite3 ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
 target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=restrict$<SEMICOLON>-Wno-error=maybe-uninitialized>)
 if(MNEME_SANITIZE)

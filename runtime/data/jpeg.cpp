@@ -1,0 +1,149 @@
+#include "runtime/data/jpeg.hpp"
+#include "runtime/data/disk_file.hpp"
+#include <ATen/ops/empty.h>
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstdio> // before jpeglib.h, which needs it and does not say so
+#include <fmt/format.h>
+#include <jpeglib.h>
+#include <vector>
+
+#include <jerror.h>
+namespace mneme {
+namespace {
+
+// Axes: H height, W width.
+
+/// What libjpeg calls instead of ending the program.
+struct reporter {
+  jpeg_error_mgr base{};
+  std::jmp_buf out{};
+  std::array<char, JMSG_LENGTH_MAX> text{};
+  bool damaged = false; ///< It went on after an error in the data, and made pixels up.
+};
+
+reporter& reporter_of(j_common_ptr info) { return *reinterpret_cast<reporter*>(info->err); }
+
+[[noreturn]] void give_up(j_common_ptr info) {
+  info->err->format_message(info, reporter_of(info).text.data());
+  std::longjmp(reporter_of(info).out, 1);
+}
+
+void note(j_common_ptr info, int level) {
+  const auto code = info->err->msg_code;
+  const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+  if (level >= 0 || harmless || reporter_of(info).damaged)
+    return;
+  info->err->format_message(info, reporter_of(info).text.data());
+  reporter_of(info).damaged = true;
+}
+
+/// One picture: start(), then, if that went well, decode(). No object with a destructor lives in these two: errors
+/// leave them by a jump.
+class decoder {
+public:
+  decoder() {
+    info_.err = jpeg_std_error(&reports_.base);
+    reports_.base.error_exit = give_up;
+    reports_.base.emit_message = note;
+  }
+  decoder(const decoder&) = delete;
+  decoder& operator=(const decoder&) = delete;
+  ~decoder() { jpeg_destroy_decompress(&info_); }
+
+  /// Reads the header and chooses the size.
+  [[nodiscard]] bool start(const std::uint8_t* bytes, std::size_t count, std::int64_t shorter_side_min_px) {
+    if (setjmp(reports_.out) != 0)
+      return false;
+    jpeg_create_decompress(&info_);
+    jpeg_mem_src(&info_, bytes, count);
+    jpeg_read_header(&info_, TRUE);
+    if (printed())
+      return true;
+    info_.out_color_space = JCS_RGB;
+    info_.dct_method = JDCT_ISLOW; // the same pixels on every machine
+    for (info_.scale_num = 1, info_.scale_denom = 8; info_.scale_num < 8; ++info_.scale_num) {
+      jpeg_calc_output_dimensions(&info_);
+      if (shorter_side_min_px > 0 && std::min(width(), height()) >= shorter_side_min_px)
+        break;
+    }
+    jpeg_calc_output_dimensions(&info_);
+    return true;
+  }
+
+  /// @param line [W * 3], to work in @param planes [3, H, W]
+  [[nodiscard]] bool decode(std::uint8_t* line, std::uint8_t* planes) {
+    if (setjmp(reports_.out) != 0)
+      return false;
+    jpeg_start_decompress(&info_);
+    while (info_.output_scanline < info_.output_height) {
+      std::uint8_t* const place = planes + static_cast<std::int64_t>(info_.output_scanline) * width();
+      jpeg_read_scanlines(&info_, &line, 1);
+      for (std::int64_t x = 0; x < width(); ++x)
+        for (std::int64_t channel = 0; channel < 3; ++channel)
+          place[channel * width() * height() + x] = line[3 * x + channel];
+    }
+    jpeg_finish_decompress(&info_);
+    return !reports_.damaged;
+  }
+
+  [[nodiscard]] std::int64_t width() const { return info_.output_width; }
+  [[nodiscard]] std::int64_t height() const { return info_.output_height; }
+  [[nodiscard]] std::int64_t file_pixels() const {
+    return static_cast<std::int64_t>(info_.image_width) * info_.image_height;
+  }
+  /// Whether it is in the four colours of printers.
+  [[nodiscard]] bool printed() const {
+    return info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+  }
+  [[nodiscard]] std::string why() const { return reports_.text.data(); }
+
+private:
+  reporter reports_{};
+  jpeg_decompress_struct info_{};
+};
+
+constexpr std::uint64_t file_bytes_max = std::uint64_t{1} << 28U;
+constexpr std::int64_t pixels_max = std::int64_t{1} << 27U;
+
+expected<std::vector<std::uint8_t>> bytes_of(const std::filesystem::path& path) {
+  auto file = disk_file::open(path);
+  if (!file)
+    return tl::unexpected(file.error());
+  if (file->size_bytes() > file_bytes_max)
+    return failed(path.string(), fmt::format("the file has {} bytes, but a picture of a data set has at most {}",
+                                             file->size_bytes(), file_bytes_max));
+  std::vector<std::uint8_t> bytes(file->size_bytes());
+  const auto got = file->read(bytes);
+  if (!got)
+    return tl::unexpected(got.error());
+  bytes.resize(*got);
+  return bytes;
+}
+
+} // namespace
+
+expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t shorter_side_min_px) {
+  const auto bytes = bytes_of(file);
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  const auto damaged = [&](const std::string& why) {
+    return failed(file.string(), fmt::format("is no whole JPEG file ({}): fetch the data set again", why));
+  };
+  decoder one;
+  if (!one.start(bytes->data(), bytes->size(), shorter_side_min_px))
+    return damaged(one.why());
+  if (one.printed())
+    return failed(file.string(), "the picture is in the four colours of printers (CMYK): convert it to RGB");
+  if (one.file_pixels() > pixels_max)
+    return failed(file.string(), fmt::format("the header states {} pixels, but pictures of data sets have at most {}",
+                                             one.file_pixels(), pixels_max));
+  auto planes = at::empty({3, one.height(), one.width()}, at::kByte);
+  std::vector<std::uint8_t> line(static_cast<std::size_t>(3 * one.width()));
+  if (!one.decode(line.data(), planes.mutable_data_ptr<std::uint8_t>()))
+    return damaged(one.why());
+  return planes;
+}
+
+} // namespace mneme

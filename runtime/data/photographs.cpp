@@ -1,0 +1,121 @@
+#include "runtime/data/photographs.hpp"
+#include "runtime/data/jpeg.hpp"
+#include "runtime/data/resize.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
+#include <thread>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::size_t findings_max = 20;
+
+bool is_jpeg(const path& file) {
+  auto ending = file.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return ending == ".jpg" || ending == ".jpeg";
+}
+
+/// [3, side_px, side_px]
+expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
+  const auto whole_px = fit == photograph_fit::centre ? (8 * side_px + 6) / 7 : 0;
+  auto planes = read_jpeg(file, whole_px);
+  if (!planes)
+    return planes;
+  const auto height = planes->size(1), width = planes->size(2);
+  if (fit == photograph_fit::centre) {
+    const auto square = std::max<std::int64_t>(std::min(height, width) * 7 / 8, 1);
+    const auto middle = planes->narrow(1, (height - square) / 2, square).narrow(2, (width - square) / 2, square);
+    return resized_bilinear(middle.unsqueeze(0), side_px, side_px)[0];
+  }
+  if (height != side_px || width != side_px)
+    return failed(file.string(), fmt::format("the picture has {}x{} pixels, but this data set has {}x{}: is it the "
+                                             "file of another data set?",
+                                             width, height, side_px, side_px));
+  return planes;
+}
+
+/// Calls work(i) for i below `count`, on all cores; in which order does not matter.
+template <class Work>
+void on_all_cores(std::size_t count, const Work& work) {
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (auto i = next++; i < count; i = next++)
+      work(i);
+  };
+  std::vector<std::jthread> others;
+  const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
+  for (std::size_t i = 1; i < std::min<std::size_t>(cores, count); ++i)
+    others.emplace_back(run);
+  run();
+}
+
+} // namespace
+
+expected<std::vector<path>> jpegs_in(const path& folder) {
+  std::vector<path> all;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_jpeg(entry->path()))
+      all.push_back(entry->path());
+  if (error)
+    return failed(folder.string(), fmt::format("cannot be read: {}", error.message()));
+  if (all.empty())
+    return failed(folder.string(), "holds no JPEG files: fetch the data set again");
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+bool is_wordnet_id(std::string_view name) {
+  const auto digit = [](char c) { return '0' <= c && c <= '9'; };
+  return name.size() == 9 && name[0] == 'n' && std::all_of(name.begin() + 1, name.end(), digit);
+}
+
+std::vector<path> wordnet_folders(const path& folder) {
+  std::vector<path> all;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_wordnet_id(entry->path().filename().string()))
+      all.push_back(entry->path());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+expected<image_table> read_photographs(const std::vector<photograph>& all, row_limits limits, std::int64_t classes,
+                                       std::int64_t side_px, photograph_fit fit) {
+  image_table table;
+  row_filter filter(limits, classes);
+  for (std::size_t row = 0; row < all.size() && !filter.done(); ++row)
+    if (filter.keep(all[row].label)) {
+      table.file_rows.push_back(static_cast<std::int64_t>(row));
+      table.labels.push_back(all[row].label);
+    }
+  const auto row_bytes = 3 * side_px * side_px;
+  table.images = at::empty({table.size(), 3, side_px, side_px}, at::kByte);
+  auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
+  std::vector<findings> wrong(table.labels.size());
+  on_all_cores(wrong.size(), [&](std::size_t i) {
+    const auto image = fitted(all[static_cast<std::size_t>(table.file_rows[i])].file, side_px, fit);
+    if (image)
+      std::copy_n(image->contiguous().const_data_ptr<std::uint8_t>(), row_bytes,
+                  pixels + static_cast<std::int64_t>(i) * row_bytes);
+    else
+      wrong[i] = image.error();
+  });
+  findings named;
+  for (const auto& one : wrong)
+    if (!one.empty() && named.size() < findings_max)
+      named.push_back(one.front());
+  if (!named.empty())
+    return tl::unexpected(std::move(named));
+  if (table.labels.size() == all.size())
+    table.file_rows.clear();
+  return table;
+}
+
+} // namespace mneme

@@ -1,0 +1,34 @@
+/// photographs: data sets whose rows are JPEG files, each with its class.
+#pragma once
+#include "runtime/data/dataset.hpp"
+#include "runtime/data/row_filter.hpp"
+#include "runtime/finding.hpp"
+#include <filesystem>
+#include <functional>
+#include <vector>
+namespace mneme {
+
+struct photograph {
+  std::filesystem::path file{};
+  std::int32_t label = 0;
+};
+
+/// JPEG files of a folder (.jpg, .jpeg, in any case) by name; a finding where there are none.
+[[nodiscard]] expected<std::vector<std::filesystem::path>> jpegs_in(const std::filesystem::path& folder);
+
+/// Those folders below `folder` that are named as WordNet names a thing (n01443537), by name.
+[[nodiscard]] std::vector<std::filesystem::path> wordnet_folders(const std::filesystem::path& folder);
+/// Whether `name` is an n and eight digits.
+[[nodiscard]] bool is_wordnet_id(std::string_view name);
+
+/// How the photographs become images of one size.
+enum class photograph_fit : std::uint8_t {
+  exact,  ///< They have that size, or are refused.
+  centre, ///< The square in their middle, of 7/8 of the shorter side, resized (bilinear).
+};
+
+/// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores. At most a few broken files are named.
+[[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& all, row_limits limits,
+                                                     std::int64_t classes, std::int64_t side_px, photograph_fit fit);
+
+} // namespace mneme

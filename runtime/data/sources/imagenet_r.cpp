@@ -1,0 +1,69 @@
+// ImageNet-R: renditions of 200 classes of ImageNet as art, toys, sketches and others (Hendrycks et al. 2021, "The Many
+// Faces of Robustness"), a folder of JPEG files for each class. They come in all sizes; the square in the middle is
+// resized to 224x224.
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/files.hpp"
+#include "runtime/data/photographs.hpp"
+#include "runtime/data/splits.hpp"
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::int64_t side_px = 224;
+
+const file_set files{.data_set = "imagenet-r",
+                     .folders = {"imagenet-r"},
+                     .names = {{"n01443537"}}, // the first class; nothing else is sure to lie in the folder
+                     .remedy = "Unpack imagenet-r.tar of the authors (2 GB), a folder for each class."};
+
+/// There is no official split: of each class, every fifth file in the order of names, numbers 4, 9, 14, ..., is a test
+/// image.
+struct split_photographs {
+  std::vector<photograph> train{}, test{};
+};
+expected<split_photographs> split(const std::vector<path>& classes) {
+  split_photographs made;
+  findings wrong;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const auto of_class = jpegs_in(classes[label]);
+    if (!of_class) {
+      wrong.push_back(of_class.error().front());
+      continue;
+    }
+    for (std::size_t i = 0; i < of_class->size(); ++i)
+      (i % 5 == 4 ? made.test : made.train).push_back({(*of_class)[i], static_cast<std::int32_t>(label)});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return made;
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto classes = wordnet_folders(found->front().parent_path());
+  const auto both = split(classes);
+  if (!both)
+    return tl::unexpected(both.error());
+  if (both->test.empty())
+    return failed(found->front().parent_path().string(), "no class has five images: fetch the data set again");
+  const auto read = [&](const std::vector<photograph>& all, row_limits limits) {
+    return read_photographs(all, limits, std::ssize(classes), side_px, photograph_fit::centre);
+  };
+  return with_splits({.name = "imagenet-r",
+                      .classes = std::ssize(classes),
+                      .mean = {0.485, 0.456, 0.406},
+                      .deviation = {0.229, 0.224, 0.225}},
+                     read(both->train, train_limits(data)), read(both->test, test_limits(data)));
+}
+
+const source_registration line{
+    {.name = "imagenet-r",
+     .summary = "24,000 + 6,000 renditions of things (art, toys, sketches) in JPEG, colour 224x224, 200 classes; "
+                "every fifth image of a class is a test image; no download by mneme",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

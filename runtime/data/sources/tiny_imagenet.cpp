@@ -1,0 +1,99 @@
+// Tiny ImageNet: 64x64 photographs of 200 classes (Stanford's course CS231n 2015), folders of JPEG files. Classes are
+// numbered in the order of their WordNet names. Test rows are the validation images, whose classes stand in a text
+// file; those of the test folder are not public.
+#include "runtime/data/catalog.hpp"
+#include "runtime/data/files.hpp"
+#include "runtime/data/photographs.hpp"
+#include "runtime/data/splits.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::int64_t side_px = 64;
+
+const file_set files{.data_set = "tiny-imagenet",
+                     .folders = {"tiny-imagenet-200"},
+                     .names = {{"wnids.txt"}, {"val/val_annotations.txt"}},
+                     .remedy = "`tools/fetch_data tiny-imagenet` brings them."};
+
+/// The classes, sorted.
+expected<std::vector<std::string>> read_classes(const path& file) {
+  std::vector<std::string> names;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' '))
+      line.pop_back();
+    if (!is_wordnet_id(line))
+      return failed(fmt::format("{}:{}", file.string(), names.size() + 1),
+                    "expected the name of a class, an n and eight digits: fetch the data set again");
+    names.push_back(line);
+  }
+  std::sort(names.begin(), names.end());
+  if (names.empty() || std::adjacent_find(names.begin(), names.end()) != names.end())
+    return failed(file.string(), "expected the name of each class once: fetch the data set again");
+  return names;
+}
+
+expected<image_table> read_train(const path& folder, const std::vector<std::string>& classes, row_limits limits) {
+  std::vector<photograph> all;
+  findings wrong;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const auto of_class = jpegs_in(folder / classes[label] / "images");
+    if (!of_class) {
+      wrong.push_back(of_class.error().front());
+      continue;
+    }
+    for (const auto& file : *of_class)
+      all.push_back({file, static_cast<std::int32_t>(label)});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return read_photographs(all, limits, std::ssize(classes), side_px, photograph_fit::exact);
+}
+
+/// The lines of `file`: name, class, and a box that is not read.
+expected<image_table> read_validation(const path& file, const std::vector<std::string>& classes, row_limits limits) {
+  std::vector<photograph> all;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, label;
+    words >> name >> label;
+    const auto found = std::lower_bound(classes.begin(), classes.end(), label);
+    if (name.empty() || name.find('/') != std::string::npos || found == classes.end() || *found != label)
+      return failed(fmt::format("{}:{}", file.string(), all.size() + 1),
+                    "expected the name of an image and one of the classes of wnids.txt: fetch the data set again");
+    all.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(found - classes.begin())});
+  }
+  if (all.empty())
+    return failed(file.string(), "names no images: fetch the data set again");
+  return read_photographs(all, limits, std::ssize(classes), side_px, photograph_fit::exact);
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto classes = read_classes(found->front());
+  if (!classes)
+    return tl::unexpected(classes.error());
+  return with_splits({.name = "tiny-imagenet",
+                      .classes = std::ssize(*classes),
+                      .mean = {0.4802, 0.4481, 0.3975},
+                      .deviation = {0.2302, 0.2265, 0.2262}},
+                     read_train(found->front().parent_path() / "train", *classes, train_limits(data)),
+                     read_validation(found->back(), *classes, test_limits(data)));
+}
+
+const source_registration line{
+    {.name = "tiny-imagenet",
+     .summary = "100,000 + 10,000 photographs in JPEG, colour 64x64, 200 classes; tools/fetch_data tiny-imagenet",
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,139 @@
+#include "runtime/data/catalog.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/data_files.hpp"
+#include "tests/support/jpeg_files.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+using std::filesystem::path;
+
+/// A picture of one grey.
+std::string grey(int level, unsigned width, unsigned height) {
+  const auto value = static_cast<std::uint8_t>(level);
+  return jpeg_of({.width = width, .height = height, .left = {value, value, value}, .right = {value, value, value}});
+}
+
+void put(const path& file, const std::string& content) {
+  std::filesystem::create_directories(file.parent_path());
+  write_file(file, content);
+}
+
+/// Two classes with three images each, and three validation images. Every image has a grey of its own.
+void put_tiny(const path& root) {
+  const auto folder = root / "tiny-imagenet-200";
+  put(folder / "wnids.txt", "n00000002\nn00000001\n");
+  int level = 10;
+  for (const auto* const name : {"n00000001", "n00000002"})
+    for (const auto* const number : {"_0", "_1", "_10"})
+      put(folder / "train" / name / "images" / (std::string(name) + number + ".JPEG"), grey(level += 10, 64, 64));
+  put(folder / "train" / "n00000001" / "n00000001_boxes.txt", "n00000001_0.JPEG\t0\t10\t63\t58\n");
+  for (int i = 0; i < 3; ++i)
+    put(folder / "val" / "images" / ("val_" + std::to_string(i) + ".JPEG"), grey(200 + i, 64, 64));
+  put(folder / "val" / "val_annotations.txt", "val_2.JPEG\tn00000002\t0\t32\t44\t62\n"
+                                              "val_0.JPEG\tn00000001\t52\t55\t57\t59\n"
+                                              "val_1.JPEG\tn00000002\t4\t0\t60\t55\n");
+}
+
+std::vector<int> levels_of(const image_table& table) {
+  std::vector<int> all;
+  for (std::int64_t row = 0; row < table.size(); ++row)
+    all.push_back(table.images[row][0][9][9].item<int>());
+  return all;
+}
+
+std::string said(const expected<raw_data>& result) {
+  REQUIRE_FALSE(result);
+  std::string all;
+  for (const auto& one : result.error())
+    all += shown(one) + "\n";
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("tiny-imagenet: classes by name, training rows by file, test rows by the list of annotations", "[data]") {
+  const scratch_folder root;
+  put_tiny(root.path());
+  const auto data = load_data({.name = "tiny-imagenet", .root = root.path()}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->mean == std::vector<double>{0.4802, 0.4481, 0.3975});
+  CHECK(data->deviation == std::vector<double>{0.2302, 0.2265, 0.2262});
+  CHECK(data->train.images.sizes() == at::IntArrayRef{6, 3, 64, 64});
+  CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
+  CHECK(levels_of(data->train) == std::vector<int>{20, 30, 40, 50, 60, 70});
+  CHECK(data->train.file_rows.empty());
+  CHECK(data->test.labels == std::vector<std::int32_t>{1, 0, 1});
+  CHECK(levels_of(data->test) == std::vector<int>{202, 200, 201});
+}
+
+TEST_CASE("tiny-imagenet: only rows that are kept are read, and they keep their numbers", "[data]") {
+  const scratch_folder root;
+  put_tiny(root.path());
+  const auto folder = root.path() / "tiny-imagenet-200";
+  write_file(folder / "train/n00000001/images/n00000001_10.JPEG", "broken");
+  const auto data = load_data({.name = "tiny-imagenet", .root = root.path(), .test_rows = 1, .train_per_class = 2}, 1);
+  REQUIRE(data);
+  CHECK(levels_of(data->train) == std::vector<int>{20, 30, 50, 60});
+  CHECK(data->train.file_rows == std::vector<std::int64_t>{0, 1, 3, 4});
+  CHECK(levels_of(data->test) == std::vector<int>{202});
+}
+
+TEST_CASE("tiny-imagenet: what is damaged is named", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "tiny-imagenet-200";
+  const auto with = [&](const char* file, const std::string& content) {
+    std::filesystem::remove_all(folder);
+    put_tiny(root.path());
+    write_file(folder / file, content);
+    return said(load_data({.name = "tiny-imagenet", .root = root.path()}, 1));
+  };
+  CHECK_THAT(with("train/n00000001/images/n00000001_1.JPEG", "broken"),
+             ContainsSubstring("n00000001_1.JPEG: error: is no whole JPEG file"));
+  CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 64, 63)),
+             ContainsSubstring("val_1.JPEG: error: the picture has 64x63 pixels, but this data set has 64x64"));
+  CHECK_THAT(with("wnids.txt", "n00000001\n../../etc\n"),
+             ContainsSubstring("wnids.txt:2: error: expected the name of a class"));
+  CHECK_THAT(with("wnids.txt", "n00000001\nn00000003\n"), ContainsSubstring("n00000003"));
+  CHECK_THAT(with("val/val_annotations.txt", "val_0.JPEG\tn00000001\nval_1.JPEG\tn00000009\n"),
+             ContainsSubstring("val_annotations.txt:2: error: expected the name of an image and one of the classes"));
+  CHECK_THAT(with("val/val_annotations.txt", "../val_0.JPEG\tn00000001\n"),
+             ContainsSubstring("val_annotations.txt:1: error:"));
+}
+
+TEST_CASE("imagenet-r: every fifth image of a class is a test image, and all are squares of 224 pixels", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "imagenet-r";
+  int level = 10;
+  for (const auto* const name : {"n01443537", "n02000000"})
+    for (int i = 0; i < 6; ++i) // art_0.jpg ... art_5.jpg
+      put(folder / name / ("art_" + std::to_string(i) + ".jpg"),
+          grey(level += 10, 300 + 40 * static_cast<unsigned>(i), 256));
+  put(folder / "README.txt", "renditions");
+  const auto data = load_data({.name = "imagenet-r", .root = root.path()}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->mean == std::vector<double>{0.485, 0.456, 0.406});
+  CHECK(data->train.images.sizes() == at::IntArrayRef{10, 3, 224, 224});
+  CHECK(levels_of(data->train) == std::vector<int>{20, 30, 40, 50, 70, 80, 90, 100, 110, 130});
+  CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(levels_of(data->test) == std::vector<int>{60, 120});
+}
+
+TEST_CASE("imagenet-r shows the middle of a picture", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "imagenet-r" / "n01443537";
+  for (int i = 0; i < 5; ++i) // black left of the middle, white right of it, four times as wide as high
+    put(folder / (std::to_string(i) + ".jpg"),
+        jpeg_of({.width = 1024, .height = 256, .left = {0, 0, 0}, .right = {255, 255, 255}}));
+  const auto data = load_data({.name = "imagenet-r", .root = root.path()}, 1);
+  REQUIRE(data);
+  const auto line = data->test.images[0][0][100];
+  CHECK(line[100].item<int>() < 5);
+  CHECK(line[123].item<int>() > 250);
+}

@@ -1,0 +1,49 @@
+/// jpeg_files: small JPEG files made by tests.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <cstdio> // before jpeglib.h, which needs it and does not say so
+#include <cstdlib>
+#include <jpeglib.h>
+#include <string>
+#include <vector>
+namespace mneme::test {
+
+/// What one file shows: a colour on the left half and one on the right.
+struct made_jpeg {
+  unsigned width = 64, height = 64;
+  std::array<std::uint8_t, 4> left{}, right{}; ///< Red, green, blue; grey; or the four colours of printers.
+  J_COLOR_SPACE colours = JCS_RGB;
+};
+
+inline std::string jpeg_of(const made_jpeg& what) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* bytes = nullptr;
+  unsigned long count = 0;
+  jpeg_mem_dest(&info, &bytes, &count);
+  info.image_width = what.width;
+  info.image_height = what.height;
+  info.input_components = what.colours == JCS_RGB ? 3 : what.colours == JCS_CMYK ? 4 : 1;
+  info.in_color_space = what.colours;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 100, TRUE);
+  jpeg_start_compress(&info, TRUE);
+  std::vector<std::uint8_t> line;
+  for (unsigned x = 0; x < what.width; ++x)
+    for (int channel = 0; channel < info.input_components; ++channel)
+      line.push_back((2 * x < what.width ? what.left : what.right)[static_cast<std::size_t>(channel)]);
+  for (unsigned y = 0; y < what.height; ++y) {
+    auto* row = line.data();
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string file(reinterpret_cast<const char*>(bytes), count);
+  jpeg_destroy_compress(&info);
+  std::free(bytes);
+  return file;
+}
+
+} // namespace mneme::test
