@@ -11,6 +11,7 @@
 #include "strategies/shared/embedding_pool.hpp"
 #include "strategies/shared/frozen_encoder.hpp"
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -71,33 +72,41 @@ struct plan_of_run {
 
 // -- rehearsal material on its way ------------------------------------------------------------------------------------
 
-// Names of an upload's tensors besides the weights: 1,028 bytes a vector, 2,052 bytes a pair of statistics.
-constexpr const char *sent_labels = "rehearsal.labels",                         // [m] int32
-    *sent_z = "rehearsal.z",                                                    // [m, D] VER-Sampled
-        *sent_embedding = "rehearsal.embedding",                                // [m, D] EBR
-            *sent_mu = "rehearsal.mu", *sent_log_sigma = "rehearsal.log_sigma"; // [m, D] VER-Stats
+// An upload's tensors besides the weights, under names that end with the task they were made in ("rehearsal.mu.2"):
+// labels [m] int32 and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]; at D = 256
+// 1,028 bytes a vector and 2,052 a pair of statistics.
+constexpr std::string_view labels_name = "rehearsal.labels.";
 
-void pack(tensor_map& upload, const embedding_rows& rows, const plan_of_run& run, const rng_key& key) {
+std::string on_its_way(const char* what, task_id of) {
+  return std::string("rehearsal.") + what + "." + std::to_string(of.value + 1);
+}
+
+void pack(tensor_map& upload, task_id of, const embedding_rows& rows, const plan_of_run& run, const rng_key& key) {
   const auto width = run.shape().embedding;
-  upload.put(sent_labels, rows.labels);
+  upload.put(on_its_way("labels", of), rows.labels);
   if (run.with.system == system_kind::ver_sampled) {
-    upload.put(sent_z, sampled(rows, run.shape(), key));
+    upload.put(on_its_way("z", of), sampled(rows, run.shape(), key));
   } else if (run.shape().normal) {
-    upload.put(sent_mu, rows.features.narrow(1, 0, width).contiguous());
-    upload.put(sent_log_sigma, rows.features.narrow(1, width, width).contiguous());
+    upload.put(on_its_way("mu", of), rows.features.narrow(1, 0, width).contiguous());
+    upload.put(on_its_way("log_sigma", of), rows.features.narrow(1, width, width).contiguous());
   } else {
-    upload.put(sent_embedding, rows.features);
+    upload.put(on_its_way("embedding", of), rows.features);
   }
 }
 
-embedding_rows unpacked(const tensor_map& upload) {
-  const auto* const labels = upload.find(sent_labels);
-  if (!labels)
-    return {};
-  for (const auto* name : {sent_z, sent_embedding})
-    if (const auto* points = upload.find(name))
-      return {.features = points->cpu(), .labels = labels->cpu()};
-  return {.features = at::cat({upload.at(sent_mu), upload.at(sent_log_sigma)}, 1).cpu(), .labels = labels->cpu()};
+void add_to(embedding_pool& pool, const tensor_map& upload) {
+  for (const auto& [name, labels] : upload) {
+    if (!name.starts_with(labels_name))
+      continue;
+    const task_id of{static_cast<std::uint32_t>(std::stoul(name.substr(labels_name.size()))) - 1};
+    embedding_rows rows{.features = {}, .labels = labels.cpu()};
+    for (const auto* what : {"z", "embedding"})
+      if (const auto* points = upload.find(on_its_way(what, of)))
+        rows.features = points->cpu();
+    if (!rows.features.defined())
+      rows.features = at::cat({upload.at(on_its_way("mu", of)), upload.at(on_its_way("log_sigma", of))}, 1).cpu();
+    pool.add(of, rows);
+  }
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
@@ -112,7 +121,6 @@ public:
                .stream = {.seed = run_->whole.seed, .what = pool_draw}}) {}
 
   task<task_plan> open_task(server_context& ctx, const round_place& where) override {
-    first_rounds_.push_back(where.round);
     if (where.task.value == 0) {
       const auto all = run_->with.encoder_data == encoder_rows::task_1;
       const auto samples = all ? ctx.rows().all(where.task) : ctx.rows().enrolled(where.task);
@@ -134,8 +142,7 @@ public:
     auto learnt = in;
     learnt.upload = weights_only(in.upload->at(flat_weights));
     averaging_.fold(learnt);
-    if (const auto rows = unpacked(*in.upload); rows.size() > 0)
-      pool_.add(task_of(in.started_from), rows);
+    add_to(pool_, *in.upload);
   }
 
   task<bool> close_round(server_context& ctx, const round_place& where) override {
@@ -165,11 +172,6 @@ public:
   }
 
 private:
-  [[nodiscard]] task_id task_of(round_id round) const {
-    const auto later = std::upper_bound(first_rounds_.begin(), first_rounds_.end(), round);
-    return {static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(later - first_rounds_.begin() - 1, 0))};
-  }
-
   /// S_max steps of SGD on batches from the pool; statistics are sampled afresh for every use.
   [[nodiscard]] train_job training_on_pool(const round_place& where) const {
     const auto& with = run_->with;
@@ -195,7 +197,6 @@ private:
   averaging_server averaging_; // of classifiers
   frozen_encoder encoder_;
   embedding_pool pool_;
-  std::vector<round_id> first_rounds_; // of the tasks opened so far
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -232,8 +233,7 @@ public:
 private:
   [[nodiscard]] sample_view rows_to_train(const client_context& ctx, const tensor_map& memory,
                                           std::uint32_t task) const;
-  void add_material(const client_context& ctx, const embedding_rows& current, tensor_map& memory,
-                    tensor_map& upload) const;
+  void add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const;
 
   options with_;
   std::shared_ptr<const plan_of_run> run_;
@@ -273,7 +273,7 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
   auto trained = co_await training;
   auto upload = std::make_shared<tensor_map>(*trained.weights);
   if (with_.sends())
-    add_material(ctx, recalled(*memory, task), *memory, *upload);
+    add_material(ctx, in.place.task, *memory, *upload);
   co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};
 }
 
@@ -296,8 +296,8 @@ sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& 
 
 /// A share of the current task that the server has not had yet. Points and statistics tell it nothing new when sent
 /// again; many samples of a row together would tell its mean.
-void fil_ver::add_material(const client_context& ctx, const embedding_rows& current, tensor_map& memory,
-                           tensor_map& upload) const {
+void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const {
+  const auto current = recalled(memory, task.value);
   const bool once = with_.system != system_kind::ver_sampled || with_.one_z_per_sample;
   auto sent = memory.at("sent").clone();
   std::vector<std::int64_t> left, chosen;
@@ -311,7 +311,7 @@ void fil_ver::add_material(const client_context& ctx, const embedding_rows& curr
     chosen.push_back(left[static_cast<std::size_t>(place)]);
     sent.mutable_data_ptr<std::uint8_t>()[chosen.back()] = 1;
   }
-  pack(upload, current.at(chosen), *run_, ctx.stream(sample_draw));
+  pack(upload, task, current.at(chosen), *run_, ctx.stream(sample_draw));
   memory.put("sent", sent);
 }
 

@@ -25,7 +25,7 @@ WIDTH, HEIGHT, MARGIN = 640, 400, 60
 def run(scenario, out, seed, keys):
     """The summary and the last row of the accuracy matrix of a run, which is made if it is not there."""
     if not os.path.exists(os.path.join(out, "summary.json")):
-        command = [os.path.join(ROOT, "build", "release", "mneme"), "run",
+        command = [os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release", "mneme")), "run",
                    os.path.join(ROOT, "scenarios", "small", f"fil_ver_{scenario}.toml"), "--quiet", "--out", out,
                    "--set", f"seed={seed}", "--set", "evaluation.every=0"]
         for key, value in keys.items():
