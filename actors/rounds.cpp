@@ -149,7 +149,7 @@ assignment scheduler_state::assignment_of(const flight& one) {
 
 /// What the round's clients receive who are in `which`.
 broadcast_ref scheduler_state::broadcast_in(task_id which) {
-  if (which == place_.task || world_->rows->shown() == rows_shown::centralised)
+  if (which == place_.task || world_->rows->central())
     return broadcast_.in;
   older_tasks_.resize(place_.task.value);
   auto& made = older_tasks_.at(which.value);

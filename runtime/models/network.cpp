@@ -184,7 +184,8 @@ void network::place_buffers() {
 }
 
 std::int64_t network::width_of(place value, class_range classes) const {
-  return value == nodes_.size() ? classes.size() : shapes_[value].floats();
+  const bool of_head = classes_ > 0 && value == nodes_.size();
+  return of_head ? classes.size() : shapes_[value].floats();
 }
 
 std::int64_t network::working_set(std::int64_t rows) const {

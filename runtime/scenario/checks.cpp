@@ -103,18 +103,19 @@ void check_tasks(const scenario& s, remarks& out) {
                                tasks.classes_per_task, tasks.count, tasks.classes_per_task, s.data.classes)});
 }
 
-/// What is wrong with a row of the table, or "".
-std::string row_complaint(const std::string& row, std::int64_t tasks) {
+/// What is wrong with a row of the table: every illegal step of it, if its letters are right.
+std::vector<std::string> row_complaints(const std::string& row, std::int64_t tasks) {
   if (std::ssize(row) != tasks)
-    return fmt::format("expected a letter for each of {} tasks, found {}", tasks, row.size());
+    return {fmt::format("expected a letter for each of {} tasks, found {}", tasks, row.size())};
   if (const auto bad = row.find_first_not_of("AOX"); bad != std::string::npos)
-    return fmt::format("expected the letters A (active), O (left) and X (not yet) only; see letter {}", bad + 1);
+    return {fmt::format("expected the letters A (active), O (left) and X (not yet) only; see letter {}", bad + 1)};
+  std::vector<std::string> all;
   if (row.front() == 'O')
-    return "a client cannot have left before the first task; expected A or X first";
+    all.emplace_back("a client cannot have left before the first task; expected A or X first");
   for (std::size_t t = 1; t < row.size(); ++t)
     if (const auto step = row.substr(t - 1, 2); step[0] != step[1] && step != "XA" && step != "AO")
-      return fmt::format("task {} turns {} into {}; possible are X to A and A to O", t + 1, step[0], step[1]);
-  return {};
+      all.push_back(fmt::format("task {} turns {} into {}; possible are X to A and A to O", t + 1, step[0], step[1]));
+  return all;
 }
 
 void check_table(const scenario& s, remarks& out) {
@@ -128,8 +129,9 @@ void check_table(const scenario& s, remarks& out) {
                    fmt::format("{}: {} rows do not divide clients.count = {} into equal blocks", name, table.size(),
                                s.clients.count)});
   for (std::size_t i = 0; i < table.size(); ++i)
-    if (const auto complaint = row_complaint(table[i], s.tasks.count); !complaint.empty())
-      out.push_back({{name, "tasks.count"}, fmt::format("{}[{}] = {}: {}", name, i, in_quotes(table[i]), complaint)});
+    for (const auto& complaint : row_complaints(table[i], s.tasks.count))
+      out.push_back({{name, "tasks.count"},
+                     fmt::format("{}[{}] = {}: client group {}: {}", name, i, in_quotes(table[i]), i + 1, complaint)});
 }
 
 void check_enrolment(const scenario& s, remarks& out) {

@@ -1,3 +1,4 @@
+#include "runtime/models/embedding_model.hpp"
 #include "runtime/passes.hpp"
 #include "runtime/triangle.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
@@ -121,4 +122,35 @@ TEST_CASE("a pass over no rows has empty results", "[passes]") {
   const auto sums =
       run_pass(statistics_job{.net = made.net, .weights = made.weights, .samples = none, .classes = {0, 3}}, images);
   CHECK(square(sums.gram, 3).equal(at::zeros({3, 3}, at::kDouble)));
+}
+
+TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on means or on keyed samples", "[passes]") {
+  const auto source = drawn_data(300, {1, 1, 12}, 5);
+  embedding_shape shape{.hidden = {9}, .embedding = 4, .classifier = {6}};
+  const auto net = std::make_shared<const embedding_model>(shape, shape3{1, 1, 12}, 5);
+  const auto flat = initial_weights(*net, 2);
+  auto other_classifier = flat.clone(); // what was in front of it is all that counts
+  other_classifier.narrow(0, net->encoder()->size(), net->classifier()->size()).fill_(7.0F);
+  auto images = on_cpu();
+  const auto judged = [&](const predictor& what, std::int64_t first, std::int64_t count, feature_store* store) {
+    return run_pass(evaluate_job{.what = what, .samples = rows_from(source, first, count), .mask = {0, 5}}, images,
+                    store);
+  };
+  const predictor whole{.net = net, .weights = weights_only(flat)};
+  auto parted = whole;
+  parted.behind =
+      net_behind{.net = net->classifier(), .front = weights_only(other_classifier), .reads = shape.embedding};
+  feature_store store;
+  const auto at_once = judged(whole, 0, 300, nullptr);
+  for (int again = 0; again < 2; ++again) {
+    const auto in_parts = judged(parted, 0, 300, &store);
+    CHECK(in_parts.correct == at_once.correct);
+    CHECK(in_parts.loss_sum == at_once.loss_sum);
+  }
+  parted.behind->sampled = sampled_features{.stream = {.seed = 1, .what = first_method_purpose}, .low = -6, .high = 3};
+  const auto drawn = judged(parted, 0, 300, &store);
+  CHECK(drawn.loss_sum != at_once.loss_sum);
+  CHECK(judged(parted, 0, 140, nullptr).correct + judged(parted, 140, 160, &store).correct == drawn.correct);
+  parted.behind->sampled->stream.seed = 2;
+  CHECK(judged(parted, 0, 300, &store).loss_sum != drawn.loss_sum);
 }

@@ -9,14 +9,43 @@ namespace {
 
 constexpr std::int64_t features = 6, classes = 4;
 
+/// The net that the method wants by its defaults, else a small one.
+model_ref net_for(const strategy& method) {
+  const auto own = method.defaults();
+  const std::string lead = "[model]\nname = \"";
+  const auto first = own.find(lead);
+  if (first == std::string::npos)
+    return model_named("mlp", {1, 1, features}, classes);
+  const auto name = own.substr(first + lead.size());
+  return model_named(name.substr(0, name.find('"')), {1, 1, features}, classes);
+}
+
+/// Of the two open classes.
+class open_rows final : public central_rows {
+public:
+  explicit open_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
+  [[nodiscard]] sample_view all(task_id) const override {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t r = 0; r < source_->files_rows(); ++r)
+      if (source_->label(r) < 2)
+        rows.push_back(r);
+    return view_of(source_, rows);
+  }
+  [[nodiscard]] sample_view enrolled(task_id which) const override { return all(which); }
+
+private:
+  std::shared_ptr<const dataset> source_;
+};
+
 struct federation {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
   std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
-  model_ref net = model_named("mlp", {1, 1, features}, classes);
+  model_ref net;
+  open_rows central{rows};
   round_place place{.opened = {0, 2}, .current = {0, 2}};
 
-  explicit federation(const std::string& name) : method(strategy_named(name)) {
+  explicit federation(const std::string& name) : method(strategy_named(name)), net(net_for(*method)) {
     method->prepare({.net = net,
                      .initial = weights_only(initial_weights(*net, 5)),
                      .training = {.batch = 4},
@@ -55,7 +84,7 @@ void check_equal(const tensors_ref& a, const tensors_ref& b) {
 /// Opens the first task and round.
 broadcast opened(federation& in, server_half& server) {
   job_desk desk;
-  server_context ctx(desk);
+  server_context ctx(desk, &in.central);
   const auto plan = run_step(server.open_task(ctx, in.place), desk, *in.device);
   in.place.rounds_of_task = plan.rounds.value_or(3);
   auto made = server.open_round(in.place);
@@ -133,7 +162,7 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
       server->fold({.assignment = {c}, .from = {c}, .started_from = {}, .upload = result.upload, .rows = result.rows});
     }
     job_desk desk;
-    server_context ctx(desk);
+    server_context ctx(desk, &all.central);
     CHECK(run_step(server->close_round(ctx, all.place), desk, *all.device));
     const auto after = server->predict().weights->at(flat_weights);
     CHECK(after.sizes() == before.sizes());

@@ -1,0 +1,106 @@
+#include "runtime/models/embedding_model.hpp"
+#include "runtime/models/network.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t kernel_px = 5, window_px = 2;
+
+/// Rows of numbers rather than images.
+bool is_flat(const std::array<std::int64_t, 3>& shape) { return shape[0] == 1 && shape[1] == 1; }
+
+/// Of an image's side, behind a convolution and a pool; 0: nothing is left.
+std::int64_t side_behind(std::int64_t side, std::int64_t padding) {
+  return std::max<std::int64_t>(side + 2 * padding - kernel_px + 1, 0) / window_px;
+}
+
+std::string dashed(const std::vector<std::int64_t>& widths) { return fmt::format("{}", fmt::join(widths, "-")); }
+
+std::string identity_of(const embedding_shape& what, const std::array<std::int64_t, 3>& shape) {
+  const auto convolutions =
+      is_flat(shape) ? std::string{} : fmt::format(" conv {} padding {}", dashed(what.filters), what.padding);
+  const auto kind = what.normal ? fmt::format("vee within {} and {}", what.low, what.high) : std::string("ebr");
+  return fmt::format("{} {}x{}x{}{} hidden {} embedding {}", kind, shape[0], shape[1], shape[2], convolutions,
+                     dashed(what.hidden), what.embedding);
+}
+
+} // namespace
+
+embedding_model::embedding_model(embedding_shape what, std::array<std::int64_t, 3> shape, std::int64_t classes)
+    : what_(std::move(what)) {
+  const auto encoder_name = identity_of(what_, shape);
+  const auto classifier_name = fmt::format("classifier {}-{}-{}", what_.embedding, dashed(what_.classifier), classes);
+
+  whole_ = std::make_unique<network>(encoder_name + ", " + classifier_name, shape);
+  add_encoder(*whole_, shape);
+  whole_->mark_features();
+  if (what_.normal)
+    whole_->add_sampling(what_.low, what_.high);
+  add_classifier(*whole_, classes);
+
+  auto encoder = std::make_shared<network>(encoder_name, shape);
+  add_encoder(*encoder, shape);
+  encoder->end_headless();
+  encoder_ = std::move(encoder);
+
+  auto classifier = std::make_shared<network>(classifier_name, std::array<std::int64_t, 3>{1, 1, what_.embedding});
+  add_classifier(*classifier, classes);
+  classifier_ = std::move(classifier);
+}
+
+embedding_model::~embedding_model() = default;
+
+std::string embedding_model::refusal(const embedding_shape& what, std::array<std::int64_t, 3> shape) {
+  if (is_flat(shape))
+    return {};
+  auto height = shape[1], width = shape[2];
+  for (std::size_t i = 0; i < what.filters.size(); ++i) {
+    height = side_behind(height, what.padding);
+    width = side_behind(width, what.padding);
+  }
+  if (height > 0 && width > 0)
+    return {};
+  return fmt::format("images of {} x {} pixels are too small for {} convolutions of {} x {} and their pools; fewer "
+                     "filters or a padding of 2 may do",
+                     shape[1], shape[2], what.filters.size(), kernel_px, kernel_px);
+}
+
+void embedding_model::add_encoder(network& to, std::array<std::int64_t, 3> shape) const {
+  for (std::size_t i = 0; i < what_.filters.size() && !is_flat(shape); ++i) {
+    to.add_convolution(
+        fmt::format("encoder.conv{}", i + 1),
+        {.filters = what_.filters[i], .kernel = kernel_px, .padding = what_.padding, .after = activation::relu});
+    to.add_max_pool(window_px, window_px, 0);
+  }
+  for (std::size_t i = 0; i < what_.hidden.size(); ++i)
+    to.add_linear(fmt::format("encoder.fc{}", i + 1), what_.hidden[i], activation::relu);
+  if (what_.normal)
+    to.add_normal("encoder.mu", "encoder.log_sigma", what_.embedding);
+  else
+    to.add_linear("encoder.embedding", what_.embedding, activation::none);
+}
+
+void embedding_model::add_classifier(network& to, std::int64_t classes) const {
+  for (std::size_t i = 0; i < what_.classifier.size(); ++i)
+    to.add_linear(fmt::format("classifier.fc{}", i + 1), what_.classifier[i], activation::relu);
+  to.add_head(fmt::format("classifier.fc{}", what_.classifier.size() + 1), classes);
+}
+
+const std::vector<parameter>& embedding_model::layout() const noexcept { return whole_->layout(); }
+std::int64_t embedding_model::feature_width() const noexcept { return whole_->feature_width(); }
+std::int64_t embedding_model::classes() const noexcept { return whole_->classes(); }
+std::string embedding_model::identity() const { return whole_->identity(); }
+std::int64_t embedding_model::working_set(std::int64_t rows) const { return whole_->working_set(rows); }
+
+activations embedding_model::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                     tape* keep, const training_mode* training) const {
+  return whole_->forward(weights, inputs, classes, keep, training);
+}
+
+void embedding_model::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                               const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
+  whole_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
+}
+
+} // namespace mneme

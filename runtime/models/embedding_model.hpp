@@ -1,0 +1,56 @@
+/// embedding_model: an encoder and a classifier of its embeddings, one net that can be taken apart.
+#pragma once
+#include "runtime/models/model.hpp"
+namespace mneme {
+
+class network;
+
+/// How large it is. Encoder: convolutions of 5x5 with ReLU, each followed by a max-pool of 2x2 (rows that are no
+/// images have none), linear layers with ReLU, then the embedding. Classifier: linear layers with ReLU, then the head.
+struct embedding_shape {
+  std::vector<std::int64_t> filters{32, 64};
+  std::int64_t padding = 0;
+  std::vector<std::int64_t> hidden{1000, 1000};
+  std::int64_t embedding = 256; ///< D
+  std::vector<std::int64_t> classifier{1000, 1000};
+  /// The encoder gives means and log deviations of a normal, 2 D features; training reads samples of it (VEE),
+  /// evaluation means. Else it gives D numbers (EBR).
+  bool normal = true;
+  double low = -6.0, high = 3.0; ///< normal: bounds of log deviations.
+};
+
+/// Its weights are those of the encoder, then those of the classifier: "encoder.conv1.weight", "classifier.fc1.weight".
+class embedding_model final : public model {
+public:
+  embedding_model(embedding_shape what, std::array<std::int64_t, 3> shape, std::int64_t classes);
+  ~embedding_model() override;
+  /// Why there is no such net for inputs of this shape, in words; empty: there is.
+  [[nodiscard]] static std::string refusal(const embedding_shape& what, std::array<std::int64_t, 3> shape);
+
+  [[nodiscard]] const embedding_shape& what() const noexcept { return what_; }
+  /// Headless: its features are this net's features.
+  [[nodiscard]] const model_ref& encoder() const noexcept { return encoder_; }
+  /// Reads rows of D numbers.
+  [[nodiscard]] const model_ref& classifier() const noexcept { return classifier_; }
+
+  [[nodiscard]] const std::vector<parameter>& layout() const noexcept override;
+  [[nodiscard]] std::int64_t feature_width() const noexcept override;
+  [[nodiscard]] std::int64_t classes() const noexcept override;
+  [[nodiscard]] std::string identity() const override;
+  [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
+  [[nodiscard]] bool draws() const noexcept override { return what_.normal; }
+  [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                    tape* keep, const training_mode* training) const override;
+  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+
+private:
+  void add_encoder(network& to, std::array<std::int64_t, 3> shape) const;
+  void add_classifier(network& to, std::int64_t classes) const;
+
+  embedding_shape what_;
+  std::unique_ptr<network> whole_;
+  model_ref encoder_, classifier_;
+};
+
+} // namespace mneme

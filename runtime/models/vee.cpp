@@ -1,0 +1,48 @@
+#include "runtime/models/embedding_model.hpp"
+#include "runtime/scenario/keys.hpp"
+namespace mneme {
+namespace {
+
+/// Both encoders and the classifier of "Variational Embedding Rehearsal" (arXiv 2110.09695). What the paper leaves open
+/// (channels, padding, widths between) is chosen here and may be chosen otherwise.
+class embedding_model_kind final : public model_kind {
+public:
+  explicit embedding_model_kind(bool normal) { what_.normal = normal; }
+
+  void keys(key_table& table) override {
+    table.integers("filters", what_.filters, {.low = 1, .high = 4'096},
+                   "Channels of the encoder's convolutions of 5x5, each followed by a max-pool of 2x2.");
+    table.integer("padding", what_.padding, {.low = 0, .high = 2}, "Of the convolutions, in pixels.");
+    table.integers("hidden", what_.hidden, {.low = 1, .high = 65'536}, "Widths of the encoder's linear layers.");
+    table.integer("embedding", what_.embedding, {.low = 1, .high = 65'536}, "Numbers in an embedding.");
+    table.integers("classifier", what_.classifier, {.low = 1, .high = 65'536},
+                   "Widths of the classifier's hidden layers.");
+    if (!what_.normal)
+      return;
+    table.number("log_sigma_low", what_.low, {.low = -80.0, .high = 0.0},
+                 "Log deviations below are taken as this, and have no gradient.");
+    table.number("log_sigma_high", what_.high, {.low = 0.0, .high = 40.0}, "The same above.");
+  }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    if (auto why = embedding_model::refusal(what_, shape); !why.empty())
+      return tl::unexpected((what_.normal ? "vee: " : "ebr: ") + why);
+    return std::make_shared<embedding_model>(what_, shape, classes);
+  }
+
+private:
+  embedding_shape what_;
+};
+
+const model_registration vee{
+    {.name = "vee",
+     .summary = "encoder to normal embeddings of 256 and a classifier of them (arXiv 2110.09695)",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<embedding_model_kind>(true); }}};
+const model_registration ebr{
+    {.name = "ebr",
+     .summary = "the same encoder with embeddings that are points, and its classifier",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<embedding_model_kind>(false); }}};
+
+} // namespace
+} // namespace mneme

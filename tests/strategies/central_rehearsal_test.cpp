@@ -1,0 +1,202 @@
+// The centralised study, without actors: what its one learner rehearses.
+#include "runtime/models/embedding_model.hpp"
+#include "tests/support/bench_of_one.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <set>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t pixels = 10, classes = 2, task_rows = 40, tasks = 3, width = 4;
+using key_list = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<std::int64_t> rows_of_task(std::uint32_t task) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < task_rows; ++row)
+    rows.push_back(row + task * task_rows);
+  return rows;
+}
+
+class every_row final : public central_rows {
+public:
+  explicit every_row(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
+  [[nodiscard]] sample_view all(task_id which) const override { return view_of(source_, rows_of_task(which.value)); }
+  [[nodiscard]] sample_view enrolled(task_id which) const override { return all(which); }
+
+private:
+  std::shared_ptr<const dataset> source_;
+};
+
+/// What the learner asks the device for, and what it makes of it.
+struct study {
+  std::shared_ptr<const dataset> rows = striped_rows(task_rows * tasks, pixels, classes);
+  every_row central{rows};
+  std::unique_ptr<strategy> method = strategy_named("central-rehearsal");
+  std::unique_ptr<executor> device = make_executor("cpu");
+  std::shared_ptr<const embedding_model> net;
+  std::unique_ptr<server_half> server;
+  memory_ref memory;
+  std::uint32_t round = 0;
+  sample_view encoder_rows{};       // of the encoder's training
+  std::vector<sample_view> trained; // of every round
+
+  explicit study(key_list keys) {
+    keys.insert(keys.begin(), {"vee_epochs", "2"});
+    give_keys(*method, keys);
+    net = std::make_shared<const embedding_model>(
+        embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = false},
+        std::array<std::int64_t, 3>{1, 1, pixels}, classes);
+    method_setup setup{.net = net,
+                       .initial = weights_only(initial_weights(*net, 5)),
+                       .training = {.batch = 8},
+                       .tasks = tasks,
+                       .classes = classes,
+                       .shape = {1, 1, pixels},
+                       .clients = 1,
+                       .seed = 5};
+    setup.task_classes.assign(tasks, {0, classes});
+    CHECK(method->objections(setup).empty());
+    method->prepare(setup);
+    server = method->make_server();
+    for (std::uint32_t task = 0; task < tasks; ++task)
+      for (int i = 0; i < 2; ++i)
+        learn(task, i == 0);
+  }
+  at::Tensor model() const { return server->predict().weights->at(flat_weights); }
+
+private:
+  outcomes done(plan wanted) {
+    if (const auto* training = std::get_if<train_job>(&wanted.at(0)))
+      (memory_open_ ? trained.emplace_back() : encoder_rows) = training->samples;
+    return run_plan(*device, std::move(wanted));
+  }
+  template <class T>
+  void drive(task<T> step, job_desk& desk) {
+    step.start();
+    while (!step.done())
+      desk.answer(done(desk.take_plan()));
+    (void)step.take();
+  }
+  void learn(std::uint32_t task, bool first) {
+    const round_place place{.round = {round++},
+                            .task = {task},
+                            .round_of_task = first ? 0 : 1,
+                            .rounds_of_task = 2,
+                            .opened = {0, classes},
+                            .current = {0, classes}};
+    job_desk desk;
+    server_context ctx(desk, &central);
+    memory_open_ = false;
+    if (first)
+      drive(server->open_task(ctx, place), desk);
+    memory_open_ = true;
+    auto in = server->open_round(place);
+    in.place = place;
+    const auto shown = method->rows() == rows_shown::offline ? view_of(rows, rows_of_all()) //
+                                                             : view_of(rows, rows_of_task(task));
+    client_run run(
+        *method,
+        {.in = std::make_shared<const broadcast>(in), .memory = memory, .samples = shown, .seed = 5, .visit = round});
+    auto step = run.start();
+    while (auto* wanted = std::get_if<plan>(&step))
+      step = run.resume(done(std::move(*wanted)));
+    REQUIRE(std::holds_alternative<client_result>(step));
+    const auto result = std::get<client_result>(step);
+    memory = result.memory;
+    server->fold({.upload = result.upload, .rows = result.rows});
+    drive(server->close_round(ctx, place), desk);
+  }
+  static std::vector<std::int64_t> rows_of_all() {
+    std::vector<std::int64_t> all;
+    for (std::uint32_t task = 0; task < tasks; ++task)
+      for (const auto row : rows_of_task(task))
+        all.push_back(row);
+    return all;
+  }
+  bool memory_open_ = false;
+};
+
+std::vector<std::int64_t> sizes(const study& one) {
+  std::vector<std::int64_t> all;
+  for (const auto& view : one.trained)
+    all.push_back(view.size());
+  return all;
+}
+using counts = std::vector<std::int64_t>;
+const std::pair<std::string, std::string> on_task_1{"vee_data", "task1-all"};
+
+} // namespace
+
+TEST_CASE("raw rehearsal through a frozen encoder is rehearsal of its embeddings, to the bit") {
+  const study raw({{"system", "naive"}, {"encoder", "frozen"}, on_task_1}), ebr({{"system", "ebr"}, on_task_1});
+  CHECK(at::equal(raw.model(), ebr.model()));
+  CHECK(sizes(raw) == counts{40, 40, 44, 44, 48, 48});
+  CHECK(sizes(ebr) == sizes(raw));
+  CHECK(raw.memory->find("rows.1"));
+  CHECK_FALSE(ebr.memory->find("rows.1"));
+  CHECK_FALSE(at::equal(raw.model(), study({{"system", "none"}, {"encoder", "frozen"}, on_task_1}).model()));
+}
+
+TEST_CASE("without embeddings to keep, the encoder learns with its classifier") {
+  for (const std::string system : {"none", "naive"}) {
+    const study one({{"system", system}});
+    CHECK_FALSE(one.encoder_rows.source);
+    CHECK(one.trained.front().source == one.rows); // pixels
+    CHECK_FALSE(one.server->predict().behind);
+    CHECK(sizes(one) == (system == "none" ? counts{40, 40, 40, 40, 40, 40} : counts{40, 40, 44, 44, 48, 48}));
+  }
+}
+
+TEST_CASE("sixteen times the embeddings are all of them, capped at what there is") {
+  CHECK(sizes(study({{"ebr_multiplier", "16"}, on_task_1})) == counts{40, 40, 80, 80, 120, 120});
+  CHECK(sizes(study({{"ebr_multiplier", "16"}, {"ebr_repeat_cap", "0.5"}, on_task_1})) ==
+        counts{40, 40, 60, 60, 80, 80});
+}
+
+TEST_CASE("offline trains on all tasks from the first round on") {
+  CHECK(sizes(study({{"system", "offline"}})) == counts(6, 120));
+  const study frozen({{"system", "offline"}, {"encoder", "frozen"}, on_task_1});
+  CHECK(sizes(frozen) == counts(6, 120));
+  CHECK(frozen.encoder_rows.size() == 40);
+  CHECK(frozen.trained.back().source->vectors.defined());
+}
+
+TEST_CASE("rows held out for the encoder come from every task and are nobody else's") {
+  const study one({{"system", "naive"}, {"encoder", "frozen"}, {"held_out", "0.3"}});
+  const std::set<std::int64_t> held(one.encoder_rows.rows->begin(), one.encoder_rows.rows->end());
+  CHECK(held.size() > 20);
+  CHECK(held.size() < 55);
+  for (std::uint32_t task = 0; task < tasks; ++task)
+    CHECK(held.lower_bound(task * task_rows) != held.lower_bound((task + 1) * task_rows));
+  const auto in_task_1 = std::distance(held.begin(), held.lower_bound(task_rows));
+  CHECK(one.trained.front().size() == task_rows - in_task_1);
+  const auto* kept = one.memory->find("rows.1");
+  REQUIRE(kept);
+  for (std::int64_t i = 0; i < kept->numel(); ++i)
+    CHECK_FALSE(held.contains(kept->const_data_ptr<std::int64_t>()[i]));
+}
+
+TEST_CASE("noise is a random encoder's: of the rehearsed vectors, or of all") {
+  const study ebr({{"system", "ebr"}, on_task_1}), other({{"system", "noise"}, on_task_1}),
+      front({{"system", "noise"}, {"noise_reading", "b"}, on_task_1});
+  CHECK(sizes(other) == sizes(ebr));
+  const auto last = [](const study& one) { return one.trained.back().source->vectors; };
+  CHECK(at::equal(last(other).narrow(0, 0, 40), last(ebr).narrow(0, 0, 40)));
+  CHECK_FALSE(at::equal(last(other).narrow(0, 40, 8), last(ebr).narrow(0, 40, 8)));
+  CHECK(other.trained.back().source->labels == ebr.trained.back().source->labels);
+  CHECK_FALSE(front.encoder_rows.source); // nothing is trained before
+  CHECK_FALSE(at::equal(last(front).narrow(0, 0, 40), last(ebr).narrow(0, 0, 40)));
+  CHECK_FALSE(at::equal(last(front).narrow(0, 40, 8), last(other).narrow(0, 40, 8)));
+}
+
+TEST_CASE("a study has one learner, and no embeddings of an encoder that moves") {
+  const auto method = strategy_named("central-rehearsal");
+  give_keys(*method, {{"encoder", "trained"}});
+  method_setup setup{.clients = 4};
+  const auto wrong = method->objections(setup);
+  REQUIRE(wrong.size() == 2);
+  CHECK(wrong[0].text == "clients.count = 4: central-rehearsal has one learner; expected 1");
+  CHECK(wrong[1].where == "strategy.encoder");
+}

@@ -1,0 +1,414 @@
+// FIL-VER without actors: what clients remember and send, what the server pools and learns.
+#include "runtime/models/embedding_model.hpp"
+#include "tests/support/bench_of_one.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t pixels = 10, classes = 2, task_rows = 40, tasks = 3, width = 4;
+using key_list = std::vector<std::pair<std::string, std::string>>;
+
+/// All rows, and those of the clients that are there at first: the even ones.
+class some_rows final : public central_rows {
+public:
+  explicit some_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
+  [[nodiscard]] sample_view all(task_id which) const override { return every(which, 1); }
+  [[nodiscard]] sample_view enrolled(task_id which) const override { return every(which, 2); }
+
+private:
+  [[nodiscard]] sample_view every(task_id which, std::int64_t nth) const {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 0; row < task_rows; row += nth)
+      rows.push_back(row + static_cast<std::int64_t>(which.value) * task_rows);
+    return view_of(source_, rows);
+  }
+  std::shared_ptr<const dataset> source_;
+};
+
+/// A federation of two clients, of which client c holds every second row of a task from c on.
+struct federation {
+  std::shared_ptr<const dataset> rows = striped_rows(task_rows * tasks, pixels, classes);
+  std::unique_ptr<strategy> method = strategy_named("fil-ver");
+  std::unique_ptr<executor> device = make_executor("cpu");
+  std::shared_ptr<const embedding_model> net;
+  tensors_ref initial;
+  std::unique_ptr<server_half> server;
+  std::vector<memory_ref> memory{2};
+  std::vector<std::uint32_t> visits{0, 0};
+  std::uint32_t round = 0;
+  std::vector<std::string> warnings{};
+
+  explicit federation(key_list keys, double low = -6.0) {
+    keys.insert(keys.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
+    give_keys(*method, keys);
+    const bool normal = method->defaults().find("vee") != std::string::npos;
+    net = std::make_shared<const embedding_model>(
+        embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = normal, .low = low},
+        std::array<std::int64_t, 3>{1, 1, pixels}, classes);
+    initial = weights_only(initial_weights(*net, 5));
+    method->prepare(setup());
+    server = method->make_server();
+  }
+  method_setup setup() const {
+    method_setup made{.net = net,
+                      .initial = initial,
+                      .training = {.batch = 8},
+                      .tasks = tasks,
+                      .classes = classes,
+                      .shape = {1, 1, pixels},
+                      .clients = 2,
+                      .seed = 5};
+    made.task_classes.assign(tasks, {0, classes});
+    return made;
+  }
+
+  round_place place(std::uint32_t task) const {
+    return {.round = {round}, .task = {task}, .rounds_of_task = 2, .opened = {0, classes}, .current = {0, classes}};
+  }
+  void open(std::uint32_t task) {
+    job_desk desk;
+    const some_rows all(rows);
+    server_context ctx(desk, &all);
+    run_step(server->open_task(ctx, place(task)), desk, *device);
+    warnings = ctx.take_warnings();
+  }
+  broadcast sent(std::uint32_t task) {
+    auto in = server->open_round(place(task));
+    in.place = place(task);
+    return in;
+  }
+  client_result answer(std::uint32_t c, std::uint32_t task) {
+    std::vector<std::int64_t> mine;
+    for (std::int64_t row = c; row < task_rows; row += 2)
+      mine.push_back(row + task * task_rows);
+    return run_round(*method, *device,
+                     {.id = {round * 2 + c},
+                      .client = {c},
+                      .in = std::make_shared<const broadcast>(sent(task)),
+                      .memory = memory[c],
+                      .samples = view_of(rows, mine),
+                      .seed = 5,
+                      .visit = visits[c]++});
+  }
+  /// One round of these clients; the uploads, in order.
+  std::vector<client_result> run(std::uint32_t task, const std::vector<std::uint32_t>& who) {
+    std::vector<client_result> all;
+    for (const auto c : who) {
+      all.push_back(answer(c, task));
+      memory[c] = all.back().memory;
+      server->fold({.assignment = {},
+                    .from = {c},
+                    .started_from = {round},
+                    .upload = all.back().upload,
+                    .rows = all.back().rows});
+    }
+    job_desk desk;
+    server_context ctx(desk);
+    run_step(server->close_round(ctx, place(task)), desk, *device);
+    ++round;
+    return all;
+  }
+  at::Tensor model() const { return server->predict().weights->at(flat_weights); }
+  at::Tensor encoder() const { return model().narrow(0, 0, net->encoder()->size()); }
+};
+
+std::vector<std::string> names_in(const tensor_map& map) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : map)
+    all.push_back(name);
+  return all;
+}
+using names = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("an encoder is trained on task 1, frozen, sent once, and part of no upload") {
+  federation all({});
+  const auto before = all.encoder().clone();
+  all.open(0);
+  const auto frozen = all.encoder().clone();
+  CHECK_FALSE(at::equal(frozen, before));
+  CHECK(at::equal(all.sent(0).once->at(flat_weights), frozen));
+  CHECK(all.sent(0).once->bytes() == all.net->encoder()->size() * 4);
+  CHECK(all.sent(0).weights->bytes() == all.net->classifier()->size() * 4);
+  for (std::uint32_t task = 0; task < tasks; ++task) {
+    if (task > 0)
+      all.open(task);
+    const auto t = std::to_string(task + 1);
+    for (const auto& one : all.run(task, {0, 1})) {
+      CHECK(one.upload->at(flat_weights).numel() == all.net->classifier()->size());
+      CHECK(names_in(*one.upload) ==
+            names{"rehearsal.labels." + t, "rehearsal.log_sigma." + t, "rehearsal.mu." + t, "weights"});
+    }
+    CHECK(at::equal(all.encoder(), frozen));
+  }
+}
+
+TEST_CASE("the encoder may be trained on what enrolled clients hold, or stay as it is") {
+  federation all({}), enrolled({{"vee_data", "enrolled"}}), as_drawn({{"vee_epochs", "0"}});
+  const auto drawn = as_drawn.encoder().clone();
+  for (auto* one : {&all, &enrolled, &as_drawn})
+    one->open(0);
+  CHECK_FALSE(at::equal(all.encoder(), enrolled.encoder()));
+  CHECK(at::equal(as_drawn.encoder(), drawn));
+  CHECK(all.method->central_data());
+  CHECK_FALSE(as_drawn.method->central_data());
+}
+
+TEST_CASE("few nats of KL divergence are a warning that says how many, and figures of the summary") {
+  federation tight({{"beta", "10"}, {"vee_epochs", "30"}});
+  tight.open(0);
+  REQUIRE(tight.warnings.size() == 1);
+  CHECK(tight.warnings[0].find("nats of KL divergence per sample") != std::string::npos);
+  const auto figures = tight.server->figures();
+  CHECK(figures.at("kl_per_sample") < 50.0);
+  CHECK(figures.at("kl_per_dimension") == figures.at("kl_per_sample") / width);
+  CHECK(figures.at("sigma_mean") > 0.0);
+  federation points({{"system", "ebr"}});
+  points.open(0);
+  CHECK(points.warnings.empty());
+}
+
+TEST_CASE("a rehearsal vector is D floats and a label, a pair of statistics twice as many floats") {
+  constexpr std::int64_t of_20_rows = 2;
+  for (const auto& [system, floats] :
+       {std::pair{"ver-stats", 2 * width}, std::pair{"ver-sampled", width}, std::pair{"ebr", width}}) {
+    INFO(system);
+    federation all({{"system", system}});
+    all.open(0);
+    const auto upload = all.answer(0, 0).upload;
+    CHECK(upload->bytes() == all.net->classifier()->size() * 4 + of_20_rows * (floats * 4 + 4));
+  }
+  CHECK(256 * 4 + 4 == 1'028);
+  CHECK(2 * 256 * 4 + 4 == 2'052);
+}
+
+TEST_CASE("VER-Sampled sends samples and no statistics; without deviation they are the means") {
+  federation all({{"system", "ver-sampled"}});
+  all.open(0);
+  const auto result = all.answer(0, 0);
+  CHECK(names_in(*result.upload) == names{"rehearsal.labels.1", "rehearsal.z.1", "weights"});
+  const auto means = result.memory->at("features.1").narrow(1, 0, width);
+  const auto closest = [&](const at::Tensor& z, const at::Tensor& among) { // the largest of each row's distance
+    return (z.unsqueeze(1) - among.unsqueeze(0)).abs().amax(2).amin(1).max().item<float>();
+  };
+  CHECK(closest(result.upload->at("rehearsal.z.1"), means) > 1e-3F);
+
+  federation points({{"system", "ver-sampled"}, {"vee_epochs", "0"}}, -80.0);
+  auto flat = points.initial->at(flat_weights).clone();
+  for (const auto& one : points.net->layout())
+    if (one.name.starts_with("encoder.log_sigma"))
+      flat.narrow(0, one.offset, one.size).fill_(one.name.ends_with("bias") ? -30.0F : 0.0F);
+  points.initial = weights_only(flat);
+  points.method->prepare(points.setup());
+  points.server = points.method->make_server();
+  points.open(0);
+  const auto tight = points.answer(0, 0);
+  CHECK(closest(tight.upload->at("rehearsal.z.1"), tight.memory->at("features.1").narrow(1, 0, width)) < 1e-6F);
+}
+
+TEST_CASE("a row is sent once in a run, unless several samples of it are allowed") {
+  for (const bool once : {true, false}) {
+    federation all({{"system", "ver-sampled"},
+                    {"rehearsal_ratio", "0.4"},
+                    {"one_z_per_sample", once ? "true" : "false"},
+                    {"pool", "all"}});
+    all.open(0);
+    std::vector<std::int64_t> sent;
+    for (int i = 0; i < 4; ++i) {
+      const auto upload = all.run(0, {0}).front().upload;
+      const auto* const labels = upload->find("rehearsal.labels.1");
+      sent.push_back(labels ? labels->numel() : 0);
+    }
+    CHECK(sent == (once ? std::vector<std::int64_t>{8, 8, 4, 0} : std::vector<std::int64_t>{8, 8, 8, 8}));
+    CHECK(all.server->figures().at("pool_rows") == (once ? 20.0 : 32.0));
+  }
+}
+
+TEST_CASE("what was not delivered is sent again") {
+  federation all({{"rehearsal_ratio", "1.0"}});
+  all.open(0);
+  (void)all.answer(0, 0); // lost: its memory is not kept
+  CHECK(all.answer(0, 0).upload->at("rehearsal.labels.1").numel() == 20);
+}
+
+TEST_CASE("a client encodes its rows once a task and rehearses a share of each past one") {
+  federation all({{"rehearsal_ratio", "0.2"}});
+  for (std::uint32_t task = 0; task < tasks; ++task) {
+    all.open(task);
+    for (int i = 0; i < 2; ++i) {
+      std::vector<std::int64_t> mine;
+      for (std::int64_t row = 0; row < task_rows; row += 2)
+        mine.push_back(row + task * task_rows);
+      client_run run(*all.method, {.client = {0},
+                                   .in = std::make_shared<const broadcast>(all.sent(task)),
+                                   .memory = all.memory[0],
+                                   .samples = view_of(all.rows, mine),
+                                   .seed = 5,
+                                   .visit = all.visits[0]});
+      auto step = run.start();
+      if (i == 0) {
+        auto first = std::get<plan>(std::move(step));
+        const auto& looking = std::get<extract_job>(first.at(0));
+        CHECK(looking.samples.size() == 20);
+        CHECK(looking.net == all.net->encoder());
+        step = run.resume(run_plan(*all.device, std::move(first)));
+      }
+      const auto& training = std::get<train_job>(std::get<plan>(step).at(0));
+      CHECK(training.net == all.net->classifier());
+      CHECK(training.samples.size() == 20 + 4 * static_cast<std::int64_t>(task));
+      CHECK(training.samples.source->deviations.defined());
+      (void)all.run(task, {0});
+    }
+  }
+}
+
+TEST_CASE("without rehearsal a client remembers its current task alone") {
+  federation all({{"client_rehearsal", "false"}});
+  for (std::uint32_t task = 0; task < 2; ++task) {
+    all.open(task);
+    (void)all.run(task, {0});
+  }
+  CHECK(names_in(*all.memory[0]) == names{"features.2", "labels.2", "sent"});
+}
+
+TEST_CASE("a client that has left keeps its place in the pool, and is sent nothing") {
+  federation all({{"pool", "all"}, {"rehearsal_ratio", "0.5"}});
+  all.open(0);
+  (void)all.run(0, {0, 1});
+  CHECK(all.server->figures().at("pool_rows") == 20.0);
+  all.open(1);
+  (void)all.run(1, {1});
+  CHECK(all.server->figures().at("pool_rows") == 30.0);
+}
+
+TEST_CASE("material counts for the task it was made in, however late it comes") {
+  federation all({{"pool_size", "8"}, {"rehearsal_ratio", "1.0"}});
+  all.open(0);
+  (void)all.run(0, {0});
+  CHECK(all.server->figures().at("pool_rows") == 8.0);
+  const auto late = all.answer(1, 0);
+  all.open(1);
+  all.server->fold({.from = {1}, .started_from = {0}, .upload = late.upload, .rows = late.rows});
+  CHECK(all.server->figures().at("pool_rows") == 8.0); // task 1's reservoir was full
+  (void)all.run(1, {0});
+  CHECK(all.server->figures().at("pool_rows") == 16.0);
+}
+
+TEST_CASE("vanilla equals VER without server training where no client has a past task, to the bit") {
+  // scenario 4: another client in every task
+  const auto learnt = [](const key_list& keys) {
+    federation all(keys);
+    all.open(0);
+    (void)all.run(0, {0});
+    (void)all.run(0, {0});
+    all.open(1);
+    (void)all.run(1, {1});
+    (void)all.run(1, {1});
+    return all.model();
+  };
+  const auto vanilla = learnt({{"system", "vanilla"}});
+  CHECK(at::equal(vanilla, learnt({{"server_training", "false"}})));
+  CHECK(at::equal(vanilla, learnt({{"system", "ver-sampled"}, {"server_training", "false"}})));
+  CHECK_FALSE(at::equal(vanilla, learnt({})));
+}
+
+TEST_CASE("no steps of the server are no server training") {
+  const auto learnt = [](const key_list& keys) {
+    federation all(keys);
+    all.open(0);
+    (void)all.run(0, {0, 1});
+    all.open(1);
+    (void)all.run(1, {0, 1});
+    return all.model();
+  };
+  const auto without = learnt({{"server_training", "false"}});
+  CHECK(at::equal(learnt({{"server_steps", "0"}}), without));
+  CHECK_FALSE(at::equal(learnt({{"server_steps", "1"}}), without));
+  CHECK(at::equal(learnt({{"server_learning_rate", "0"}}), without));
+}
+
+TEST_CASE("the server takes S steps of plain SGD on its pool, as PyTorch does them") {
+  federation all({{"system", "ebr"}, {"server_steps", "3"}, {"server_batch", "4"}, {"rehearsal_ratio", "0.05"}});
+  all.open(0);
+  const auto one = all.answer(0, 0); // a single vector: every batch is it, four times
+  all.server->fold({.from = {0}, .started_from = {0}, .upload = one.upload, .rows = one.rows});
+  job_desk desk;
+  server_context ctx(desk);
+  run_step(all.server->close_round(ctx, all.place(0)), desk, *all.device);
+  const auto trained = all.model().narrow(0, all.net->encoder()->size(), all.net->classifier()->size());
+
+  auto flat = one.upload->at(flat_weights).clone();
+  const auto x = one.upload->at("rehearsal.embedding.1").repeat({4, 1});
+  const auto y = one.upload->at("rehearsal.labels.1").to(at::kLong).repeat({4});
+  REQUIRE(one.upload->at("rehearsal.labels.1").numel() == 1);
+  for (int step = 0; step < 3; ++step) {
+    auto leaf = flat.detach().clone().requires_grad_(true);
+    const auto part = [&](std::size_t i) { return as_in_files(leaf, all.net->classifier()->layout()[i]); };
+    const auto logits = at::linear(at::relu(at::linear(x, part(0), part(1))), part(2), part(3));
+    at::cross_entropy_loss(logits, y).backward();
+    flat = flat - 0.05 * leaf.grad();
+  }
+  CHECK(at::allclose(trained, flat, 1e-5, 1e-6));
+}
+
+TEST_CASE("EBR may rehearse more vectors than rows are drawn of a task, up to a cap of repetition") {
+  const auto trained_rows = [](const key_list& keys) {
+    federation all(keys);
+    all.open(0);
+    (void)all.run(0, {0});
+    all.open(1);
+    client_run run(*all.method, {.client = {0},
+                                 .in = std::make_shared<const broadcast>(all.sent(1)),
+                                 .memory = all.memory[0],
+                                 .samples = view_of(all.rows, {40, 41, 42, 43, 44, 45, 46, 47, 48, 49}),
+                                 .seed = 5,
+                                 .visit = 1});
+    auto step = run.start();
+    step = run.resume(run_plan(*all.device, std::get<plan>(std::move(step))));
+    return std::get<train_job>(std::get<plan>(step).at(0)).samples.size();
+  };
+  CHECK(trained_rows({{"system", "ebr"}}) == 11);
+  CHECK(trained_rows({{"system", "ebr"}, {"ebr_multiplier", "16"}}) == 26);
+  CHECK(trained_rows({{"system", "ebr"}, {"ebr_multiplier", "64"}}) == 30);
+  CHECK(trained_rows({{"system", "ebr"}, {"ebr_multiplier", "64"}, {"ebr_repeat_cap", "2"}}) == 50);
+}
+
+TEST_CASE("a system and an encoder that do not fit are refused, as is a pool smaller than a batch") {
+  const auto objection = [](const std::string& system, bool normal) {
+    const auto method = strategy_named("fil-ver");
+    give_keys(*method, {{"system", system}});
+    const embedding_model net({.hidden = {4}, .embedding = 2, .classifier = {4}, .normal = normal}, {1, 1, 3}, 2);
+    return method->objection(net);
+  };
+  for (const std::string system : {"ver-stats", "ver-sampled"}) {
+    CHECK(objection(system, true).empty());
+    CHECK(objection(system, false).find("need the statistics of an encoder") != std::string::npos);
+  }
+  CHECK(objection("ebr", false).empty());
+  CHECK(objection("ebr", true).find("model.name = \"ebr\"") != std::string::npos);
+  CHECK(objection("vanilla", true).empty());
+  CHECK(objection("vanilla", false).empty());
+  CHECK(strategy_named("fil-ver")->objection(*model_named("mlp", {1, 1, 3}, 2)).find("\"vee\"") != std::string::npos);
+
+  federation small({{"pool_size", "7"}});
+  const auto wrong = small.method->objections(small.setup());
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].where == "strategy.pool_size");
+  CHECK(wrong[0].text == "strategy.pool_size = 7: expected at least one batch, strategy.server_batch = 8");
+  CHECK(federation({{"pool_size", "8"}}).method->objections(small.setup()).empty());
+  CHECK(federation({{"pool_size", "7"}, {"pool", "all"}}).method->objections(small.setup()).empty());
+}
+
+TEST_CASE("the classifier may be tested on samples, which follow the seed") {
+  CHECK_FALSE(federation({}).server->predict().behind->sampled);
+  const federation sampled({{"embedding", "sample"}});
+  const auto what = sampled.server->predict();
+  REQUIRE(what.behind->sampled);
+  CHECK(what.behind->sampled->stream.seed == 5);
+  CHECK(what.behind->reads == width);
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""FIL-VER on the EMNIST subset: tables of accuracy over systems and seeds, and of what beta trades for what.
+
+tools/studies/fil_ver.py table [--seeds 1,2,3] [--rows s1_vanilla,...] [--out FOLDER]
+tools/studies/fil_ver.py beta [--seeds 1] [--values 0,1e-6,...] [--picture FILE.svg] [--out FOLDER]
+
+An encoder is trained once per seed and beta, by a run whose clients learn nothing, and handed to the others as
+model.seed_weights: they end with the bits that they would have with its training. Runs that are in FOLDER already are
+not repeated.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROWS = ["offline", "s1_ver_stats", "s1_ver_sampled", "s1_ebr", "s1_ver", "s1_vanilla", "s2_ver_stats", "s3_ver_stats",
+        "s4_ver_stats", "s4_vanilla"]
+BETAS = ["0", "1e-6", "1e-5", "1e-4", "1e-3", "1e-2"]
+WIDTH, HEIGHT, MARGIN = 640, 400, 60
+
+
+def run(scenario, out, seed, keys):
+    """The summary and the last row of the accuracy matrix of a run, which is made if it is not there."""
+    if not os.path.exists(os.path.join(out, "summary.json")):
+        command = [os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release", "mneme")), "run",
+                   os.path.join(ROOT, "scenarios", "small", f"fil_ver_{scenario}.toml"), "--quiet", "--out", out,
+                   "--set", f"seed={seed}", "--set", "evaluation.every=0"]
+        for key, value in keys.items():
+            command += ["--set", f"{key}={value}"]
+        subprocess.run(command, check=True)
+    with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+        summary = json.load(file)
+    with open(os.path.join(out, "accuracy_matrix.csv"), encoding="utf-8") as file:
+        summary["last_row"] = [float(text) for text in file.read().split()[-1].split(",")[1:]]
+    return summary
+
+
+def encoder(folder, seed, beta, system="ver-stats"):
+    """The file of an encoder and of a classifier that has learnt nothing."""
+    out = os.path.join(folder, f"encoder-{system}-beta{beta}-s{seed}")
+    run("s1_ver_stats", out, seed, {"strategy.system": system, "strategy.beta": beta, "training.epochs": 0,
+                                    "rounds.per_task": 1, "strategy.server_training": "false"})
+    return os.path.join(out, "model.safetensors")
+
+
+def with_encoder(scenario, folder, seed, beta):
+    system = "ebr" if "ebr" in scenario else "ver-stats"
+    keys = {"model.seed_weights": encoder(folder, seed, beta, system), "strategy.vee_epochs": 0, "strategy.beta": beta}
+    return run(scenario, os.path.join(folder, f"{scenario}-beta{beta}-s{seed}"), seed, keys)
+
+
+def shown(values):
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
+
+
+def table(given):
+    print("| run | task 1 | task 2 | task 3 | task 4 | mean |\n|---|---|---|---|---|---|")
+    for scenario in given.rows.split(","):
+        all_seeds = [with_encoder(scenario, given.out, seed, "1e-5")["last_row"] for seed in given.seeds.split(",")]
+        cells = [shown(list(column)) for column in zip(*all_seeds)]
+        cells.append(shown([statistics.mean(row) for row in all_seeds]))
+        print(f"| {scenario} | " + " | ".join(cells) + " |", flush=True)
+
+
+def beta_table(given):
+    points = []
+    print("| beta | KL per sample | sigma | task 1 | task 2 | task 3 | task 4 | mean |\n" + "|---" * 8 + "|")
+    for beta in given.values.split(","):
+        runs = [with_encoder("offline", given.out, seed, beta) for seed in given.seeds.split(",")]
+        means = [statistics.mean(one["last_row"]) for one in runs]
+        cells = [f"{statistics.mean(one['kl_per_sample'] for one in runs):.0f}",
+                 f"{statistics.mean(one['sigma_mean'] for one in runs):.2f}"]
+        cells += [shown(list(column)) for column in zip(*(one["last_row"] for one in runs))] + [shown(means)]
+        print(f"| {beta} | " + " | ".join(cells) + " |", flush=True)
+        points.append({"beta": beta, "sigma": statistics.mean(one["sigma_mean"] for one in runs),
+                       "first": statistics.mean(one["last_row"][0] for one in runs),
+                       "later": statistics.mean(statistics.mean(one["last_row"][1:]) for one in runs)})
+    if given.picture:
+        with open(given.picture, "w", encoding="utf-8") as file:
+            file.write(svg(points))
+
+
+def place(sigma, accuracy):
+    """Where sigma in 0 .. 1 and a percentage lie in the picture."""
+    return (MARGIN + sigma * (WIDTH - 2 * MARGIN), HEIGHT - MARGIN - accuracy / 100 * (HEIGHT - 2 * MARGIN))
+
+
+def curve(points, name, words, colour):
+    places = [place(one["sigma"], one[name]) for one in points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in places)
+    x, y = places[0]
+    return (f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
+            f'<text x="{x:.1f}" y="{y - 10:.1f}" fill="{colour}">{words}</text>')
+
+
+def svg(points):
+    points = sorted(points, key=lambda one: one["sigma"])
+    (left, bottom), (right, top) = place(0, 0), place(1, 100)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
+             'font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+             f'<path d="M{left},{top} V{bottom} H{right}" fill="none" stroke="black"/>']
+    for percent in range(0, 101, 20):
+        parts.append(f'<text x="{left - 8}" y="{place(0, percent)[1] + 4:.1f}" text-anchor="end">{percent}</text>')
+    for tenth in range(0, 11, 2):
+        x = place(tenth / 10, 0)[0]
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tenth / 10}</text>')
+    for one in points:
+        x, y = place(one["sigma"], one["later"])
+        parts.append(f'<text x="{x:.1f}" y="{y + 20:.1f}" text-anchor="middle" fill="gray">{one["beta"]}</text>')
+    parts += [curve(points, "first", "task 1 (%)", "#1f77b4"), curve(points, "later", "tasks 2 to 4 (%)", "#d62728"),
+              f'<text x="{WIDTH / 2}" y="{HEIGHT - 15}" text-anchor="middle">mean sigma of the embeddings; beta at '
+              'each point</text>', "</svg>"]
+    return "\n".join(parts) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["table", "beta"])
+    parser.add_argument("--seeds", default=None)
+    parser.add_argument("--rows", default=",".join(ROWS))
+    parser.add_argument("--values", default=",".join(BETAS))
+    parser.add_argument("--picture")
+    parser.add_argument("--out", default=os.path.join(ROOT, "runs", "fil_ver_study"))
+    given = parser.parse_args()
+    given.seeds = given.seeds or ("1,2,3" if given.what == "table" else "1")
+    (table if given.what == "table" else beta_table)(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
