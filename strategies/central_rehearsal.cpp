@@ -104,6 +104,10 @@ public:
     auto done = co_await step;
     co_return done;
   }
+  void persist(archive& all) override {
+    averaging_.persist(all);
+    all(encoder_);
+  }
   predictor predict() const override {
     return run_->with.frozen() ? encoder_.with_classifier(averaging_.weights(), {}) : averaging_.predict();
   }

@@ -156,6 +156,11 @@ public:
     co_return done;
   }
 
+  void persist(archive& all) override {
+    averaging_.persist(all);
+    all(encoder_)(pool_);
+  }
+
   predictor predict() const override {
     std::optional<rng_key> drawn;
     if (run_->with.embedding == embedding_choice::sample)

@@ -1,5 +1,6 @@
 /// embedding_pool: the embeddings that a server has received, task by task, and batches drawn from them.
 #pragma once
+#include "runtime/archive.hpp"
 #include "runtime/data/curriculum.hpp"
 #include "strategies/shared/embedding_rows.hpp"
 #include <map>
@@ -38,6 +39,7 @@ public:
   /// The rows of `batches` batches of `batch_rows`, one after the other; a row may come several times. @pre not empty()
   [[nodiscard]] embedding_rows drawn(std::int64_t batches, std::int64_t batch_rows, pool_balance balance,
                                      const rng_key& key) const;
+  void persist(archive& all) { all(width_)(tasks_); }
 
 private:
   struct part {
@@ -45,6 +47,7 @@ private:
     std::vector<std::int32_t> labels{};
     std::vector<std::vector<std::size_t>> slots{}; // by label, from the task's first: the rows it has
     std::vector<std::uint64_t> seen{};             // the same: rows that ever came
+    void persist(archive& all) { all(features)(labels)(slots)(seen); }
   };
   /// Where a row that comes now is put: a row of the part, one behind its last, or nowhere (-1).
   [[nodiscard]] std::int64_t place_for(task_id of, part& to, std::int32_t label) const;

@@ -1,5 +1,6 @@
 /// frozen_encoder: an encoder that the server trains once, before the first round, and that changes no more.
 #pragma once
+#include "runtime/archive.hpp"
 #include "runtime/models/embedding_model.hpp"
 #include "runtime/strategy.hpp"
 namespace mneme {
@@ -25,6 +26,7 @@ public:
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;
   /// Adds "kl_per_sample" and "kl_per_dimension", in nats, and "sigma_mean" to a run's figures.
   void add_figures(std::map<std::string, double>& to) const;
+  void persist(archive& all) { all(whole_)(weights_)(measured_)(kl_nats_)(sigma_mean_); }
 
 private:
   void freeze(const at::Tensor& whole);
