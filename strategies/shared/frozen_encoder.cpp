@@ -49,7 +49,8 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
   weights_ = weights_only(whole.narrow(0, 0, net_->encoder()->size()));
 }
 
-/// By eq. 9, or by cross-entropy alone where embeddings are points (eq. 7).
+/// By eq. 9, or by cross-entropy alone where embeddings are points (eq. 7). All rows at once, which training.batch = 0
+/// means for clients, would be too many here.
 task<bool> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
   const auto& shape = net_->what();
   if (with_.epochs > 0) {
@@ -60,7 +61,7 @@ task<bool> frozen_encoder::train(server_context& ctx, sample_view samples, class
                   .stream = {.seed = setup_.seed, .client = server_itself}};
     job.options = {.optimizer = optimizer_kind::adam,
                    .epochs = with_.epochs,
-                   .batch_rows = setup_.training.batch,
+                   .batch_rows = setup_.training.batch > 0 ? setup_.training.batch : training_section{}.batch,
                    .learning_rate = with_.learning_rate,
                    .classes = classes};
     auto training = ctx.train(std::move(job));

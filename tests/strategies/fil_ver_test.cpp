@@ -317,6 +317,18 @@ TEST_CASE("vanilla equals VER without server training where no client has a past
   CHECK_FALSE(at::equal(vanilla, learnt({})));
 }
 
+TEST_CASE("classifiers are averaged by rows: 0 from 100 and 4 from 300 make 3") {
+  federation all({{"system", "vanilla"}});
+  all.open(0);
+  const auto size = all.net->classifier()->size();
+  for (const auto& [value, rows] : {std::pair{0.0F, 100}, std::pair{4.0F, 300}})
+    all.server->fold({.upload = weights_only(at::full({size}, value)), .rows = rows});
+  job_desk desk;
+  server_context ctx(desk);
+  run_step(all.server->close_round(ctx, all.place(0)), desk, *all.device);
+  CHECK(at::equal(all.model().narrow(0, all.net->encoder()->size(), size), at::full({size}, 3.0F)));
+}
+
 TEST_CASE("no steps of the server are no server training") {
   const auto learnt = [](const key_list& keys) {
     federation all(keys);
