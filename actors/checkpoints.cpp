@@ -3,7 +3,6 @@
 #include "actors/checkpoint_state.hpp"
 #include "actors/scheduler.hpp"
 #include "actors/scheduler_ask.hpp"
-#include <algorithm>
 #include <limits>
 namespace mneme {
 namespace {
@@ -53,7 +52,11 @@ void scheduler_state::take_checkpoint(when_done goes_on, void (scheduler_state::
   hand_over_deliveries();
   pace_.began();
   archive mine;
-  persist(mine);
+  try {
+    persist(mine);
+  } catch (const std::exception& e) { // of the file that holds what memory has no room for
+    return finish(run_status::failed, e.what());
+  }
   ask_server<saved_state>(save_state{std::move(mine)}, [this, goes_on, then](saved_state state) {
     const auto written = [this, goes_on, then] {
       pace_.ended();
@@ -150,6 +153,8 @@ void scheduler_state::resume() {
     persist(state);
   } catch (const archive_error& e) {
     return finish(run_status::failed, std::string("the checkpoint cannot be read: it ") + e.what());
+  } catch (const std::exception& e) {
+    return finish(run_status::failed, e.what());
   }
   self_->request(peers_.server, caf::infinite, restore_state{std::move(state)})
       .then([this] { start_replays(); }, [this](const caf::error& why) { finish(run_status::failed, in_words(why)); });

@@ -9,8 +9,9 @@ import time
 
 from program import PROGRAM, ROOT, mneme
 
-# What a clock or the machine decides.
+# What a clock or the machine decides, and what follows from the number of workers, which share the work among them.
 OF_TIME = ["wall_seconds", "cpu_seconds", "client_rounds_per_second", "worker_busy_share", "peak_rss_bytes"]
+OF_WORKERS = ["fused_width_mean", "trace_digest"]
 FILES = ["metrics.jsonl", "accuracy_matrix.csv", "events.csv", "partition.csv", "model.safetensors", "accuracy.svg"]
 DRAWS_SEED = 20260101
 
@@ -24,9 +25,9 @@ def content(folder, name):
 
 
 def summary(folder):
-    """summary.json without times; None if there is none."""
+    """summary.json without those; None if there is none."""
     text = content(folder, "summary.json")
-    return {key: value for key, value in json.loads(text).items() if key not in OF_TIME} if text else None
+    return {key: value for key, value in json.loads(text).items() if key not in OF_TIME + OF_WORKERS} if text else None
 
 
 def is_done(folder):
