@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
+#include <future>
 #include <thread>
 namespace mneme {
 namespace {
@@ -48,11 +49,13 @@ void on_all_cores(std::size_t count, const Work& work) {
     for (auto i = next++; i < count; i = next++)
       work(i);
   };
-  std::vector<std::jthread> others;
+  std::vector<std::future<void>> others; // which hand on what they throw
   const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
   for (std::size_t i = 1; i < std::min<std::size_t>(cores, count); ++i)
-    others.emplace_back(run);
+    others.push_back(std::async(std::launch::async, run));
   run();
+  for (auto& one : others)
+    one.get();
 }
 
 } // namespace
