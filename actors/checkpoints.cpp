@@ -118,10 +118,11 @@ void scheduler_state::persist_flights(archive& all) {
 void scheduler_state::persist(archive& all, flight& one, bool with_results) {
   std::vector<virtual_duration> stages(one.stages.begin(), one.stages.end());
   std::uint64_t reached = one.stages_reached;
-  bool finished = one.result.has_value();
+  bool finished = one.result.has_value() || one.given_up;
+  bool stored = one.result.has_value() && with_results;
   all(one.id)(one.client)(one.round)(one.in)(one.late)(one.started)(one.vanishes)(one.horizon);
-  all(stages)(reached)(one.upload_bytes)(one.held_bytes)(finished);
-  if (finished && with_results)
+  all(stages)(reached)(one.upload_bytes)(one.held_bytes)(finished)(stored);
+  if (stored)
     all(all.loading() ? one.result.emplace() : *one.result);
   if (!all.loading())
     return;
@@ -129,10 +130,13 @@ void scheduler_state::persist(archive& all, flight& one, bool with_results) {
   one.stages_reached = reached;
   if (may_leave_at_work())
     at_work_[one.client] = one.id;
-  if (one.started && !one.result) {
+  if (one.result)
+    result_bytes_ += one.upload_bytes;
+  else
     one.held_bytes = 0; // counted again as its jobs are released
-    replays_[one.id] = finished;
-  }
+  one.given_up = finished && !stored;
+  if (one.started && !finished)
+    replays_[one.id] = false;
 }
 
 /// Where bits depend on the batch, a result computed again might be another.

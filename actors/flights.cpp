@@ -3,6 +3,7 @@
 #include <functional>
 #include <numeric>
 #include <tuple>
+#include <utility>
 namespace mneme {
 
 virtual_time flight::learn(std::uint32_t stage, virtual_duration takes) {
@@ -14,6 +15,8 @@ virtual_time flight::learn(std::uint32_t stage, virtual_duration takes) {
   MNEME_CHECK(stage < stages.size() && stages[stage] == takes, id.value, stage, takes.count());
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
 }
+
+void flight_book::release_outcomes(flight& of) { held_bytes_ -= std::exchange(of.held_bytes, 0); }
 
 flight& flight_book::add(flight one) {
   const auto id = one.id;

@@ -24,13 +24,14 @@ struct flight {
   std::size_t stages_reached = 0;
   std::uint32_t stages_run = 0;          ///< How far its coroutine is: behind `stages` after a checkpoint.
   std::optional<client_result> result{}; ///< Known once the last stage has run, perhaps long before its time.
+  bool given_up = false;                 ///< It was known, and will be computed again when its time has come.
   std::int64_t upload_bytes = 0;
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
 
   /// A stage's duration is known; of a round that runs again after a checkpoint it was. Returns when its jobs are due.
   virtual_time learn(std::uint32_t stage, virtual_duration takes);
   /// Whether the answer that virtual time needs next has come.
-  [[nodiscard]] bool answered() const { return stages_reached < stages.size() || result.has_value(); }
+  [[nodiscard]] bool answered() const { return stages_reached < stages.size() || result.has_value() || given_up; }
 };
 
 /// A job that waits at its shard.
@@ -57,6 +58,8 @@ public:
   [[nodiscard]] flight& at(assignment_id id) { return flights_.at(id); }
   [[nodiscard]] flight* find(assignment_id id) { return flights_.find(id); }
   void erase(assignment_id id);
+  /// Its outcomes are in memory no more.
+  void release_outcomes(flight& of);
   [[nodiscard]] std::size_t size() const noexcept { return flights_.size(); }
   /// Ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const { return flights_.ids(); }

@@ -191,6 +191,7 @@ void scheduler_state::progress_of(flight& one) {
 
 void scheduler_state::deliver(flight& one) {
   auto result = std::move(*one.result);
+  result_bytes_ -= one.upload_bytes;
   record("server", "deliver", one.client, one.upload_bytes);
   digest_.add(static_cast<std::int64_t>(queue_.now().time_since_epoch().count()));
   digest_.add(std::uint64_t{one.client.value});
@@ -267,7 +268,9 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
     auto& one = flights_.at(id);
     record("client", why, one.client);
     free(one.client);
-    if (one.started && !one.result)
+    if (one.result)
+      result_bytes_ -= one.upload_bytes;
+    else if (one.started && !one.given_up)
       told[one.client.value % told.size()].all.push_back(id);
     flights_.erase(id);
   }

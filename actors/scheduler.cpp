@@ -58,10 +58,10 @@ void scheduler_state::advance() {
 }
 
 bool scheduler_state::needs_answer(const event& next) {
-  if (next.what != event::kind::progress)
+  if (next.what != event::kind::progress && next.what != event::kind::arrival)
     return false;
   const auto* one = flights_.find(next.flight);
-  return one && !one->answered();
+  return one && (next.what == event::kind::progress ? !one->answered() : one->given_up);
 }
 
 void scheduler_state::handle(const event& now) {

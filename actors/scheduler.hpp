@@ -75,6 +75,11 @@ private:
   void take(wave_report& report);
   void end_wave();
 
+  // recalls.cpp: results that memory has no room for
+  void give_up_results();
+  void recall(assignment_id top);
+  [[nodiscard]] std::vector<assignment_id> by_arrival(const std::function<bool(const flight&)>& wanted);
+
   // rounds.cpp: tasks, rounds, deliveries
   void begin_task(task_id which);
   void warn_of_own_rounds();
@@ -164,6 +169,8 @@ private:
   std::int64_t waiting_bytes_ = 0; // of them
 
   std::vector<assignment> to_start_; // dispatched, not yet at their shard
+  std::int64_t result_bytes_ = 0;    // uploads of flights whose time has not come
+  bool told_of_recalls_ = false;
   std::size_t reports_missing_ = 0;
   std::size_t folds_missing_ = 0; // bundles of large uploads that the server has not answered
   std::optional<round_failure> failure_;

@@ -11,7 +11,9 @@ shard_id shard_of(client_id who, std::size_t shards) { return {who.value % stati
 } // namespace
 
 void scheduler_state::begin_wave(assignment_id top) {
-  if (!to_start_.empty())
+  if (flights_.at(top).given_up)
+    recall(top);
+  else if (!to_start_.empty())
     start_waiting();
   else
     release_for(top);
@@ -83,6 +85,7 @@ void scheduler_state::take(wave_report& report) {
     auto& one = flights_.at(done.id);
     one.upload_bytes = done.bytes;
     one.result = std::move(done.result);
+    result_bytes_ += one.upload_bytes;
   }
   for (auto& why : report.failed)
     if (!failure_ || why.last_job < failure_->last_job)
@@ -101,6 +104,7 @@ void scheduler_state::end_wave() {
   }
   if (!replays_.empty())
     return replay();
+  give_up_results();
   advance();
 }
 

@@ -8,11 +8,11 @@ using namespace mneme::test;
 
 namespace {
 
-constexpr std::int64_t models = 3, rows = 5;
+constexpr std::int64_t group = 3, rows = 5;
 
 at::Tensor weights_for(const model& net) {
   std::vector<at::Tensor> all;
-  for (std::uint64_t k = 0; k < models; ++k)
+  for (std::uint64_t k = 0; k < group; ++k)
     all.push_back(initial_weights(net, k) + 0.1F);
   return at::stack(all);
 }
@@ -29,7 +29,7 @@ std::shared_ptr<network> sampling_net() {
 
 std::vector<rng_key> keys_of_step(std::uint64_t step) {
   std::vector<rng_key> keys;
-  for (std::uint32_t k = 0; k < models; ++k)
+  for (std::uint32_t k = 0; k < group; ++k)
     keys.push_back({.seed = 4, .client = {k}, .index = step});
   return keys;
 }
@@ -43,14 +43,14 @@ TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
   CHECK(net->identity().ends_with(" cosine"));
   const class_range classes{2, 5};
   const auto weights = weights_for(*net);
-  const auto inputs = drawn({models, rows, 1, 1, 7}, 1);
-  const auto d_logits = drawn({models, rows, 3}, 2);
+  const auto inputs = drawn({group, rows, 1, 1, 7}, 1);
+  const auto d_logits = drawn({group, rows, 3}, 2);
   tape kept;
   const training_mode training;
   const auto logits = net->forward(weights, inputs, classes, &kept, &training).logits.clone();
   auto gradients = at::full(weights.sizes(), 77.0F);
   net->backward(weights, kept, classes, d_logits, {}, false, {gradients});
-  for (std::int64_t k = 0; k < models; ++k) {
+  for (std::int64_t k = 0; k < group; ++k) {
     const auto flat = weights[k].clone().set_requires_grad(true);
     const auto part = [&](const char* name) {
       for (const auto& one : net->layout())
@@ -81,8 +81,8 @@ TEST_CASE("a sampling layer shows means in evaluation and draws by key in traini
   CHECK(net->feature_width() == 6);
   CHECK(net->draws());
   const auto weights = weights_for(*net);
-  const auto inputs = drawn({models, rows, 1, 1, 8}, 1);
-  const auto seen = net->forward(weights, inputs, {0, 4}, nullptr);
+  const auto inputs = drawn({group, rows, 1, 1, 8}, 1);
+  const auto seen = net->forward(weights, inputs, {0, 4}, nullptr, nullptr);
   const auto head = weights[0].narrow(0, 54, 12).view({4, 3}), bias = weights[0].narrow(0, 66, 4);
   CHECK(largest_difference(seen.logits[0].contiguous(),
                            at::linear(seen.features[0].narrow(1, 0, 3), head, bias).contiguous()) < 1e-6);
@@ -116,8 +116,8 @@ TEST_CASE("samples have the mean and the deviation that came in", "[models]") {
 TEST_CASE("a loss on means and log deviations reaches the layers before them, and samples too", "[models]") {
   const auto net = sampling_net();
   const auto weights = weights_for(*net);
-  const auto inputs = drawn({models, rows, 1, 1, 8}, 1);
-  const auto d_logits = drawn({models, rows, 4}, 2), d_features = drawn({models, rows, 6}, 3);
+  const auto inputs = drawn({group, rows, 1, 1, 8}, 1);
+  const auto d_logits = drawn({group, rows, 4}, 2), d_features = drawn({group, rows, 6}, 3);
   const auto keys = keys_of_step(7);
   const training_mode training{keys};
   tape kept;
@@ -125,7 +125,7 @@ TEST_CASE("a loss on means and log deviations reaches the layers before them, an
   const auto logits = seen.logits.clone();
   auto gradients = at::zeros(weights.sizes());
   net->backward(weights, kept, {0, 4}, d_logits, d_features, false, {gradients});
-  for (std::int64_t k = 0; k < models; ++k) {
+  for (std::int64_t k = 0; k < group; ++k) {
     auto key = keys[static_cast<std::size_t>(k)];
     key.index <<= 8U;
     rng_stream draw(key);
@@ -144,7 +144,7 @@ TEST_CASE("a loss on means and log deviations reaches the layers before them, an
 
 TEST_CASE("a pass over no classes ends at the features", "[models]") {
   const auto net = sampling_net();
-  const auto seen = net->forward(weights_for(*net), drawn({models, rows, 1, 1, 8}, 1), {}, nullptr);
+  const auto seen = net->forward(weights_for(*net), drawn({group, rows, 1, 1, 8}, 1), {}, nullptr, nullptr);
   CHECK_FALSE(seen.logits.defined());
-  CHECK(seen.features.sizes() == at::IntArrayRef{models, rows, 6});
+  CHECK(seen.features.sizes() == at::IntArrayRef{group, rows, 6});
 }
