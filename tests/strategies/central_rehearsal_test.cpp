@@ -9,13 +9,17 @@ using namespace mneme::test;
 
 namespace {
 
-constexpr std::int64_t pixels = 10, classes = 2, task_rows = 40, tasks = 3, width = 4;
-using key_list = std::vector<std::pair<std::string, std::string>>;
+constexpr std::int64_t pixels = 10, classes = 2, rows_each = 40, tasks = 3, width = 4;
+/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
+struct key_list {
+  std::vector<std::pair<std::string, std::string>> all;
+  key_list(std::initializer_list<std::pair<std::string, std::string>> pairs) : all(pairs) {}
+};
 
 std::vector<std::int64_t> rows_of_task(std::uint32_t task) {
   std::vector<std::int64_t> rows;
-  for (std::int64_t row = 0; row < task_rows; ++row)
-    rows.push_back(row + task * task_rows);
+  for (std::int64_t row = 0; row < rows_each; ++row)
+    rows.push_back(row + task * rows_each);
   return rows;
 }
 
@@ -31,7 +35,7 @@ private:
 
 /// What the learner asks the device for, and what it makes of it.
 struct study {
-  std::shared_ptr<const dataset> rows = striped_rows(task_rows * tasks, pixels, classes);
+  std::shared_ptr<const dataset> rows = striped_rows(rows_each * tasks, pixels, classes);
   every_row central{rows};
   std::unique_ptr<strategy> method = strategy_named("central-rehearsal");
   std::unique_ptr<executor> device = make_executor("cpu");
@@ -43,8 +47,8 @@ struct study {
   std::vector<sample_view> trained; // of every round
 
   explicit study(key_list keys) {
-    keys.insert(keys.begin(), {"vee_epochs", "2"});
-    give_keys(*method, keys);
+    keys.all.insert(keys.all.begin(), {"vee_epochs", "2"});
+    give_keys(*method, keys.all);
     net = std::make_shared<const embedding_model>(
         embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = false},
         std::array<std::int64_t, 3>{1, 1, pixels}, classes);
@@ -169,9 +173,9 @@ TEST_CASE("rows held out for the encoder come from every task and are nobody els
   CHECK(held.size() > 20);
   CHECK(held.size() < 55);
   for (std::uint32_t task = 0; task < tasks; ++task)
-    CHECK(held.lower_bound(task * task_rows) != held.lower_bound((task + 1) * task_rows));
-  const auto in_task_1 = std::distance(held.begin(), held.lower_bound(task_rows));
-  CHECK(one.trained.front().size() == task_rows - in_task_1);
+    CHECK(held.lower_bound(task * rows_each) != held.lower_bound((task + 1) * rows_each));
+  const auto in_task_1 = std::distance(held.begin(), held.lower_bound(rows_each));
+  CHECK(one.trained.front().size() == rows_each - in_task_1);
   const auto* kept = one.memory->find("rows.1");
   REQUIRE(kept);
   for (std::int64_t i = 0; i < kept->numel(); ++i)

@@ -9,8 +9,12 @@ using namespace mneme::test;
 
 namespace {
 
-constexpr std::int64_t pixels = 10, classes = 2, task_rows = 40, tasks = 3, width = 4;
-using key_list = std::vector<std::pair<std::string, std::string>>;
+constexpr std::int64_t pixels = 10, classes = 2, rows_each = 40, tasks = 3, width = 4;
+/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
+struct key_list {
+  std::vector<std::pair<std::string, std::string>> all;
+  key_list(std::initializer_list<std::pair<std::string, std::string>> pairs) : all(pairs) {}
+};
 
 /// All rows, and those of the clients that are there at first: the even ones.
 class some_rows final : public central_rows {
@@ -22,8 +26,8 @@ public:
 private:
   [[nodiscard]] sample_view every(task_id which, std::int64_t nth) const {
     std::vector<std::int64_t> rows;
-    for (std::int64_t row = 0; row < task_rows; row += nth)
-      rows.push_back(row + static_cast<std::int64_t>(which.value) * task_rows);
+    for (std::int64_t row = 0; row < rows_each; row += nth)
+      rows.push_back(row + static_cast<std::int64_t>(which.value) * rows_each);
     return view_of(source_, rows);
   }
   std::shared_ptr<const dataset> source_;
@@ -31,7 +35,7 @@ private:
 
 /// A federation of two clients, of which client c holds every second row of a task from c on.
 struct federation {
-  std::shared_ptr<const dataset> rows = striped_rows(task_rows * tasks, pixels, classes);
+  std::shared_ptr<const dataset> rows = striped_rows(rows_each * tasks, pixels, classes);
   std::unique_ptr<strategy> method = strategy_named("fil-ver");
   std::unique_ptr<executor> device = make_executor("cpu");
   std::shared_ptr<const embedding_model> net;
@@ -43,8 +47,8 @@ struct federation {
   std::vector<std::string> warnings{};
 
   explicit federation(key_list keys, double low = -6.0) {
-    keys.insert(keys.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
-    give_keys(*method, keys);
+    keys.all.insert(keys.all.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
+    give_keys(*method, keys.all);
     const bool normal = method->defaults().find("vee") != std::string::npos;
     net = std::make_shared<const embedding_model>(
         embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = normal, .low = low},
@@ -83,8 +87,8 @@ struct federation {
   }
   client_result answer(std::uint32_t c, std::uint32_t task) {
     std::vector<std::int64_t> mine;
-    for (std::int64_t row = c; row < task_rows; row += 2)
-      mine.push_back(row + task * task_rows);
+    for (std::int64_t row = c; row < rows_each; row += 2)
+      mine.push_back(row + task * rows_each);
     return run_round(*method, *device,
                      {.id = {round * 2 + c},
                       .client = {c},
@@ -242,8 +246,8 @@ TEST_CASE("a client encodes its rows once a task and rehearses a share of each p
     all.open(task);
     for (int i = 0; i < 2; ++i) {
       std::vector<std::int64_t> mine;
-      for (std::int64_t row = 0; row < task_rows; row += 2)
-        mine.push_back(row + task * task_rows);
+      for (std::int64_t row = 0; row < rows_each; row += 2)
+        mine.push_back(row + task * rows_each);
       client_run run(*all.method, {.client = {0},
                                    .in = std::make_shared<const broadcast>(all.sent(task)),
                                    .memory = all.memory[0],
