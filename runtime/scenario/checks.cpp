@@ -173,7 +173,7 @@ void check_async(const scenario& s, remarks& out) {
 }
 
 void check_rounds(const scenario& s, remarks& out) {
-  if (s.rounds.cohort > s.clients.count)
+  if (s.rounds.mode == round_mode::sync && s.rounds.cohort > s.clients.count)
     out.push_back({{"rounds.cohort", "clients.count"},
                    fmt::format("rounds.cohort = {}: expected at most clients.count = {}, or 0 for all", s.rounds.cohort,
                                s.clients.count)});

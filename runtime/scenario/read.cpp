@@ -184,12 +184,7 @@ private:
       problems_.push_back(
           {whole(value_.file), "no [strategy] section; add one, as in [strategy] and name = \"fedavg\""});
     check_names();
-    if (!places_.contains("rounds.cohort"))
-      value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
-    if (!places_.contains("rounds.concurrency"))
-      value_.rounds.concurrency = std::min<std::int64_t>(100, value_.clients.count);
-    if (value_.rounds.mode == round_mode::async && !places_.contains("strategy.weighting"))
-      value_.strategy.weighting = upload_weighting::uniform;
+    resolve_defaults();
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
     for (const auto& one : impossible_combinations(value_))
@@ -218,6 +213,18 @@ private:
       complain("model.name", "model.name = " + in_quotes(value_.model.name) + ": this program has no such model");
     if (!unknown_preset_.empty())
       complain("strategy.preset", unknown_preset_);
+  }
+
+  /// Defaults that follow from other keys. Where a key is not read it keeps its plain default: the resolved scenario,
+  /// read again, must not warn of it.
+  void resolve_defaults() {
+    const bool async = value_.rounds.mode == round_mode::async;
+    if (!async && !places_.contains("rounds.cohort"))
+      value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
+    if (async && !places_.contains("rounds.concurrency"))
+      value_.rounds.concurrency = std::min<std::int64_t>(100, value_.clients.count);
+    if (async && !places_.contains("strategy.weighting"))
+      value_.strategy.weighting = upload_weighting::uniform;
   }
 
   void reduce_to_one_task() {

@@ -197,6 +197,8 @@ TEST_CASE("device values keep the form in which they were given", "[scenario]") 
 TEST_CASE("a resolved scenario read again warns of nothing new", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[tasks]\nkind = \"single\"\n[partition]\nkind = \"iid\"\n" + probe_sections);
-  folder.write("b.toml", resolved_text(folder.read("a.toml").value));
-  CHECK(folder.all(folder.read("b.toml").warnings).empty());
+  for (const char* mode : {"sync", "async"}) {
+    folder.write("b.toml", resolved_text(folder.read("a.toml", {{"rounds.mode", mode}, {"clients.count", "5"}}).value));
+    CHECK(folder.all(folder.read("b.toml").warnings).empty());
+  }
 }
