@@ -180,7 +180,7 @@ void scheduler_state::start_replays() {
 /// Brings clients at work back to the job for which they waited, or to their result; jobs are not counted twice. Then
 /// what is parked is what was parked, and the run goes on as if nothing had happened.
 void scheduler_state::replay() {
-  if (stopping_ && !replays_.empty()) // the checkpoint on the disk is still the newest
+  if (stopping_ && !replays_.empty() && events_handled_ == 0) // the checkpoint on the disk is still the newest
     return end_interrupted();
   const auto behind = [this](const flight& one) {
     const auto found = replays_.find(one.id);
