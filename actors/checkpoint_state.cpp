@@ -1,31 +1,53 @@
 #include "actors/checkpoint_state.hpp"
 namespace mneme {
 
-void persist(archive& all, class_range& classes) { all(classes.low)(classes.high); }
+// Every member is named, so that a new one does not compile before it is decided upon.
 
-void persist(archive& all, round_place& place) {
-  all(place.round)(place.task)(place.round_of_task)(place.rounds_of_task)(place.opened)(place.current);
+void persist(archive& all, class_range& classes) {
+  auto& [low, high] = classes;
+  all(low)(high);
 }
 
-void persist(archive& all, task_plan& plan) { all(plan.rounds)(plan.everybody)(plan.clients_without_rows); }
+void persist(archive& all, round_place& place) {
+  auto& [round, task, round_of_task, rounds_of_task, opened, current] = place;
+  all(round)(task)(round_of_task)(rounds_of_task)(opened)(current);
+}
 
-void persist(archive& all, broadcast& sent) { all(sent.place)(sent.weights)(sent.extra)(sent.once); }
+void persist(archive& all, task_plan& plan) {
+  auto& [rounds, everybody, clients_without_rows] = plan;
+  all(rounds)(everybody)(clients_without_rows);
+}
 
-void persist(archive& all, client_result& result) { all(result.upload)(result.memory)(result.rows); }
+void persist(archive& all, broadcast& sent) {
+  auto& [place, weights, extra, once] = sent;
+  all(place)(weights)(extra)(once);
+}
 
+void persist(archive& all, client_result& result) {
+  auto& [upload, memory, rows] = result;
+  all(upload)(memory)(rows);
+}
+
+/// What is said at the end of the run only stays out.
 void persist(archive& all, run_report& report) {
-  all(report.rounds)(report.client_rounds)(report.late_uploads)(report.dropped)(report.enrolled_max);
-  all(report.joined)(report.left)(report.transitions)(report.staleness_sum)(report.staleness_max);
-  all(report.upload_bytes)(report.download_bytes)(report.batches)(report.jobs);
+  auto& [status, error, digest, trace_digest, ended, rounds, client_rounds, late_uploads, dropped, enrolled_max, joined,
+         left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes, batches, jobs, deciles] =
+      report;
+  all(rounds)(client_rounds)(late_uploads)(dropped)(enrolled_max)(joined)(left)(transitions);
+  all(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(batches)(jobs);
 }
 
 void persist(archive& all, evaluation_record& line) {
-  all(line.task)(line.round)(line.at)(line.accuracy)(line.accuracy_per_task)(line.rows_per_task)(line.loss);
-  all(line.upload_bytes)(line.download_bytes)(line.clients_enrolled)(line.client_rounds)(line.late_uploads);
-  all(line.dropped)(line.end_of_task);
+  auto& [task, round, at, accuracy, accuracy_per_task, rows_per_task, loss, upload_bytes, download_bytes,
+         clients_enrolled, client_rounds, late_uploads, dropped, end_of_task, forgetting] = line;
+  all(task)(round)(at)(accuracy)(accuracy_per_task)(rows_per_task)(loss)(upload_bytes)(download_bytes);
+  all(clients_enrolled)(client_rounds)(late_uploads)(dropped)(end_of_task)(forgetting);
 }
 
-void persist(archive& all, accuracy_matrix& matrix) { all(matrix.rows)(matrix.pooled); }
+void persist(archive& all, accuracy_matrix& matrix) {
+  auto& [rows, pooled] = matrix;
+  all(rows)(pooled);
+}
 
 void recorded_past::persist(archive& all) {
   all.section("recorder")(device)(rounds)(client_rounds)(events_bytes)(matrix)(evaluations);

@@ -4,6 +4,7 @@
 #include "actors/scheduler.hpp"
 #include "actors/scheduler_ask.hpp"
 #include <limits>
+#include <utility>
 namespace mneme {
 namespace {
 
@@ -36,7 +37,10 @@ void scheduler_state::checkpoint_then_go_on(next_step next) {
   take_checkpoint(force ? when_done::written : when_done::copied, &scheduler_state::go_on);
 }
 
+/// Again while the last checkpoint is taken, if the server answers to uploads it was handed for it.
 void scheduler_state::stop_at(next_step next) {
+  if (std::exchange(ending_, true))
+    return;
   next_ = next;
   if (world_->what.checkpoint.every > 0)
     take_checkpoint(when_done::written, &scheduler_state::end_interrupted);
@@ -176,7 +180,7 @@ void scheduler_state::start_replays() {
 /// Brings clients at work back to the job for which they waited, or to their result; jobs are not counted twice. Then
 /// what is parked is what was parked, and the run goes on as if nothing had happened.
 void scheduler_state::replay() {
-  if (stopping_ && !replays_.empty()) // the checkpoint on the disk is still the newest
+  if (stopping_ && !replays_.empty() && events_handled_ == 0) // the checkpoint on the disk is still the newest
     return end_interrupted();
   const auto behind = [this](const flight& one) {
     const auto found = replays_.find(one.id);

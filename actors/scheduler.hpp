@@ -183,6 +183,7 @@ private:
   std::map<assignment_id, bool> replays_; // flights that run again after a checkpoint; whether their result is wanted
   checkpoint_pace pace_;
   bool checkpoint_due_ = false;
+  bool ending_ = false; // the last checkpoint of an interrupted run is being taken
 
   run_report report_;
   run_digest digest_, trace_;

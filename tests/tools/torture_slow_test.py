@@ -11,11 +11,13 @@ from resuming import Torture  # noqa: E402
 # A scenario below scenarios/, what is changed in it so that it takes a few seconds, and how often it is killed.
 SCENARIOS = [
     ("smoke/fedavg.toml", ["rounds.per_task=60"], 20),
-    ("smoke/fedprox.toml", ["rounds.per_task=40"], 20),  # late uploads that are kept
+    ("smoke/fedprox.toml", ["rounds.per_task=120"], 15),  # late uploads that are kept
     ("smoke/fed-ewc.toml", ["rounds.per_task=20"], 10),  # clients of two stages
     ("smoke/stsa.toml", ["strategy.adaptation_rounds=60"], 15),
     ("smoke/async.toml", ["rounds.per_task=60"], 15),  # FedBuff; clients come, go and drop out at work
     ("smoke/fedasync.toml", ["rounds.per_task=60"], 10),
+    ("smoke/fil-ver.toml", ["rounds.per_task=60"], 15),
+    ("smoke/fil-ver.toml", ["rounds.per_task=60", "rounds.mode=async", "rounds.buffer=4"], 15),
 ]
 KILLS_OF_RUN = 10
 
@@ -30,7 +32,8 @@ class KilledRuns(unittest.TestCase):
 
 
 def add(scenario, settings, kills):
-    name = "test_" + "".join(letter if letter.isalnum() else "_" for letter in scenario)
+    mode = "_async" if "rounds.mode=async" in settings else ""
+    name = "test_" + "".join(letter if letter.isalnum() else "_" for letter in scenario) + mode
     setattr(KilledRuns, name, lambda self: self.tortured(scenario, settings, kills))
 
 
