@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <numeric>
 using namespace mneme;
 using namespace mneme::test;
 
@@ -94,9 +95,13 @@ public:
   }
   /// Random features of all rows, [rows, M], and one-hot labels [rows, C].
   [[nodiscard]] at::Tensor h() const {
-    const auto x = source_->images.view({rows, features}).to(at::kFloat) * source_->scale[0] + source_->shift[0];
-    return at::relu(
-        x.to(at::kDouble).mm(random_projection({.seed = 5, .what = first_method_purpose}, features, width)));
+    std::vector<std::int64_t> all(rows);
+    std::iota(all.begin(), all.end(), 0);
+    const std::vector<job> one{
+        {.what = extract_job{.net = net_, .weights = weights_only(at::zeros({0})), .samples = view_of(source_, all)}}};
+    const auto seen = std::get<extract_output>(std::get<work_output>(device_->run(one).at(0)));
+    const auto projection = random_projection({.seed = 5, .what = first_method_purpose}, features, width);
+    return at::relu(seen.features.to(at::kDouble).mm(projection));
   }
   [[nodiscard]] static at::Tensor y() { return at::one_hot(at::arange(rows) % classes, classes).to(at::kDouble); }
 

@@ -78,7 +78,8 @@ TEST_CASE("vee and ebr have the parameters of the paper's nets", "[models]") {
 
 TEST_CASE("an encoder's parameters come first, under names of their own", "[models]") {
   std::vector<std::string> names;
-  for (const auto& one : net_of("vee", {1, 28, 28}, 10)->layout())
+  const auto net = net_of("vee", {1, 28, 28}, 10);
+  for (const auto& one : net->layout())
     names.push_back(one.name);
   CHECK(names == std::vector<std::string>{"encoder.conv1.weight", "encoder.conv1.bias", "encoder.conv2.weight",
                                           "encoder.conv2.bias", "encoder.fc1.weight", "encoder.fc1.bias",
