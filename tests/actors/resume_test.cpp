@@ -250,6 +250,17 @@ TEST_CASE("a server that steps with every upload goes on to the same end from an
   check_equal_files(shop.path("whole"), shop.path("pieces"));
 }
 
+TEST_CASE("a run without memory for results goes on to the same end from any event") {
+  const workshop shop(restless);
+  const overrides narrow{{"worker.ahead_max", "3 KiB"}};
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(whole.status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 31}, workers::others, narrow) > 5);
+  for (const auto* name : {"metrics.jsonl", "events.csv", "model.safetensors"})
+    CHECK(content_of(shop.path("whole") / name) == content_of(shop.path("pieces") / name));
+  CHECK(content_of(shop.path("pieces") / "summary.json").find(whole.run_digest) != std::string::npos);
+}
+
 TEST_CASE("results known ahead of time are computed again where they are not stored") {
   for (const auto& method : {fedavg, fed_ewc}) {
     CAPTURE(method);
