@@ -55,8 +55,8 @@ struct continual_metrics {
 };
 [[nodiscard]] continual_metrics metrics_of(const accuracy_matrix& matrix);
 
-/// Forgetting at an evaluation during task T: mean over t < T of max over s < T of a[s][t], minus the accuracy on t now.
-/// Null in the first task, and where rows of `before` are missing. @param before rows of the tasks before T
+/// Forgetting at an evaluation during task T: mean over t < T of max over s < T of a[s][t], minus the accuracy on t
+/// now. Null in the first task, and where rows of `before` are missing. @param before rows of the tasks before T
 [[nodiscard]] std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluation_record& now);
 
 } // namespace mneme

@@ -56,13 +56,14 @@ class Agreement(unittest.TestCase):
             expected, _ = self.run_of(folder, "exact_linear")
         for clients, kind, threads in ((5, "dirichlet-capped", 1), (50, "dirichlet", 2), (500, "iid", 2)):
             with tempfile.TemporaryDirectory() as folder:
-                found, _ = self.run_of(folder, "exact_linear", "--set", f"clients.count={clients}", "--set",
-                                       f"partition.kind={kind}", "--set", "partition.beta=0.3", "--threads", str(threads))
+                found, _ = self.run_of(folder, "exact_linear", "--threads", str(threads), "--set", "partition.beta=0.3",
+                                       "--set", f"clients.count={clients}", "--set", f"partition.kind={kind}")
             self.assertLessEqual(self.apart(found, expected), 0.01, f"{clients} clients, {kind}")
 
     def test_bad_files_are_refused_by_name(self):
         needs_data(self, "mnist")
-        no_column = ["--set", "partition.file=" + os.path.join(ROOT, "tests", "golden", "fedavg_mnist", "partition.csv")]
+        other = os.path.join(ROOT, "tests", "golden", "fedavg_mnist", "partition.csv")
+        no_column = ["--set", f"partition.file={other}"]
         weights = os.path.join(FOLDER, "weights.safetensors")
         for name, options, said in (
                 ("exact_linear", ["--set", f"strategy.projection_file={weights}"], "found no tensor 'W_R'"),
