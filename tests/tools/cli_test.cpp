@@ -205,7 +205,8 @@ TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") 
        {"strategies:", "fedavg", "models:", "mlp", "datasets:", "synthetic", "partitions:", "dirichlet"})
     CHECK(contains(all, name));
   const auto table = mneme_in(here.path(), "list --markdown strategies").out;
-  CHECK(table.starts_with("| name | what it is | own keys |\n|---|---|---|\n| `fedavg` |"));
+  CHECK(table.starts_with("| name | what it is | own keys |\n|---|---|---|\n| `"));
+  CHECK(contains(table, "\n| `fedavg` |"));
   CHECK(contains(table, "`mu = 0.01`"));
 }
 
