@@ -36,8 +36,8 @@ public:
               setup.checkpoints);
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(world, std::move(setup.recorder));
     for (std::int64_t i = 0; i < world->workers; ++i)
-      workers_.push_back(system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world, recorder_));
-    pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(workers_);
+      workers_.push_back(system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world));
+    pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(world, workers_);
     server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_, recorder_);
     auto peers = [this, &system, world](const scheduler_actor& scheduler) {
       for (std::uint32_t s = 0; s < world->shards; ++s)

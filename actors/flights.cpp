@@ -55,7 +55,9 @@ flight_book::release(assignment_id top, const release_rules& rules,
   std::map<shard_id, std::vector<composition>> batches;
   for (auto& one : groups) {
     const auto share = (rows[one.key] + rules.workers - 1) / rules.workers;
-    const auto width = one.jobs.front().width;
+    const auto wanted = one.jobs.front().width;
+    const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
+    const auto width = is_exact ? wanted : even_width(std::ssize(one.jobs), wanted);
     auto pieces = cut(std::move(one.jobs), width, rules.balance_over_workers ? share : 0);
     std::move(pieces.begin(), pieces.end(), std::back_inserter(batches[one.shard]));
   }
@@ -96,6 +98,11 @@ std::vector<flight_book::group> flight_book::chosen(assignment_id top, std::int6
   std::sort(groups.begin(), groups.end(),
             [](const group& a, const group& b) { return std::tie(a.shard, a.key) < std::tie(b.shard, b.key); });
   return groups;
+}
+
+std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
+  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounded down from 3/4 above
+  return (jobs + batches - 1) / batches;
 }
 
 std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, std::int64_t rows_max) {

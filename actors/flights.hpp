@@ -47,6 +47,7 @@ struct release_rules {
   std::int64_t workers = 1;
   /// On a device whose bits depend on the batch, composition must not depend on the number of workers.
   bool balance_over_workers = true;
+  bool width_is_fixed = false; ///< By the scenario: no batch may be wider.
 };
 
 /// All flights and parked jobs. Answers depend on virtual bookkeeping only, never on the order in
@@ -87,6 +88,10 @@ private:
   std::vector<parked_job> parked_;
   std::int64_t held_bytes_ = 0;
 };
+
+/// How many jobs a batch should have so that `jobs` make batches of like width: about `width`, and less than a
+/// quarter more where that saves a batch.
+[[nodiscard]] std::int64_t even_width(std::int64_t jobs, std::int64_t width);
 
 /// Cuts `jobs` of one key into batches: at most `width` jobs and, unless `rows_max` is 0, no more
 /// than about `rows_max` rows each; jobs of like length together, so that groups stay wide.

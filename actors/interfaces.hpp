@@ -59,8 +59,8 @@ using pool_actor = caf::typed_actor<
 
 /// Runs batches on one device, one at a time, on a thread of its own.
 using worker_actor = caf::typed_actor<
-    // Answers with one outcome per job, in the same order.
-    caf::result<batch_outcomes>(batch)>;
+    // Answers with the outcomes of each batch, in the same order.
+    caf::result<bundle_outcomes>(bundle)>;
 
 /// Writes everything a run leaves behind, and shows its progress. Failures to write are errors.
 using recorder_actor = caf::typed_actor<
@@ -73,7 +73,6 @@ using recorder_actor = caf::typed_actor<
     // Where the run stands.
     caf::result<void>(progress_snapshot),
     // How long a worker has been busy.
-    caf::result<void>(worker_usage),
     // The final predictor: model.safetensors; and the method's figures.
     caf::result<void>(learnt),
     // Writes summary.json and answers with it.

@@ -3,6 +3,7 @@
 #include "runtime/executor.hpp"
 #include "runtime/reach_trace.hpp"
 #include "runtime/safetensors.hpp"
+#include <ATen/ops/zeros.h>
 namespace mneme {
 namespace {
 
@@ -14,8 +15,9 @@ std::int64_t shards_for(std::int64_t clients) {
 }
 
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
-expected<at::Tensor> starting_weights(const scenario& what, const model& net) {
-  auto flat = initial_weights(net, static_cast<std::uint64_t>(what.seed));
+expected<at::Tensor> starting_weights(const scenario& what, const model& net, world_use use) {
+  auto flat =
+      use == world_use::check ? at::zeros({net.size()}) : initial_weights(net, static_cast<std::uint64_t>(what.seed));
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
     if (!named)
@@ -92,7 +94,8 @@ expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, c
 
 } // namespace
 
-expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_ptr<const partition>* split) {
+expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_ptr<const partition>* split,
+                                            world_use use) {
   findings all;
   const auto device = resolve_device(what.worker.device);
   if (!device)
@@ -118,7 +121,7 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   gather(all, trace);
   if (!all.empty())
     return tl::unexpected{all};
-  const auto initial = starting_weights(what, **net);
+  const auto initial = starting_weights(what, **net, use);
   if (!initial)
     return tl::unexpected{initial.error()};
 

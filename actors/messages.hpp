@@ -87,8 +87,10 @@ struct wave_report { // shard -> scheduler
 };
 using composition = std::vector<job_id>; // of one batch, ascending
 struct release { std::vector<composition> batches{}; };                       // scheduler -> shard
-struct batch { std::vector<job> jobs{}; };                                    // shard, server -> pool -> worker
+struct batch { std::vector<job> jobs{}; };                                    // shard, server -> pool
 struct batch_outcomes { outcomes all{}; };                                    // answer, in the order of the batch
+struct bundle { std::vector<batch> all{}; };                                  // pool -> worker
+struct bundle_outcomes { std::vector<batch_outcomes> all{}; };                // answer, in the order of the bundle
 struct job_outcomes { outcomes all{}; };                                      // shard -> client
 struct abandon { std::vector<assignment_id> all{}; };                         // scheduler -> shard
 
@@ -96,7 +98,6 @@ struct abandon { std::vector<assignment_id> all{}; };                         //
 
 struct recorded_events { std::vector<event_record> all{}; };                  // scheduler -> recorder
 struct run_warning { std::string text{}; };                                   // scheduler -> recorder
-struct worker_usage { double busy_seconds = 0.0; };                           // worker -> recorder
 struct finish_run { run_report report{}; };                                   // simulation -> recorder
 
 // -- checkpoints ------------------------------------------------------------------------------------------------------
@@ -131,12 +132,13 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::release))
   CAF_ADD_TYPE_ID(mneme, (mneme::batch))
   CAF_ADD_TYPE_ID(mneme, (mneme::batch_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::bundle))
+  CAF_ADD_TYPE_ID(mneme, (mneme::bundle_outcomes))
   CAF_ADD_TYPE_ID(mneme, (mneme::job_outcomes))
   CAF_ADD_TYPE_ID(mneme, (mneme::abandon))
   CAF_ADD_TYPE_ID(mneme, (mneme::evaluation_record))
   CAF_ADD_TYPE_ID(mneme, (mneme::recorded_events))
   CAF_ADD_TYPE_ID(mneme, (mneme::run_warning))
-  CAF_ADD_TYPE_ID(mneme, (mneme::worker_usage))
   CAF_ADD_TYPE_ID(mneme, (mneme::progress_snapshot))
   CAF_ADD_TYPE_ID(mneme, (mneme::finish_run))
   CAF_ADD_TYPE_ID(mneme, (mneme::run_summary))
@@ -158,7 +160,8 @@ MNEME_IN_PROCESS(close_round) MNEME_IN_PROCESS(closed_round) MNEME_IN_PROCESS(ev
 MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds) MNEME_IN_PROCESS(round_answer)
 MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release) MNEME_IN_PROCESS(batch) MNEME_IN_PROCESS(batch_outcomes)
 MNEME_IN_PROCESS(job_outcomes) MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
-MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(worker_usage)
+MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(bundle)
+MNEME_IN_PROCESS(bundle_outcomes)
 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
 MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)

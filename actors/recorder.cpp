@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-double cpu_seconds() {
+double process_cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
@@ -35,7 +35,8 @@ const char* words(run_status status) {
 } // namespace
 
 recorder_state::recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup)
-    : self_(self), world_(std::move(world)), setup_(std::move(setup)), past_(std::move(setup_.past)) {
+    : self_(self), world_(std::move(world)), setup_(std::move(setup)), past_(std::move(setup_.past)),
+      cpu_before_(process_cpu_seconds()) {
   past_.device = world_->device;
 }
 
@@ -65,7 +66,6 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         past_.client_rounds = now.client_rounds;
         setup_.view->tick(now);
       },
-      [this](const worker_usage& usage) { busy_seconds_ += usage.busy_seconds; },
       [this](const learnt& in) {
         figures_ = in.figures;
         return guarded([&] { save(*in.model); });
@@ -104,8 +104,8 @@ caf::result<void> recorder_state::keep(keep_state& others) {
   auto now = past_;
   now.events_bytes = setup_.files->settled_events();
   now.wall_seconds += wall_.seconds();
-  now.cpu_seconds += cpu_seconds();
-  now.busy_seconds += busy_seconds_;
+  now.cpu_seconds += process_cpu_seconds() - cpu_before_;
+  now.busy_seconds += busy_seconds();
   now.peak_rss_bytes = std::max(now.peak_rss_bytes, peak_rss_bytes());
   archive mine;
   mine(now);
@@ -147,13 +147,13 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   all.download_bytes = report.download_bytes;
   all.virtual_seconds = in_seconds(report.ended);
   all.wall_seconds = past_.wall_seconds + wall_.seconds();
-  all.cpu_seconds = past_.cpu_seconds + cpu_seconds();
+  all.cpu_seconds = past_.cpu_seconds + process_cpu_seconds() - cpu_before_;
   all.client_rounds_per_second =
       all.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / all.wall_seconds : 0.0;
   all.fused_width_mean =
       report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
   all.worker_busy_share =
-      (past_.busy_seconds + busy_seconds_) / (all.wall_seconds * static_cast<double>(world_->workers));
+      (past_.busy_seconds + busy_seconds()) / (all.wall_seconds * static_cast<double>(world_->workers));
   all.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
   all.device = world_->device;
   all.figures = figures_;

@@ -27,6 +27,7 @@ private:
   run_summary finish(const run_report& report);
   caf::result<void> keep(keep_state& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
+  [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(world_->busy_ns->load()); }
   /// Runs `act`; what it throws becomes an error that names the file.
   template <class Act>
   auto guarded(Act act) -> caf::result<decltype(act())>;
@@ -36,7 +37,7 @@ private:
   recorder_setup setup_;
   recorded_past past_; // times are those before this process went on
   recorder_stopwatch wall_;
-  double busy_seconds_ = 0.0;
+  double cpu_before_; // seconds of this process, before this run
   std::map<std::string, double> figures_{}; // the method's own
 };
 

@@ -2,6 +2,7 @@
 #include "actors/cast.hpp"
 #include "actors/load_world.hpp"
 #include <ATen/Parallel.h>
+#include <algorithm>
 #include <caf/actor_system_config.hpp>
 #include <caf/init_global_meta_objects.hpp>
 #include <fmt/format.h>
@@ -12,6 +13,13 @@ namespace {
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
 std::int64_t threads_of(const run_options& options) { return options.threads > 0 ? options.threads : cores(); }
+
+/// Threads of the actors that do not compute. A message handed to another thread costs more than most take to handle,
+/// so it needs many workers to make a second one worth while, and shards that it can run.
+std::size_t control_threads(const world& what, const run_options& options) {
+  constexpr std::int64_t workers_fed = 8;
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(threads_of(options) / workers_fed, 1, what.shards));
+}
 
 std::string default_name(const scenario& what, const std::string& digest) {
   return what.name + "-" + what.strategy.name + "-s" + std::to_string(what.seed) + "-" + digest.substr(0, 8);
@@ -67,8 +75,8 @@ std::shared_ptr<checkpoint_folder> checkpoints_of(const stage& on, const std::fi
 
 run_summary perform(const stage& on, cast_setup setup, const run_options& options) {
   caf::actor_system_config config;
-  config.set("caf.scheduler.max-threads", static_cast<std::size_t>(threads_of(options)));
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
+  config.set("caf.scheduler.max-threads", control_threads(*on.what, options));
   caf::actor_system system(config);
   setup.recorder.files = on.files;
   setup.recorder.view = on.view;
@@ -192,7 +200,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
 }
 
 findings check_against_data(const scenario& what) {
-  const auto loaded = load_world(what);
+  const auto loaded = load_world(what, nullptr, world_use::check);
   return loaded ? findings{} : loaded.error();
 }
 

@@ -42,7 +42,8 @@ void scheduler_state::release_for(assignment_id top) {
   auto batches = flights_.release(top,
                                   {.ahead_bytes_max = worker.ahead_max.bytes,
                                    .workers = world_->workers,
-                                   .balance_over_workers = world_->device == "cpu"},
+                                   .balance_over_workers = world_->device == "cpu",
+                                   .width_is_fixed = worker.models_max > 0},
                                   may_run);
   for (const auto& [shard, all] : batches)
     for (const auto& one : all) {

@@ -1,41 +1,38 @@
 #include "actors/worker.hpp"
+#include "actors/recorder_clock.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
+#include <limits>
 #include <new>
 namespace mneme {
 namespace {
 
-/// Whether a batch is a matter of milliseconds: then a worker's waiting for the next one would cost more than an
-/// uneven end.
-bool is_short(const batch& what) {
-  constexpr double multiplications_max = 1e8;
+constexpr double huge = std::numeric_limits<double>::infinity();
+/// Of batches that take milliseconds: a worker's waiting for the next ones would cost more than an uneven end.
+constexpr double multiplications_of_short = 1e8;
+/// Of a batch that takes microseconds: to wake another thread for it would cost more.
+constexpr double multiplications_of_trifle = 1e4;
+
+/// About how many multiplications a batch is; `huge` where that is not known beforehand.
+double multiplications(const batch& what) {
   double sum = 0.0;
   for (const auto& one : what.jobs) {
     const auto* training = std::get_if<train_job>(&one.what);
     if (!training)
-      return false;
+      return huge;
     sum += static_cast<double>(rows_of(one.what)) * static_cast<double>(training->net->size());
   }
-  return sum < multiplications_max;
+  return sum;
 }
 
 outcomes all_failed(std::size_t jobs, const std::string& why) { return outcomes(jobs, job_outcome{why}); }
 
-} // namespace
-
-worker_state::worker_state(worker_actor::pointer self, const world_ref& world, recorder_actor recorder)
-    : self_(self), recorder_(std::move(recorder)), executor_(make_executor(world->device, world->features)) {}
-
-worker_actor::behavior_type worker_state::make_behavior() {
-  return {[this](const batch& what) { return run(what); }};
-}
-
 /// The boundary for LibTorch's exceptions: beyond it a failure is a text.
-batch_outcomes worker_state::run(const batch& what) {
+batch_outcomes outcomes_of(const batch& what, executor& on, std::atomic<std::int64_t>& busy_ns) {
   const recorder_stopwatch busy;
   batch_outcomes answer;
   try {
-    answer.all = executor_->run(what.jobs);
+    answer.all = on.run(what.jobs);
   } catch (const std::bad_alloc&) {
     answer.all = all_failed(what.jobs.size(), "out of memory; a smaller worker.models_max needs less");
   } catch (const std::exception& e) {
@@ -43,11 +40,28 @@ batch_outcomes worker_state::run(const batch& what) {
   } catch (...) {
     answer.all = all_failed(what.jobs.size(), "threw something that is not a std::exception");
   }
-  self_->send(recorder_, worker_usage{busy.seconds()});
+  busy_ns += static_cast<std::int64_t>(1e9 * busy.seconds());
   return answer;
 }
 
-pool_state::pool_state(pool_actor::pointer self, std::vector<worker_actor> workers) : self_(self) {
+} // namespace
+
+worker_state::worker_state(worker_actor::pointer self, world_ref world)
+    : self_(self), world_(std::move(world)), executor_(make_executor(world_->device, world_->features)) {}
+
+worker_actor::behavior_type worker_state::make_behavior() {
+  return {[this](const bundle& in) {
+    bundle_outcomes answer;
+    for (const auto& what : in.all)
+      answer.all.push_back(outcomes_of(what, *executor_, *world_->busy_ns));
+    return answer;
+  }};
+}
+
+pool_state::pool_state(pool_actor::pointer self, world_ref world, std::vector<worker_actor> workers)
+    : self_(self), world_(std::move(world)) {
+  if (world_->device == "cpu")
+    executor_ = make_executor(world_->device, world_->features);
   for (auto& worker : workers) {
     self_->monitor(worker);
     crew_.push_back({.who = std::move(worker)});
@@ -59,20 +73,22 @@ pool_state::pool_state(pool_actor::pointer self, std::vector<worker_actor> worke
 
 pool_actor::behavior_type pool_state::make_behavior() {
   return {[this](batch& what) -> caf::result<batch_outcomes> {
+    const auto size = multiplications(what);
+    if (executor_ && size < multiplications_of_trifle)
+      return outcomes_of(what, *executor_, *world_->busy_ns);
     auto answer = self_->make_response_promise<batch_outcomes>();
-    const bool small = is_short(what);
-    waiting_.push_back({.what = std::move(what), .answer = answer, .is_short = small});
+    waiting_.push_back({.what = std::move(what), .answer = answer, .multiplications = size});
     feed();
     return answer;
   }};
 }
 
-/// A worker at work has its next batch at hand, so that it need not wait for this actor in between; but long batches
+/// A worker at work has its next batches at hand, so that it need not wait for this actor in between; but long batches
 /// that may be the last ones go to whoever is idle first.
 void pool_state::feed() {
   while (!waiting_.empty()) {
     auto& next = least_given();
-    const bool ahead = waiting_.front().is_short || waiting_.size() > crew_.size();
+    const bool ahead = waiting_.front().multiplications < multiplications_of_short || waiting_.size() > crew_.size();
     if (next.given >= (ahead ? 2U : 1U))
       return;
     give(next);
@@ -84,19 +100,42 @@ pool_state::crew_member& pool_state::least_given() {
                            [](const crew_member& a, const crew_member& b) { return a.given < b.given; });
 }
 
+/// The first batch that waits, and those after it that are short too: no more than a small part of what is left, so
+/// that all workers end together.
+std::vector<pool_state::waiting_batch> pool_state::next_ones() {
+  const auto count_max = 1 + waiting_.size() / (4 * crew_.size());
+  std::vector<waiting_batch> chosen;
+  double sum = 0.0;
+  while (!waiting_.empty() && chosen.size() < count_max) {
+    sum += waiting_.front().multiplications;
+    if (!chosen.empty() && sum > multiplications_of_short)
+      break;
+    chosen.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return chosen;
+}
+
 void pool_state::give(crew_member& to) {
-  auto what = std::move(waiting_.front().what);
-  auto answer = waiting_.front().answer;
-  waiting_.pop_front();
+  bundle all;
+  std::vector<promise> answers;
+  for (auto& one : next_ones()) {
+    all.all.push_back(std::move(one.what));
+    answers.push_back(std::move(one.answer));
+  }
   ++to.given;
-  self_->request(to.who, caf::infinite, std::move(what))
+  self_->request(to.who, caf::infinite, std::move(all))
       .then(
-          [this, &to, answer](batch_outcomes& done) mutable {
+          [this, &to, answers](bundle_outcomes& done) mutable {
             --to.given;
             feed();
-            answer.deliver(std::move(done));
+            for (std::size_t i = 0; i < answers.size(); ++i)
+              answers[i].deliver(std::move(done.all.at(i)));
           },
-          [answer](caf::error& why) mutable { answer.deliver(std::move(why)); });
+          [answers](const caf::error& why) mutable {
+            for (auto& answer : answers)
+              answer.deliver(why);
+          });
 }
 
 } // namespace mneme

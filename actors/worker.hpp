@@ -1,7 +1,6 @@
 /// worker and pool: batches of jobs on devices.
 #pragma once
 #include "actors/interfaces.hpp"
-#include "actors/recorder_clock.hpp"
 #include "actors/world.hpp"
 #include "runtime/executor.hpp"
 #include <caf/typed_response_promise.hpp>
@@ -12,21 +11,20 @@ namespace mneme {
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer self, const world_ref& world, recorder_actor recorder);
+  worker_state(worker_actor::pointer self, world_ref world);
   worker_actor::behavior_type make_behavior();
 
 private:
-  batch_outcomes run(const batch& what);
-
   worker_actor::pointer self_;
-  recorder_actor recorder_;
+  world_ref world_;
   std::unique_ptr<executor> executor_;
 };
 
+/// Gives batches to workers that are free; those that are over before a worker's thread is awake it runs itself.
 class pool_state {
 public:
   static constexpr const char* name = "mneme.pool";
-  pool_state(pool_actor::pointer self, std::vector<worker_actor> workers);
+  pool_state(pool_actor::pointer self, world_ref world, std::vector<worker_actor> workers);
   pool_actor::behavior_type make_behavior();
 
 private:
@@ -34,17 +32,20 @@ private:
   struct waiting_batch {
     batch what{};
     promise answer{};
-    bool is_short = false;
+    double multiplications = 0.0;
   };
   struct crew_member {
     worker_actor who{};
-    std::size_t given = 0; // batches it has not answered
+    std::size_t given = 0; // bundles it has not answered
   };
   void feed();
   void give(crew_member& to);
   [[nodiscard]] crew_member& least_given();
+  [[nodiscard]] std::vector<waiting_batch> next_ones();
 
   pool_actor::pointer self_;
+  world_ref world_;
+  std::unique_ptr<executor> executor_; // on a CPU
   std::vector<crew_member> crew_;
   std::deque<waiting_batch> waiting_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/client_rows.hpp"
 #include "runtime/feature_store.hpp"
+#include <atomic>
 namespace mneme {
 
 struct world {
@@ -13,6 +14,8 @@ struct world {
   model_ref net{};
   std::shared_ptr<feature_store> features{}; ///< Shared by all workers, and by itself only.
   std::string device{};                      ///< "cpu" or "cuda:N"
+  /// Nanoseconds that workers have computed, for the report only. A message for each batch would cost more than it.
+  std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
   std::int64_t shards = 1, workers = 1;
   bool trace = false;
   byte_size stored_results_max{};

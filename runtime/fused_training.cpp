@@ -9,7 +9,8 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t line_floats = 16; // a cache line: every model's weights begin at one
+constexpr std::int64_t fetched_ahead_max = 256 << 10; // bytes of a cache that hold rows nobody has read yet
+constexpr std::int64_t line_floats = 16;              // a cache line: every model's weights begin at one
 
 const train_job& training_of(const job& one) { return std::get<train_job>(one.what); }
 
@@ -55,10 +56,11 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
 
 outcomes fused_training::run() {
   const auto steps_max = clients_[0].plan.steps();
-  if (steps_max > 0)
-    take_weights();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     shuffle(epoch);
+    fetch_ahead({.first = 0, .count = std::ssize(clients_)}, 0);
+    if (epoch == 0 && steps_max > 0)
+      take_weights();
     auto active = std::ssize(clients_);
     for (std::int64_t s = 0; s < steps_max; ++s) {
       while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
@@ -225,6 +227,26 @@ void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, 
     buffers_.row_weight = row_weight.to(device);
   }
   gather_rows(run, rows);
+  fetch_ahead(run, s + 1);
+}
+
+/// Asks for the rows of step s while others are computed: they lie anywhere in memory, and to wait for them takes
+/// longer than to normalise them.
+void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
+  if (!images_.device().is_cpu())
+    return;
+  auto left = fetched_ahead_max;
+  for (auto k = run.first; k < run.first + run.count; ++k) {
+    const auto& one = clients_[static_cast<std::size_t>(k)];
+    if (s >= one.plan.steps())
+      continue;
+    const auto& samples = one.what->samples;
+    const auto first = s * options_.batch_rows, last = first + one.plan.rows_of(s);
+    for (auto i = first; i < last && left > 0; ++i) {
+      const auto position = static_cast<std::size_t>(one.order[static_cast<std::size_t>(i)]);
+      left -= mneme::fetch_ahead(*samples.source, (*samples.rows)[position]);
+    }
+  }
 }
 
 /// Appends one client's rows of the step and writes their labels. Padded rows are zeros: what they compute is finite.

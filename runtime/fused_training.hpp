@@ -51,6 +51,7 @@ private:
   /// One step of clients whose steps have `rows` padded rows.
   void step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
+  void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
   void list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
                  float* row_weight);

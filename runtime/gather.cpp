@@ -58,6 +58,17 @@ pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t all) 
   return alike(source.scale) && alike(source.shift) ? pixel_runs{1, all} : pixel_runs{source.scale.size(), plane};
 }
 
+constexpr std::int64_t fetched_bytes = 2048;     // of rows that are about to be read
+constexpr std::int64_t fetched_bytes_max = 1024; // of a row: what follows the processor fetches by itself
+
+/// Returns the bytes asked for.
+std::int64_t fetch_lines(const std::uint8_t* row, std::int64_t bytes) {
+  const auto asked = std::min(bytes, fetched_bytes_max);
+  for (std::int64_t line = 0; line < asked; line += 64)
+    __builtin_prefetch(row + line);
+  return asked;
+}
+
 template <class Pixel>
 void normalise_row(const dataset& source, const Pixel* pixels, const pixel_runs& runs, float brightness, float* out) {
   for (std::size_t run = 0; run < runs.count; ++run, pixels += runs.pixels, out += runs.pixels)
@@ -91,6 +102,15 @@ rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t positi
   return key;
 }
 
+std::int64_t fetch_ahead(const dataset& source, std::int64_t row) {
+  const auto at = source.in_file(row);
+  __builtin_prefetch(source.labels.data() + at);
+  if (source.vectors.defined())
+    return 0;
+  const auto bytes = source.images.stride(0);
+  return fetch_lines(source.images.const_data_ptr<std::uint8_t>() + at * bytes, bytes);
+}
+
 void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,
                     float* out) {
   MNEME_CHECK(noise.empty() || (noise.size() == rows.size() && source.deviations.defined()), noise.size());
@@ -120,11 +140,12 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
   const auto runs = runs_of(source, plane, all);
-  const auto prefetch = [&](std::size_t i) { // a row of few pixels is a cache line from anywhere in memory
-    if (i < rows.size() && rows[i] != padding_row)
-      __builtin_prefetch(images + rows[i] % files * all);
+  const auto prefetch = [&](std::size_t i) { // a row is some cache lines from anywhere in memory
+    if (i >= rows.size() || rows[i] == padding_row)
+      return;
+    fetch_lines(images + source.in_file(rows[i]) * all, all);
   };
-  constexpr std::size_t ahead = 12;
+  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(fetched_bytes / all, 1, 12));
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
   std::vector<float> moved, cropped; // taken only where pixels move
@@ -136,8 +157,8 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
-    const auto* const image = images + row % files * all;
-    const auto& map = source.transforms[static_cast<std::size_t>(row / files)];
+    const auto* const image = images + source.in_file(row) * all;
+    const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
     const auto how = augment.empty() ? augmentation{} : augment[i];
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {

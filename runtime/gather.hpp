@@ -32,6 +32,9 @@ inline constexpr std::int64_t padding_row = -1;
 void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
             float* out);
 
+/// Asks the caches for a row's image and label. Returns the bytes asked for.
+std::int64_t fetch_ahead(const dataset& source, std::int64_t row);
+
 /// What the row at `position` of a job is drawn by in `epoch`, where the data set has deviations.
 [[nodiscard]] rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t position);
 /// The rows of a data set of vectors, into out [rows.size(), D]: v, or v + deviation * e with e ~ N(0, 1) of the row's

@@ -54,12 +54,14 @@ struct dataset {
   at::Tensor vectors{};    ///< [N, D] float32, or undefined
   at::Tensor deviations{}; ///< [N, D] float32, or undefined: training draws a row anew in each epoch, normal around it
   [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
-  [[nodiscard]] std::int32_t label(std::int64_t row) const {
-    return labels[static_cast<std::size_t>(row % files_rows())];
+  /// The row of the file, without its transform.
+  [[nodiscard]] std::int64_t in_file(std::int64_t row) const {
+    return row < files_rows() ? row : row % files_rows(); // most runs have no transforms, and divisions are slow
   }
+  [[nodiscard]] std::int32_t label(std::int64_t row) const { return labels[static_cast<std::size_t>(in_file(row))]; }
   /// The row of the original file that `row` shows.
   [[nodiscard]] std::int64_t file_row(std::int64_t row) const {
-    const auto at = row % files_rows();
+    const auto at = in_file(row);
     return file_rows.empty() ? at : file_rows[static_cast<std::size_t>(at)];
   }
   [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W; 1, 1, D of vectors

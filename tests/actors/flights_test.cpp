@@ -45,6 +45,18 @@ TEST_CASE("batches share the rows among the workers") {
   CHECK(ids(batches[1]) == std::vector<std::uint64_t>{2, 3, 4});
 }
 
+TEST_CASE("batches of a group are of like width: a rest of a few jobs makes no batch of its own") {
+  CHECK(even_width(128, 64) == 64);
+  CHECK(even_width(132, 64) == 66); // not 64 + 64 + 4
+  CHECK(even_width(143, 64) == 72);
+  CHECK(even_width(144, 64) == 48);
+  CHECK(even_width(79, 64) == 79);
+  CHECK(even_width(80, 64) == 40);
+  CHECK(even_width(3, 64) == 3);
+  CHECK(even_width(5, 2) == 2);
+  CHECK(even_width(7, 1) == 1);
+}
+
 TEST_CASE("a release takes jobs in due order until the budget is full, whatever order they came in") {
   for (const bool reversed : {false, true}) {
     flight_book book;

@@ -39,7 +39,8 @@ class Scenarios(unittest.TestCase):
             more += '[strategy]\nname = "fedavg"\n'
         if data in MADE_UP and (name.startswith("paper" + os.sep) or not data_found(data)):
             shape, classes = MADE_UP[data]
-            more += f'[data]\nname = "synthetic"\nshape = {shape}\nclasses = {classes}\nrows = {40 * classes}\n'
+            per_class = 8 if shape[1] > 64 else 40  # large images take seconds to make up
+            more += f'[data]\nname = "synthetic"\nshape = {shape}\nclasses = {classes}\nrows = {per_class * classes}\n'
             if "_vit_" in name:  # weights of twelve blocks take ten seconds to draw
                 more += "[model]\ndepth = 1\n"
         else:
