@@ -1,7 +1,7 @@
 #include "runtime/reach_trace.hpp"
+#include "runtime/data/csv.hpp"
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fstream>
@@ -9,45 +9,20 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t findings_max = 20; // of a file that is wrong on every line, these are enough
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\"");
-  if (first == std::string_view::npos)
-    return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\"") - first + 1);
-}
-
-std::vector<std::string_view> fields_of(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (std::size_t end = 0; end != std::string_view::npos; line.remove_prefix(std::min(end + 1, line.size()))) {
-    end = line.find(',');
-    fields.push_back(trimmed(line.substr(0, end)));
-    if (end == std::string_view::npos)
-      break;
-  }
-  return fields;
-}
-
-template <class Number>
-bool parsed(std::string_view text, Number& into) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 class reader {
 public:
   explicit reader(const scenario& from)
       : path_(from.devices.availability_file.string()), clients_(from.clients.count) {}
 
   expected<std::shared_ptr<const reach_trace>> read(std::istream& in) {
-    std::string line;
-    std::getline(in, line);
-    read_header(line);
-    while (wrong_.size() < findings_max && columns_ > 0 && std::getline(in, line)) {
+    std::string text;
+    std::getline(in, text);
+    read_header(csv::without_mark(text));
+    while (wrong_.size() < csv::findings_max && columns_ > 0 && std::getline(in, text)) {
       ++line_;
-      if (!trimmed(line).empty())
-        read_span(fields_of(line));
+      std::string_view rest = text;
+      if (const auto line = csv::next_line(rest); !line.empty())
+        read_span(csv::fields_of(line));
     }
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
@@ -58,9 +33,7 @@ private:
   void wrong(std::string text) { wrong_.push_back({path_ + ":" + std::to_string(line_), std::move(text)}); }
 
   void read_header(std::string_view line) {
-    if (line.starts_with("\xEF\xBB\xBF")) // a byte order mark
-      line.remove_prefix(3);
-    const auto names = fields_of(line);
+    const auto names = csv::fields_of(line);
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const auto found = std::find(names.begin(), names.end(), wanted_[i]);
       if (found == names.end())
@@ -76,12 +49,12 @@ private:
       return wrong(fmt::format("the line has {} fields; expected {}, one for each column of the header", fields.size(),
                                columns_));
     std::int64_t client = -1;
-    if (!parsed(fields[column_[0]], client) || client < 0 || client >= clients_)
+    if (!csv::is_number(fields[column_[0]], client) || client < 0 || client >= clients_)
       return wrong(fmt::format("client = {}: expected a whole number from 0 to {} (clients.count = {})",
                                fields[column_[0]], clients_ - 1, clients_));
     double seconds[2]{};
     for (const std::size_t i : {0, 1})
-      if (!parsed(fields[column_[i + 1]], seconds[i]) || !(seconds[i] >= 0.0 && seconds[i] < 9e9))
+      if (!csv::is_number(fields[column_[i + 1]], seconds[i]) || !(seconds[i] >= 0.0 && seconds[i] < 9e9))
         return wrong(fmt::format("{} = {}: expected seconds from the beginning of the run, from 0 to 9e9",
                                  wanted_[i + 1], fields[column_[i + 1]]));
     if (seconds[1] <= seconds[0])

@@ -1,43 +1,14 @@
 #include "runtime/check.hpp"
+#include "runtime/data/csv.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include "runtime/strategy.hpp"
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <utility>
 namespace mneme {
 namespace {
-
-constexpr std::size_t findings_max = 20; // of a file that is wrong on every line, these are enough
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos)
-    return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-/// Cuts the next field off `rest`. Quotes keep a comma inside a field; fields we read hold none.
-std::string_view next_field(std::string_view& rest) {
-  std::size_t end = 0;
-  for (bool quoted = false; end < rest.size() && (quoted || rest[end] != ','); ++end)
-    quoted ^= rest[end] == '"';
-  auto field = trimmed(rest.substr(0, end));
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
-    field = trimmed(field.substr(1, field.size() - 2));
-  return field;
-}
-
-/// Cuts the next line off `rest`.
-std::string_view next_line(std::string_view& rest) {
-  const auto end = std::min(rest.find('\n'), rest.size());
-  const auto line = trimmed(rest.substr(0, end));
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return line;
-}
 
 /// What a line says; numbers as in the file.
 struct entry {
@@ -70,13 +41,12 @@ public:
   }
 
   expected<filed_split> read(std::string_view text) {
-    if (text.starts_with("\xEF\xBB\xBF")) // a byte order mark
-      text.remove_prefix(3);
-    const auto named = read_header(next_line(text));
+    text = csv::without_mark(text);
+    const auto named = read_header(csv::next_line(text));
     if (!named)
       return tl::unexpected(named.error());
-    for (line_ = 2; !text.empty() && wrong_.size() < findings_max; ++line_)
-      if (const auto line = next_line(text); !line.empty())
+    for (line_ = 2; !text.empty() && wrong_.size() < csv::findings_max; ++line_)
+      if (const auto line = csv::next_line(text); !line.empty())
         if (const auto found = parsed(line, *named))
           assign(*found);
     if (!wrong_.empty())
@@ -91,7 +61,7 @@ private:
     header found;
     std::string names;
     while (!line.empty()) {
-      const auto name = next_field(line);
+      const auto name = csv::next_field(line);
       std::int64_t entry::*column = nullptr;
       if (name == "client")
         column = &entry::client;
@@ -125,12 +95,11 @@ private:
               " fields; expected one for each column of the header");
         return std::nullopt;
       }
-      const auto field = next_field(line);
+      const auto field = csv::next_field(line);
       if (!named.columns[column])
         continue;
       auto& value = found.*named.columns[column];
-      const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-      if (error != std::errc{} || end != field.data() + field.size()) {
+      if (!csv::is_number(field, value)) {
         wrong("found '" + std::string(field) + "' where a " + name_of(named.columns[column]) +
               " is due; expected a whole number");
         return std::nullopt;

@@ -26,6 +26,16 @@ TEST_CASE("the figures of a matrix of four tasks, worked by hand") {
   CHECK(figures.backward_transfer == Approx(-15.0));
 }
 
+TEST_CASE("the figures of three equal tasks, as the sheet of STSA works them (fact 16)") {
+  const auto figures =
+      metrics_of({.rows = {{90}, {80, 70}, {60, 75, 50}}, .pooled = {90, 75, (60 + 75 + 50) / 3.0}}); // equal sizes
+  CHECK(figures.average_incremental_accuracy == Approx(75.556).epsilon(1e-5));
+  CHECK(figures.average_accuracy_task_mean == Approx(75.556).epsilon(1e-5));
+  CHECK(figures.final_accuracy == Approx(61.667).epsilon(1e-5));
+  CHECK(figures.forgetting_including_last == Approx(15.0));
+  CHECK(figures.forgetting == Approx(12.5));
+}
+
 TEST_CASE("one task is learnt and nothing is forgotten") {
   const auto figures = metrics_of({.rows = {{75}}, .pooled = {75}});
   CHECK(figures.average_incremental_accuracy == 75.0);
