@@ -112,6 +112,8 @@ TEST_CASE("threads, widths, shards, budgets and memory limits leave a restless r
     const auto expected = run_restless(mode, {}, 1);
     for (const std::int64_t threads : {2, 8})
       CHECK(run_restless(mode, {}, threads).summary.run_digest == expected.summary.run_digest);
+    CHECK(run_restless(mode, {{"worker.shards", "2"}}, 16).summary.run_digest == // two threads of control
+          expected.summary.run_digest);
     const std::vector<std::pair<std::string, std::vector<std::string>>> table{{"worker.models_max", {"1", "4"}},
                                                                               {"worker.shards", {"1", "2", "5"}},
                                                                               {"worker.ahead_max", {"1 B", "3 KiB"}},
