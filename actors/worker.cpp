@@ -46,8 +46,8 @@ batch_outcomes outcomes_of(const batch& what, executor& on, std::atomic<std::int
 
 } // namespace
 
-worker_state::worker_state(worker_actor::pointer self, world_ref world)
-    : self_(self), world_(std::move(world)), executor_(make_executor(world_->device, world_->features)) {}
+worker_state::worker_state(worker_actor::pointer, world_ref world)
+    : world_(std::move(world)), executor_(make_executor(world_->device, world_->features)) {}
 
 worker_actor::behavior_type worker_state::make_behavior() {
   return {[this](const bundle& in) {

@@ -11,11 +11,10 @@ namespace mneme {
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer self, world_ref world);
+  worker_state(worker_actor::pointer, world_ref world);
   worker_actor::behavior_type make_behavior();
 
 private:
-  worker_actor::pointer self_;
   world_ref world_;
   std::unique_ptr<executor> executor_;
 };

@@ -1,4 +1,5 @@
 #include "runtime/data/large_pages.hpp"
+#include <cstdint>
 #include <sys/mman.h>
 namespace mneme {
 
