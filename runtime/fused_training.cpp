@@ -55,6 +55,8 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
 }
 
 outcomes fused_training::run() {
+  if (goes_one_by_one())
+    return run_one_by_one();
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     shuffle(epoch);
@@ -75,12 +77,18 @@ outcomes fused_training::run() {
   return all;
 }
 
-/// Every client's start weights, copied into its row of the group.
-void fused_training::take_weights() {
+/// Every client's row of the group: its weights are trained where they will leave, without copies.
+void fused_training::take_memory() {
   const auto models = std::ssize(clients_), size = net_.size();
   const auto row = (size + line_floats - 1) / line_floats * line_floats;
-  const auto options = at::TensorOptions(at::kFloat).device(images_.device());
-  weights_ = at::empty({models, row}, options).narrow(1, 0, size); // trained where they will leave: no copies
+  weights_ = at::empty({models, row}, at::TensorOptions(at::kFloat).device(images_.device())).narrow(1, 0, size);
+}
+
+/// Start weights, copied into the group.
+void fused_training::take_weights() {
+  take_memory();
+  const auto models = std::ssize(clients_), size = net_.size(), row = weights_.stride(0);
+  const auto options = weights_.options();
   if (!direct_ && (!buffers_.gradients.defined() || buffers_.gradients.numel() < models * row))
     buffers_.gradients = at::empty({models * row}, options);
   if (!direct_)
@@ -89,8 +97,7 @@ void fused_training::take_weights() {
     auto& one = clients_[static_cast<std::size_t>(k)];
     if (one.plan.steps() == 0)
       continue;
-    const auto& start = one.what->start->at(flat_weights);
-    MNEME_CHECK(start.dim() == 1 && start.numel() == size && start.is_contiguous(), start.sizes(), size);
+    const auto& start = start_of(one);
     const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
     one.start = before && before->what->start == one.what->start ? before->start : start.to(images_.device());
     if (options_.taught.size() > 0)
@@ -108,15 +115,24 @@ void fused_training::take_weights() {
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
 }
 
+const at::Tensor& fused_training::start_of(const client& one) const {
+  const auto& start = one.what->start->at(flat_weights);
+  MNEME_CHECK(start.dim() == 1 && start.numel() == net_.size() && start.is_contiguous(), start.sizes(), net_.size());
+  return start;
+}
+
 void fused_training::shuffle(std::int64_t epoch) {
-  for (auto& one : clients_) {
-    auto key = key_for(one.what->stream, purpose::shuffle);
-    key.index = static_cast<std::uint64_t>(epoch);
-    std::iota(one.order.begin(), one.order.end(), 0);
-    if (!options_.in_order)
-      rng_stream(key).shuffle(std::span(one.order));
-    one.loss_sum = 0.0;
-  }
+  for (auto& one : clients_)
+    shuffle(one, epoch);
+}
+
+void fused_training::shuffle(client& one, std::int64_t epoch) const {
+  auto key = key_for(one.what->stream, purpose::shuffle);
+  key.index = static_cast<std::uint64_t>(epoch);
+  std::iota(one.order.begin(), one.order.end(), 0);
+  if (!options_.in_order)
+    rng_stream(key).shuffle(std::span(one.order));
+  one.loss_sum = 0.0;
 }
 
 /// Step s of the first `active` clients, once per padded size that occurs among them.
@@ -216,9 +232,7 @@ void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, 
   }
   reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
   reshape_buffer(row_weight, {run.count, rows}, row_weight);
-  rows_.clear();
-  augment_.clear();
-  noise_.clear();
+  forget_rows();
   for (std::int64_t i = 0; i < run.count; ++i)
     list_rows(clients_[static_cast<std::size_t>(run.first + i)], rows, epoch, s,
               labels.mutable_data_ptr<std::int64_t>() + i * rows, row_weight.mutable_data_ptr<float>() + i * rows);
@@ -228,6 +242,12 @@ void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, 
   }
   gather_rows(run, rows);
   fetch_ahead(run, s + 1);
+}
+
+void fused_training::forget_rows() {
+  rows_.clear();
+  augment_.clear();
+  noise_.clear();
 }
 
 /// Asks for the rows of step s while others are computed: they lie anywhere in memory, and to wait for them takes

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/image_store.hpp"
 #include "runtime/jobs.hpp"
+#include "runtime/models/dense_chain.hpp"
 #include "runtime/optimizers.hpp"
 #include "runtime/step_plan.hpp"
 #include <map>
@@ -12,16 +13,19 @@ namespace mneme {
 
 /// Memory that trainings of one executor hand on to each other.
 struct training_buffers {
-  at::Tensor gradients{};                      ///< [K, P rounded up to whole cache lines]
-  at::Tensor inputs{};                         ///< [K, B, C, H, W]
-  at::Tensor labels{}, row_weight{};           ///< [K, B] on the device
-  at::Tensor host_labels{}, host_row_weight{}; ///< [K, B] on the host; the same tensors on a CPU
+  at::Tensor gradients{};                         ///< [K, P rounded up to whole cache lines]
+  at::Tensor inputs{};                            ///< [K, B, C, H, W]
+  at::Tensor labels{}, row_weight{};              ///< [K, B] on the device
+  at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host; the same tensors on a CPU
+  std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W], [B], of one client
+  std::vector<std::int64_t> row_labels{};         ///< [B]
   tape kept{}, taught{};
 };
 
 /// One group. Clients are sorted by steps, then by the padded size of the last step, so that those still
 /// at work in a step are a prefix, and those with equally padded steps lie side by side: no weights
-/// are copied, and nobody is padded to a neighbour's size.
+/// are copied, and nobody is padded to a neighbour's size. Nets of fully connected layers are trained client by client
+/// instead, with everything a step touches in the first caches, to the same bits.
 class fused_training {
 public:
   /// @pre not empty; every job is a train_job of one fuse key
@@ -45,14 +49,20 @@ private:
     at::Tensor weights{}, gradients{};
   };
 
+  void take_memory();
   void take_weights();
   void shuffle(std::int64_t epoch);
+  void shuffle(client& one, std::int64_t epoch) const;
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
   /// One step of clients whose steps have `rows` padded rows.
   void step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
+  [[nodiscard]] bool goes_one_by_one() const;
+  outcomes run_one_by_one();
+  void train_alone(dense_chain& net, std::size_t k);
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
+  void forget_rows();
   void list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
                  float* row_weight);
   void gather_rows(model_run run, std::int64_t rows);
@@ -62,6 +72,7 @@ private:
   void note_losses(model_run run, const at::Tensor& values);
   void bring_home();
   group_view& view_of(model_run run);
+  [[nodiscard]] const at::Tensor& start_of(const client& one) const;
   [[nodiscard]] job_outcome outcome_of(const client& one, std::int64_t k) const;
   [[nodiscard]] std::string failure_of(const client& one, const at::Tensor& weights) const;
 

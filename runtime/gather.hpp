@@ -42,6 +42,15 @@ std::int64_t fetch_ahead(const dataset& source, std::int64_t row);
 void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,
                     float* out);
 
+/// gather() or gather_vectors(), as the data set wants it; the span that it does not read is ignored.
+inline void gather_any(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
+                       std::span<const rng_key> noise, float* out) {
+  if (source.vectors.defined())
+    gather_vectors(source, rows, noise, out);
+  else
+    gather(source, rows, augment, out);
+}
+
 /// The same as gather() by ATen, on the device of `images` (the data set's images, or a copy): what gather() is
 /// compared with, and what other devices run. Returns [rows.size(), C, H, W] float32.
 [[nodiscard]] at::Tensor composite_gather(const dataset& source, const at::Tensor& images,

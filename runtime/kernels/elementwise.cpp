@@ -39,24 +39,34 @@ MNEME_INLINE void pull_back_body(float* __restrict g, const float* __restrict w,
     g[i] += factor * (w[i] - start[i]);
 }
 
-template <class Set>
-MNEME_INLINE void sum_rows_body(float* __restrict out, const float* __restrict in, std::int64_t rows,
-                                std::int64_t columns, float scale, bool add) {
-  constexpr int lanes = 16; // columns at a time: their sums stay in registers
-  for (std::int64_t c = 0; c < columns; c += lanes) {
-    const std::int64_t wide = columns - c < lanes ? columns - c : lanes;
-    float sums[lanes] = {};
-    if (wide == lanes)
-      for (std::int64_t row = 0; row < rows; ++row)
-        for (int i = 0; i < lanes; ++i)
-          sums[i] += in[row * columns + c + i];
-    else
-      for (std::int64_t row = 0; row < rows; ++row)
-        for (std::int64_t i = 0; i < wide; ++i)
-          sums[i] += in[row * columns + c + i];
-    for (std::int64_t i = 0; i < wide; ++i)
-      out[c + i] = add ? out[c + i] + scale * sums[i] : scale * sums[i];
+/// `Lanes` columns from c on: their sums stay in registers.
+template <int Lanes>
+MNEME_INLINE void sum_columns(const row_sums& what, std::int64_t c) {
+  using vec = typename floats<Lanes>::type;
+  vec sums{}, term;
+  for (std::int64_t row = 0; row < what.rows; ++row) {
+    load(term, what.in + row * what.columns + c);
+    sums += term;
   }
+  if (what.before) {
+    load(term, what.before + c);
+    store(what.out + c, vec(what.scale * sums + term));
+  } else {
+    store(what.out + c, vec(what.scale * sums));
+  }
+}
+template <int Lanes>
+MNEME_INLINE void sum_columns_from(const row_sums& what, std::int64_t c) {
+  for (; c + Lanes <= what.columns; c += Lanes)
+    sum_columns<Lanes>(what, c);
+  if constexpr (Lanes > 1)
+    if (c < what.columns)
+      sum_columns_from<Lanes / 2>(what, c);
+}
+template <class Set>
+MNEME_INLINE void sum_rows_body(const row_sums& in) {
+  const row_sums what = in; // a copy: stores to out could otherwise change it
+  sum_columns_from<Set::lanes>(what, 0);
 }
 
 template <class Set>
@@ -200,8 +210,7 @@ MNEME_KERNEL(add, (float* out, const float* a, const float* b, std::int64_t n, b
 MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
 MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int64_t n, float factor),
              (g, w, start, n, factor))
-MNEME_KERNEL(sum_rows, (float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add),
-             (out, in, rows, columns, scale, add))
+MNEME_KERNEL(sum_rows, (const row_sums& what), (what))
 MNEME_KERNEL(add_squares, (double& total, const float* x, std::int64_t n), (total, x, n))
 MNEME_KERNEL(check_finite, (bool& finite, const float* x, std::int64_t n), (finite, x, n))
 MNEME_KERNEL(sgd, (float* w, const float* g, float* v, std::int64_t n, const sgd_step& with), (w, g, v, n, with))
@@ -225,9 +234,7 @@ void scale(float* x, std::int64_t n, float factor) { best_scale(x, n, factor); }
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor) {
   best_pull_back(g, w, start, n, factor);
 }
-void sum_rows(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add) {
-  best_sum_rows(out, in, rows, columns, scale, add);
-}
+void sum_rows(const row_sums& what) { best_sum_rows(what); }
 void add_squares(double& total, const float* x, std::int64_t n) { best_add_squares(total, x, n); }
 void check_finite(bool& finite, const float* x, std::int64_t n) { best_check_finite(finite, x, n); }
 void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with) { best_sgd(w, g, v, n, with); }

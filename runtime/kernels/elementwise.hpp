@@ -13,8 +13,15 @@ void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
 void scale(float* x, std::int64_t n, float factor);
 /// g += factor * (w - start): the gradient of factor / 2 |w - start|^2.
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor);
-/// out[c] = scale * sum over rows of in[row, c], in row order, or added to it.
-void sum_rows(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
+/// out[c] = before[c] + scale * sum over rows of in[row, c], in row order.
+struct row_sums {
+  const float* in = nullptr; ///< [rows, columns]
+  std::int64_t rows = 0, columns = 0;
+  const float* before = nullptr; ///< [columns]; may be `out`; null: zeros.
+  float* out = nullptr;          ///< [columns]
+  float scale = 1.0F;
+};
+void sum_rows(const row_sums& what);
 /// Adds the sum of squares to `total`, in a fixed order of lanes.
 void add_squares(double& total, const float* x, std::int64_t n);
 /// Clears `finite` if any element is NaN or infinite.

@@ -3,225 +3,268 @@
 namespace mneme::kernels {
 namespace {
 
-struct even_steps {
-  std::int64_t a_step, b_step;
-  MNEME_INLINE std::int64_t a(std::int64_t p) const { return p * a_step; }
-  MNEME_INLINE std::int64_t b(std::int64_t p) const { return p * b_step; }
-};
-struct listed_steps {
-  const std::int32_t *a_at, *b_at;
-  MNEME_INLINE std::int64_t a(std::int64_t p) const { return a_at[p]; }
-  MNEME_INLINE std::int64_t b(std::int64_t p) const { return b_at[p]; }
-};
+// -- rows -------------------------------------------------------------------------------------------------------------
 
 /// One tile of c: `Rows` rows from i, `Vectors` vectors of `Lanes` columns from j.
-template <int Lanes, int Rows, int Vectors, class Steps>
-MNEME_INLINE void row_tile(const row_product& what, const Steps& steps, std::int64_t i, std::int64_t j) {
+template <int Lanes, int Rows, int Vectors, bool Adds>
+MNEME_INLINE void row_tile(const row_product& what, std::int64_t i, std::int64_t j) {
   using vec = typename floats<Lanes>::type;
   vec sums[Rows][Vectors] = {};
-  const float* const a = what.a + i * what.a_row;
-  const float* const b = what.b + j;
-  for (std::int64_t p = 0; p < what.k; ++p) {
+  const std::int64_t a_row = what.a_row, a_step = what.a_step, b_row = what.b_row, c_row = what.c_row;
+  const float* a = what.a + i * a_row;
+  const float* b = what.b + j;
+  for (std::int64_t p = 0; p < what.k; ++p, a += a_step, b += b_row) {
     vec column[Vectors];
     for (int v = 0; v < Vectors; ++v)
-      load(column[v], b + steps.b(p) + v * Lanes);
+      load(column[v], b + v * Lanes);
     for (int r = 0; r < Rows; ++r) {
-      const float factor = a[r * what.a_row + steps.a(p)];
+      const float factor = a[r * a_row];
       for (int v = 0; v < Vectors; ++v)
         sums[r][v] += factor * column[v];
     }
   }
+  const float scale = what.scale;
+  const float* const before = what.before + i * c_row + j;
+  float* const c = what.c + i * c_row + j;
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v) {
-      float* const c = what.c + (i + r) * what.c_row + j + v * Lanes;
-      vec value = what.scale * sums[r][v];
-      if (what.bias)
-        value += what.bias[i + r];
-      if (what.add) {
-        vec before;
-        load(before, c);
-        value += before;
+      if constexpr (Adds) {
+        vec there;
+        load(there, before + r * c_row + v * Lanes);
+        store(c + r * c_row + v * Lanes, vec(scale * sums[r][v] + there));
+      } else {
+        store(c + r * c_row + v * Lanes, vec(scale * sums[r][v]));
       }
-      store(c, value);
     }
 }
 
-template <int Lanes, int Vectors, int Rows, class Steps>
-MNEME_INLINE void row_panel(const row_product& what, const Steps& steps, std::int64_t j, std::int64_t i = 0) {
-  for (; i + Rows <= what.m; i += Rows)
-    row_tile<Lanes, Rows, Vectors>(what, steps, i, j);
-  if constexpr (Rows > 1)
-    if (i < what.m)
-      row_panel<Lanes, Vectors, Rows / 2>(what, steps, j, i);
-}
-
-/// Columns from j on, in panels of `Vectors` vectors; what is left over in ever narrower ones.
-template <class Set, int Lanes, int Vectors, class Steps>
-MNEME_INLINE void row_columns(const row_product& what, const Steps& steps, std::int64_t j) {
-  constexpr int rows = Set::accumulators / Vectors < 8 ? Set::accumulators / Vectors : 8;
-  for (; j + Lanes * Vectors <= what.n; j += Lanes * Vectors)
-    row_panel<Lanes, Vectors, rows>(what, steps, j);
-  if (j == what.n)
-    return;
-  if constexpr (Vectors > 1)
-    row_columns<Set, Lanes, Vectors / 2>(what, steps, j);
-  else if constexpr (Lanes > 1)
-    row_columns<Set, Lanes / 2, 1>(what, steps, j);
-}
-
-/// The columns from j on that fill no whole panel, of `Rows` rows.
-template <int Lanes, int Vectors, int Rows, class Steps>
-MNEME_INLINE void row_rest(const row_product& what, const Steps& steps, std::int64_t j) {
+/// The columns from j on that fill no whole panel, of `Rows` rows, in ever narrower vectors.
+template <int Lanes, int Vectors, int Rows, bool Adds>
+MNEME_INLINE void row_rest(const row_product& what, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
     if (j + Lanes * Vectors <= what.n) {
-      row_tile<Lanes, Rows, Vectors>(what, steps, 0, j);
+      row_tile<Lanes, Rows, Vectors, Adds>(what, i, j);
       j += Lanes * Vectors;
     }
     if (j < what.n)
-      row_rest<Lanes, Vectors / 2, Rows>(what, steps, j);
+      row_rest<Lanes, Vectors / 2, Rows, Adds>(what, i, j);
   } else if constexpr (Lanes > 1) {
-    row_rest<Lanes / 2, 1, Rows>(what, steps, j);
+    row_rest<Lanes / 2, 1, Rows, Adds>(what, i, j);
   }
 }
 
-/// All columns of `Rows` rows from i, then of the rows that are left.
-template <class Set, int Vectors, int Rows, class Steps>
-MNEME_INLINE void row_bands(const row_product& what, const Steps& steps, std::int64_t i = 0) {
-  constexpr int lanes = Set::lanes;
+/// Rows from i on in tiles of `Rows`, what is left over in ever lower ones; columns `first` to `last`, panel by panel.
+template <class Set, int Rows, bool Adds>
+MNEME_INLINE void row_bands(const row_product& what, std::int64_t i, std::int64_t first, std::int64_t last) {
+  constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
   for (; i + Rows <= what.m; i += Rows) {
-    row_product band = what;
-    band.a += i * what.a_row;
-    band.c += i * what.c_row;
-    band.bias = what.bias ? what.bias + i : nullptr;
-    band.m = Rows;
-    std::int64_t j = 0;
-    for (; j + lanes * Vectors <= what.n; j += lanes * Vectors)
-      row_tile<lanes, Rows, Vectors>(band, steps, 0, j);
-    row_rest<lanes, Vectors / 2, Rows>(band, steps, j);
+    std::int64_t j = first;
+    for (; j + Set::lanes * vectors <= last; j += Set::lanes * vectors)
+      row_tile<Set::lanes, Rows, vectors, Adds>(what, i, j);
+    if (j < last)
+      row_rest<Set::lanes, vectors / 2, Rows, Adds>(what, i, j);
   }
   if constexpr (Rows > 1)
     if (i < what.m)
-      row_bands<Set, Vectors, Rows / 2>(what, steps, i);
+      row_bands<Set, Rows / 2, Adds>(what, i, first, last);
 }
 
-template <class Set, class Steps>
-MNEME_INLINE void multiply_by(const row_product& what, const Steps& steps) {
-  constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
-  constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
+template <class Set, bool Adds>
+MNEME_INLINE void all_rows(const row_product& what) {
   // Where all of b stays in the first-level cache, c is best streamed row by row; else b is read panel by panel.
-  if (what.k * what.n <= first_cache_floats)
-    row_bands<Set, vectors, Set::accumulators / vectors>(what, steps);
-  else
-    row_columns<Set, Set::lanes, vectors>(what, steps, 0);
-}
-
-template <class Set>
-MNEME_INLINE void multiply_rows_body(const row_product& what) {
-  if (what.b_at)
-    multiply_by<Set>(what, listed_steps{what.a_at, what.b_at});
-  else
-    multiply_by<Set>(what, even_steps{what.a_step, what.b_step});
-}
-
-/// Sums of the lanes of four vectors, lane by lane in the same order for each of them.
-template <int Lanes>
-MNEME_INLINE void sum_lanes(const typename floats<Lanes>::type (&in)[4], floats<4>::type& out) {
-  using four = floats<4>::type;
-  if constexpr (Lanes == 16) {
-    typename floats<8>::type half[4];
-    for (int i = 0; i < 4; ++i)
-      half[i] = __builtin_shufflevector(in[i], in[i], 0, 1, 2, 3, 4, 5, 6, 7) +
-                __builtin_shufflevector(in[i], in[i], 8, 9, 10, 11, 12, 13, 14, 15);
-    sum_lanes<8>(half, out);
-  } else if constexpr (Lanes == 8) {
-    four half[4];
-    for (int i = 0; i < 4; ++i)
-      half[i] = __builtin_shufflevector(in[i], in[i], 0, 1, 2, 3) + __builtin_shufflevector(in[i], in[i], 4, 5, 6, 7);
-    sum_lanes<4>(half, out);
-  } else {
-    const four low =
-        __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5) + __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
-    const four high =
-        __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5) + __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
-    out = __builtin_shufflevector(low, high, 0, 1, 4, 5) + __builtin_shufflevector(low, high, 2, 3, 6, 7);
+  constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
+  constexpr std::int64_t panel = Set::lanes * (Set::accumulators == 16 ? 4 : 2);
+  const auto columns = what.k * what.n <= first_cache_floats ? what.n : panel;
+  for (std::int64_t j = 0; j < what.n; j += columns) {
+    const auto last = j + columns < what.n ? j + columns : what.n;
+    if (what.m % 5 == 0)
+      row_bands<Set, 5, Adds>(what, 0, j, last);
+    else
+      row_bands<Set, 4, Adds>(what, 0, j, last);
   }
 }
 
-template <int Rows>
-struct dot_tile_rows {
-  const float* a[Rows];
-  const float* b[4]; // the last ones repeat where the matrix ends: computed and not stored
-  floats<4>::type sums[Rows];
+template <class Set>
+MNEME_INLINE void multiply_rows_body(const row_product& in) {
+  const row_product what = in; // a copy: stores to c could otherwise change it
+  if (what.before)
+    all_rows<Set, true>(what);
+  else
+    all_rows<Set, false>(what);
+}
+
+// -- dots -------------------------------------------------------------------------------------------------------------
+
+/// The sums of the lanes of sixteen, eight or four vectors: lane 4 r + c of the result is that of in[c][r]. Half a
+/// vector is added to the other half until one lane is left, whatever the vector's place.
+MNEME_INLINE void sum_lanes(const floats<16>::type (&in)[4][4], floats<16>::type& out) {
+  using vec = floats<16>::type;
+  vec four[4]; // of each column: four sums for each of the four rows
+  for (int c = 0; c < 4; ++c) {
+    vec two[2];
+    for (int half = 0; half < 2; ++half) {
+      const vec a = in[c][2 * half], b = in[c][2 * half + 1];
+      two[half] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+                  __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    }
+    four[c] = __builtin_shufflevector(two[0], two[1], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+              __builtin_shufflevector(two[0], two[1], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  }
+  vec pairs[2];
+  for (int half = 0; half < 2; ++half) {
+    const vec a = four[2 * half], b = four[2 * half + 1];
+    pairs[half] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+                  __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  }
+  out = __builtin_shufflevector(pairs[0], pairs[1], 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
+        __builtin_shufflevector(pairs[0], pairs[1], 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
+}
+MNEME_INLINE void sum_lanes(const floats<8>::type (&in)[4][2], floats<8>::type& out) {
+  using vec = floats<8>::type;
+  vec four[4], pairs[2];
+  for (int c = 0; c < 4; ++c)
+    four[c] = __builtin_shufflevector(in[c][0], in[c][1], 0, 1, 2, 3, 8, 9, 10, 11) +
+              __builtin_shufflevector(in[c][0], in[c][1], 4, 5, 6, 7, 12, 13, 14, 15);
+  for (int half = 0; half < 2; ++half)
+    pairs[half] = __builtin_shufflevector(four[2 * half], four[2 * half + 1], 0, 1, 8, 9, 4, 5, 12, 13) +
+                  __builtin_shufflevector(four[2 * half], four[2 * half + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+  out = __builtin_shufflevector(pairs[0], pairs[1], 0, 2, 8, 10, 4, 6, 12, 14) +
+        __builtin_shufflevector(pairs[0], pairs[1], 1, 3, 9, 11, 5, 7, 13, 15);
+}
+MNEME_INLINE void sum_lanes(const floats<4>::type (&in)[4][1], floats<4>::type& out) {
+  using vec = floats<4>::type;
+  vec pairs[2];
+  for (int half = 0; half < 2; ++half)
+    pairs[half] = __builtin_shufflevector(in[2 * half][0], in[2 * half + 1][0], 0, 1, 4, 5) +
+                  __builtin_shufflevector(in[2 * half][0], in[2 * half + 1][0], 2, 3, 6, 7);
+  out =
+      __builtin_shufflevector(pairs[0], pairs[1], 0, 2, 4, 6) + __builtin_shufflevector(pairs[0], pairs[1], 1, 3, 5, 7);
+}
+
+/// The last terms of a dot, which fill no vector: the last whole vector is read again, without what has been added.
+template <int Lanes>
+struct dot_tail {
+  using bits = typename masks<Lanes>::type;
+  std::int64_t from = 0; ///< Where it is read.
+  bits wanted{};
+  MNEME_INLINE explicit dot_tail(std::int64_t k) : from(k - Lanes) {
+    for (int i = 0; i < Lanes; ++i)
+      wanted[i] = i >= Lanes - k % Lanes ? -1 : 0;
+  }
+  MNEME_INLINE void read(typename floats<Lanes>::type& to, const float* row) const {
+    load(to, row + from);
+    to = (typename floats<Lanes>::type)((bits)to & wanted);
+  }
 };
 
-/// Adds terms p .. k to the tile's sums, in vectors of `Lanes`, then in narrower ones.
-template <int Lanes, int Rows>
-MNEME_INLINE void dot_terms(dot_tile_rows<Rows>& tile, std::int64_t p, std::int64_t k) {
-  if constexpr (Lanes >= 4) {
-    using vec = typename floats<Lanes>::type;
-    if (p + Lanes <= k) {
-      vec sums[Rows][4] = {};
-      for (; p + Lanes <= k; p += Lanes) {
-        vec right[4];
-        for (int j = 0; j < 4; ++j)
-          load(right[j], tile.b[j] + p);
-        for (int r = 0; r < Rows; ++r) {
-          vec left;
-          load(left, tile.a[r] + p);
-          for (int j = 0; j < 4; ++j)
-            sums[r][j] += left * right[j];
-        }
-      }
+/// `Rows` rows from i, `Columns` columns from j.
+template <int Lanes, int Rows, int Columns>
+MNEME_INLINE void dot_tile(const dot_product& what, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t j) {
+  using vec = typename floats<Lanes>::type;
+  constexpr int together = (Rows * Columns + Lanes - 1) / Lanes; // vectors of sums
+  const std::int64_t there = what.n - j < Columns ? what.n - j : Columns;
+  const float *a[Rows], *b[Columns]; // the last columns repeat where the matrix ends: computed and not stored
+  for (int r = 0; r < Rows; ++r)
+    a[r] = what.a + (i + r) * what.a_row;
+  for (int c = 0; c < Columns; ++c)
+    b[c] = what.b + (j + (c < there ? c : there - 1)) * what.b_row;
+  vec sums[together][4][Lanes / 4] = {}; // of element e = Columns * r + c: in lane e of all vectors
+  const auto sum = [&sums](int e) -> vec& { return sums[e / Lanes][e % 4][e % Lanes / 4]; };
+  std::int64_t p = 0;
+  for (; p + Lanes <= what.k; p += Lanes)
+    for (int first = 0; first < Columns; first += 4) {
+      constexpr int some = Columns < 4 ? Columns : 4;
+      vec right[some];
+      for (int c = 0; c < some; ++c)
+        load(right[c], b[first + c] + p);
       for (int r = 0; r < Rows; ++r) {
-        floats<4>::type together;
-        sum_lanes<Lanes>(sums[r], together);
-        tile.sums[r] += together;
+        vec left;
+        load(left, a[r] + p);
+        for (int c = 0; c < some; ++c)
+          sum(Columns * r + first + c) += left * right[c];
       }
     }
-    if (p < k)
-      dot_terms<Lanes / 2>(tile, p, k);
-  } else {
-    for (; p < k; ++p) { // in vectors too: scalars would be fused or not as the compiler unrolls them
-      const floats<4>::type right{tile.b[0][p], tile.b[1][p], tile.b[2][p], tile.b[3][p]};
-      for (int r = 0; r < Rows; ++r)
-        tile.sums[r] += tile.a[r][p] * right;
+  if (p < what.k)
+    for (int c = 0; c < Columns; ++c) {
+      vec left, right;
+      tail.read(right, b[c]);
+      for (int r = 0; r < Rows; ++r) {
+        tail.read(left, a[r]);
+        sum(Columns * r + c) += left * right;
+      }
+    }
+  float values[together * Lanes];
+  vec lanes;
+  for (int t = 0; t < together; ++t)
+    sum_lanes(sums[t], lanes), store(values + t * Lanes, lanes);
+  for (int first = 0; first < Columns; first += 4) {
+    const std::int64_t some = there - first;
+    floats<4>::type bias{};
+    if (some >= 4)
+      load(bias, what.bias + j + first);
+    else
+      for (std::int64_t c = 0; c < some; ++c)
+        bias[c] = what.bias[j + first + c];
+    for (int r = 0; r < Rows; ++r) {
+      float* const to = what.c + (i + r) * what.c_row + j + first;
+      floats<4>::type row;
+      load(row, values + Columns * r + first);
+      row += bias;
+      if (some >= 4)
+        store(to, row);
+      else
+        for (std::int64_t c = 0; c < some; ++c)
+          to[c] = row[c];
     }
   }
 }
 
-template <class Set, int Rows>
-MNEME_INLINE void dot_rows(const dot_product& what, std::int64_t j, std::int64_t i = 0) {
-  const std::int64_t columns = what.n - j < 4 ? what.n - j : 4;
-  floats<4>::type bias{};
-  for (std::int64_t t = 0; t < columns && what.bias; ++t)
-    bias[t] = what.bias[j + t];
-  for (; i + Rows <= what.m; i += Rows) {
-    dot_tile_rows<Rows> tile;
-    for (int r = 0; r < Rows; ++r) {
-      tile.a[r] = what.a + (i + r) * what.a_row;
-      tile.sums[r] = floats<4>::type{};
-    }
-    for (int t = 0; t < 4; ++t) {
-      const std::int64_t column = j + (t < columns ? t : columns - 1);
-      tile.b[t] = what.b + (what.b_at ? what.b_at[column] : column * what.b_row);
-    }
-    dot_terms<Set::lanes>(tile, 0, what.k);
-    for (int r = 0; r < Rows; ++r) {
-      float* const c = what.c + (i + r) * what.c_row + j;
-      const floats<4>::type value = what.scale * tile.sums[r] + bias;
-      for (std::int64_t t = 0; t < columns; ++t)
-        c[t] = what.add ? c[t] + value[t] : value[t];
+/// Rows from i on in tiles of `Rows`, what is left over in ever lower and wider ones; columns `first` to `last`.
+template <int Lanes, int Rows, int Columns>
+MNEME_INLINE void dot_rows(const dot_product& what, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
+                           std::int64_t last) {
+  for (; i + Rows <= what.m; i += Rows)
+    for (auto j = first; j < last; j += Columns)
+      dot_tile<Lanes, Rows, Columns>(what, tail, i, j);
+  if constexpr (Rows > 1 && Rows < 5)
+    if (i < what.m)
+      dot_rows<Lanes, Rows / 2, 2 * Columns>(what, tail, i, first, last);
+}
+
+/// Few terms in vectors that they fill.
+template <int Lanes>
+MNEME_INLINE void dots_by(const dot_product& what) {
+  if constexpr (Lanes < 4) {
+    for (std::int64_t i = 0; i < what.m; ++i)
+      for (std::int64_t j = 0; j < what.n; ++j) {
+        float sum = 0.0F;
+        for (std::int64_t p = 0; p < what.k; ++p)
+          sum += what.a[i * what.a_row + p] * what.b[j * what.b_row + p];
+        what.c[i * what.c_row + j] = sum + what.bias[j];
+      }
+  } else if (what.k < Lanes) {
+    dots_by<Lanes / 2>(what);
+  } else {
+    const dot_tail<Lanes> tail(what.k);
+    constexpr std::int64_t many_terms = 256; // enough for the sums of lanes not to matter
+    const bool is_long = Lanes == 16 && what.k >= many_terms;
+    const std::int64_t columns = is_long ? 4 : Lanes; // of b: read once for all rows, as long as they stay in the cache
+    for (std::int64_t j = 0; j < what.n; j += columns) {
+      const auto last = j + columns < what.n ? j + columns : what.n;
+      if constexpr (Lanes == 16)
+        if (is_long && what.m % 5 == 0) {
+          dot_rows<Lanes, 5, 4>(what, tail, 0, j, last);
+          continue;
+        }
+      dot_rows<Lanes, Lanes / 4, 4>(what, tail, 0, j, last);
     }
   }
-  if constexpr (Rows > 1)
-    if (i < what.m)
-      dot_rows<Set, Rows == 6 ? 4 : Rows / 2>(what, j, i);
 }
 
 template <class Set>
-MNEME_INLINE void multiply_dots_body(const dot_product& what) {
-  for (std::int64_t j = 0; j < what.n; j += 4)
-    dot_rows<Set, Set::accumulators == 16 ? 6 : 2>(what, j);
+MNEME_INLINE void multiply_dots_body(const dot_product& in) {
+  const dot_product what = in; // a copy: stores to c could otherwise change it
+  dots_by<Set::lanes>(what);
 }
 
 MNEME_KERNEL(multiply_rows, (const row_product& what), (what))

@@ -14,6 +14,11 @@ template <>
 struct floats<1> {
   using type = float;
 };
+/// Bits of as many floats, to mask them.
+template <int Lanes>
+struct masks {
+  typedef int type __attribute__((vector_size(Lanes * sizeof(int))));
+};
 
 /// Reads and writes at any address. (A typedef with less alignment loses it inside templates.)
 template <class Vector>

@@ -1,5 +1,6 @@
 /// layer: one step of a network over K models at once, on flat weights.
 #pragma once
+#include "runtime/models/dense.hpp"
 #include "runtime/models/model.hpp"
 namespace mneme {
 
@@ -27,9 +28,6 @@ struct image_shape {
   [[nodiscard]] std::int64_t floats() const { return height * width * channels; }
   [[nodiscard]] std::int64_t pixels() const { return height * width; }
 };
-
-/// Whether a ReLU follows inside the layer.
-enum class activation : std::uint8_t { none, relu };
 
 /// Const, shared by threads. CPU tensors go through our own kernels, model by model; tensors on other
 /// devices through ATen, by the composite_ functions, which also define what the kernels compute.

@@ -1,18 +1,14 @@
 /// linear_layer: y = x W^T + b, then the activation.
 #pragma once
+#include "runtime/models/dense.hpp"
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
 /// A head has a row per class and computes those of the pass only.
 class linear_layer final : public layer {
 public:
-  struct shape {
-    std::int64_t in = 0, out = 0;
-    std::int64_t weight_offset = 0, bias_offset = 0;
-    activation after = activation::none;
-    bool head = false;
-  };
-  explicit linear_layer(const shape& what) : shape_(what) {}
+  explicit linear_layer(const dense_layer& what) : shape_(what) {}
+  [[nodiscard]] const dense_layer& shape() const noexcept { return shape_; }
   [[nodiscard]] std::int64_t width(class_range classes) const override {
     return shape_.head ? classes.size() : shape_.out;
   }
@@ -23,10 +19,7 @@ public:
   void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
 
 private:
-  [[nodiscard]] class_range rows_of(class_range classes) const {
-    return shape_.head ? classes : class_range{0, shape_.out};
-  }
-  shape shape_;
+  dense_layer shape_;
 };
 
 } // namespace mneme

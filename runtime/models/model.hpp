@@ -13,6 +13,8 @@
 #include <vector>
 namespace mneme {
 
+struct dense_layer;
+
 // Axes: K models in a fused group, P weights of a model, B rows of a step, D features, C classes.
 
 /// One parameter: where it lies in the flat buffer, and how it is drawn.
@@ -81,6 +83,8 @@ public:
 
   /// Whether results of a row depend on the others of its step (batch norm): such nets are never padded.
   [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
+  /// The layers of a net that is fully connected ones from the input to a linear head and nothing else; of others null.
+  [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
   /// Whether training draws (dropout).
   [[nodiscard]] virtual bool draws() const noexcept { return false; }
 

@@ -126,7 +126,7 @@ void network::add_linear(const std::string& name, std::int64_t out, activation a
     weight.view = {out, in.channels, in.height, in.width};
     weight.order = {0, 2, 3, 1};
   }
-  linear_layer::shape shape{.in = in.floats(), .out = out, .after = after};
+  dense_layer shape{.in = in.floats(), .out = out, .after = after};
   shape.weight_offset = add_parameter(std::move(weight));
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
   add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
@@ -136,7 +136,7 @@ void network::add_normal(const std::string& mean_name, const std::string& log_de
   const auto in = shape_here();
   MNEME_CHECK(in.channels == 1 || in.pixels() == 1, identity_); // weights lie as in files
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  linear_layer::shape shape{.in = in.floats(), .out = 2 * width}; // one product computes both
+  dense_layer shape{.in = in.floats(), .out = 2 * width}; // one product computes both
   shape.weight_offset = add_parameter({.name = mean_name + ".weight", .shape = {width, in.floats()}, .bound = bound});
   add_parameter({.name = log_deviation_name + ".weight", .shape = {width, in.floats()}, .bound = bound});
   shape.bias_offset = add_parameter({.name = mean_name + ".bias", .shape = {width}, .bound = bound});
@@ -167,11 +167,21 @@ void network::add_head(const std::string& name, std::int64_t classes, head_kind 
     add_node({.what = std::make_unique<cosine_head>(cosine_head::shape{in.floats(), weight_offset, scale_offset})},
              {1, 1, classes}, true);
   } else {
-    linear_layer::shape shape{.in = in.floats(), .out = classes, .weight_offset = weight_offset, .head = true};
+    dense_layer shape{.in = in.floats(), .out = classes, .weight_offset = weight_offset, .head = true};
     shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {classes}, .head = true, .bound = bound});
     add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
+    list_dense_layers();
   }
   place_buffers();
+}
+
+void network::list_dense_layers() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto* const one = dynamic_cast<const linear_layer*>(nodes_[i].what.get());
+    if (!one || nodes_[i].from != i)
+      return dense_.clear();
+    dense_.push_back(one->shape());
+  }
 }
 
 void network::place_buffers() {

@@ -76,6 +76,9 @@ public:
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
   [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
+  [[nodiscard]] const std::vector<dense_layer>* dense_layers() const noexcept override {
+    return dense_.empty() ? nullptr : &dense_;
+  }
   [[nodiscard]] bool draws() const noexcept override { return drawing_layers_ > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
@@ -94,6 +97,7 @@ private:
   void add_node(node one, const image_shape& out, bool has_parameters);
   std::int64_t add_parameter(parameter one);
   void place_buffers();
+  void list_dense_layers();
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
   void run_node(std::size_t i, const layer_pass& of, tape& with) const;
   void run_sum(const node& one, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
@@ -109,6 +113,7 @@ private:
   place features_ = 0;                      // value that features are; 0 until it is known
   std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
   std::vector<normalisation_layer*> normalisations_;
+  std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
   bool mixes_rows_ = false, frozen_ = false;
   std::int64_t feature_width_ = 0, classes_ = 0;

@@ -102,6 +102,28 @@ void check_fused(const model_ref& net, shape3 shape, training_options options,
   }
 }
 
+/// A net of fully connected layers that does not say so: its clients are trained in step with each other.
+class unsaid final : public model {
+public:
+  explicit unsaid(model_ref inner) : inner_(std::move(inner)) {}
+  const std::vector<parameter>& layout() const noexcept override { return inner_->layout(); }
+  std::int64_t feature_width() const noexcept override { return inner_->feature_width(); }
+  std::int64_t classes() const noexcept override { return inner_->classes(); }
+  std::string identity() const override { return inner_->identity(); }
+  std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
+  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
+                      const training_mode* mode) const override {
+    return inner_->forward(weights, inputs, classes, keep, mode);
+  }
+  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
+    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
+  }
+
+private:
+  model_ref inner_;
+};
+
 /// The running statistics among weights [P], one after the other.
 at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
   std::vector<at::Tensor> all;
@@ -133,6 +155,36 @@ TEST_CASE("clients of every model end with the same bits alone and fused", "[exe
     check_fused(net_of("resnet8", small, 6, {{"shortcut", "conv1x1"}}), small, options);
   }
   check_fused(net_of("resnet32", small, 6), small, {.batch_rows = 4});
+}
+
+TEST_CASE("clients of a fully connected net trained one after the other end with the bits of training in step",
+          "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  for (const auto& net : {net_of("linear", small, 6), mlp_of({21}, 270, 6), mlp_of({33, 12}, 270, 6)})
+    for (const auto& [batch, classes] : std::vector<std::pair<std::int64_t, class_range>>{
+             {4, {0, 6}}, {0, {0, 6}}, {3, {0, 6}}, {4, {0, 5}}}) { // rows have labels 0 to 4 where classes are fewer
+      INFO(net->identity() << ", batch " << batch << ", classes below " << classes.high);
+      auto alone = clients_of(net, small, {7, 3, 4, 0, 7}, {.epochs = 3, .batch_rows = batch});
+      const auto few = drawn_data(40, small, 5);
+      for (auto& one : alone) {
+        auto& what = std::get<train_job>(one.what);
+        what.options.classes = classes;
+        if (classes.high == 5)
+          what.samples.source = few;
+      }
+      auto in_step = alone;
+      const auto hidden = std::make_shared<const unsaid>(net);
+      for (auto& one : in_step)
+        std::get<train_job>(one.what).net = hidden;
+      const auto runs = make_executor("cpu");
+      const auto ours = runs->run(alone), expected = runs->run(in_step);
+      for (std::size_t k = 0; k < alone.size(); ++k) {
+        CHECK(same_bits(weights_of(ours[k]), weights_of(expected[k])));
+        CHECK(std::get<train_output>(std::get<work_output>(ours[k])).loss_mean ==
+              std::get<train_output>(std::get<work_output>(expected[k])).loss_mean);
+      }
+    }
 }
 
 TEST_CASE("clients of resnet18 end with the same bits alone and fused", "[executor]") {

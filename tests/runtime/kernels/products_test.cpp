@@ -16,8 +16,9 @@ std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
   return values;
 }
 
-// Around every boundary of the tiles: 1, 4, 6, 8 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
+// Around every boundary of the tiles: 1, 2, 4, 5 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
 constexpr std::int64_t sizes[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131};
+constexpr std::int64_t terms[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131, 256, 271};
 
 } // namespace
 
@@ -25,28 +26,27 @@ TEST_CASE("a row product of any size equals the sum in double", "[kernels]") {
   for (const auto m : sizes)
     for (const auto n : sizes)
       for (const auto k : {std::int64_t{1}, std::int64_t{10}, std::int64_t{131}}) {
-        const auto a = drawn(m * k, 1), b = drawn(k * n, 2), bias = drawn(m, 3), before = drawn(m * n, 4);
+        const auto a = drawn(m * k, 1), b = drawn(k * n, 2), before = drawn(m * n, 4);
         auto c = before;
         kernels::multiply(kernels::row_product{.a = a.data(),
                                                .a_row = k,
                                                .a_step = 1,
                                                .b = b.data(),
-                                               .b_step = n,
+                                               .b_row = n,
+                                               .before = c.data(),
                                                .c = c.data(),
                                                .c_row = n,
                                                .m = m,
                                                .n = n,
                                                .k = k,
-                                               .scale = -0.5F,
-                                               .add = true,
-                                               .bias = bias.data()});
+                                               .scale = -0.5F});
         double worst = 0.0;
         for (std::int64_t i = 0; i < m; ++i)
           for (std::int64_t j = 0; j < n; ++j) {
             double sum = 0.0;
             for (std::int64_t p = 0; p < k; ++p)
               sum += static_cast<double>(a[i * k + p]) * b[p * n + j];
-            const double expected = before[i * n + j] - 0.5 * sum + bias[i];
+            const double expected = before[i * n + j] - 0.5 * sum;
             worst = std::max(worst, std::abs(c[i * n + j] - expected));
           }
         if (worst >= 1e-5)
@@ -57,7 +57,7 @@ TEST_CASE("a row product of any size equals the sum in double", "[kernels]") {
 TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]") {
   for (const auto m : sizes)
     for (const auto n : {std::int64_t{1}, std::int64_t{3}, std::int64_t{4}, std::int64_t{10}, std::int64_t{33}})
-      for (const auto k : sizes) {
+      for (const auto k : terms) {
         const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(n, 3);
         std::vector<float> c(static_cast<std::size_t>(m * n), 7.0F);
         kernels::multiply(kernels::dot_product{.a = a.data(),
@@ -69,7 +69,6 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
                                                .m = m,
                                                .n = n,
                                                .k = k,
-                                               .scale = 2.0F,
                                                .bias = bias.data()});
         double worst = 0.0;
         for (std::int64_t i = 0; i < m; ++i)
@@ -77,7 +76,7 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
             double sum = 0.0;
             for (std::int64_t p = 0; p < k; ++p)
               sum += static_cast<double>(a[i * k + p]) * b[j * k + p];
-            worst = std::max(worst, std::abs(c[i * n + j] - (2.0 * sum + bias[j])));
+            worst = std::max(worst, std::abs(c[i * n + j] - (sum + bias[j])));
           }
         if (worst >= 2e-5)
           FAIL("m " << m << " n " << n << " k " << k << ": worst difference " << worst);
@@ -85,9 +84,12 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
 }
 
 TEST_CASE("a row of a product has the same bits however many rows there are", "[kernels]") {
-  const std::int64_t m = 23;
+  std::vector<std::int64_t> lengths{255, 256, 300}; // many terms have tiles of their own
   for (std::int64_t k = 1; k < 40; ++k)
-    for (const std::int64_t n : {1, 2, 3, 4, 5, 10, 37}) {
+    lengths.push_back(k);
+  for (const std::int64_t k : lengths)
+    for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {23, 1}, {23, 2}, {23, 3}, {23, 4}, {23, 5}, {23, 10}, {23, 37}, {25, 5}, {25, 37}}) {
       const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(std::max(m, n), 3), before = drawn(m * n, 4);
       const auto rows_of = [&](std::int64_t first, std::int64_t rows, bool dots) {
         std::vector<float> c(before.begin() + first * n, before.begin() + (first + rows) * n);
@@ -107,14 +109,14 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
                                                  .a_row = k,
                                                  .a_step = 1,
                                                  .b = b.data(),
-                                                 .b_step = n,
+                                                 .b_row = n,
+                                                 .before = c.data(),
                                                  .c = c.data(),
                                                  .c_row = n,
                                                  .m = rows,
                                                  .n = n,
                                                  .k = k,
-                                                 .scale = -0.3F,
-                                                 .add = true});
+                                                 .scale = -0.3F});
         return c;
       };
       for (const bool dots : {false, true}) {
@@ -123,5 +125,31 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
           if (std::memcmp(rows_of(i, 1, dots).data(), all.data() + i * n, static_cast<std::size_t>(n) * sizeof(float)))
             FAIL("row " << i << " of k " << k << ", n " << n << (dots ? ", dots" : ", rows"));
       }
+    }
+}
+
+TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in place", "[kernels]") {
+  for (const std::int64_t n : {1, 10, 37, 100})
+    for (const std::int64_t m : {3, 10}) {
+      const std::int64_t k = 7;
+      const auto a = drawn(m * k, 1), b = drawn(k * n, 2), before = drawn(m * n, 4);
+      auto in_place = before;
+      std::vector<float> elsewhere(before.size(), 9.0F);
+      kernels::row_product what{.a = a.data(),
+                                .a_row = k,
+                                .a_step = 1,
+                                .b = b.data(),
+                                .b_row = n,
+                                .c_row = n,
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .scale = -0.3F};
+      what.before = what.c = in_place.data();
+      kernels::multiply(what);
+      what.before = before.data();
+      what.c = elsewhere.data();
+      kernels::multiply(what);
+      CHECK(std::memcmp(in_place.data(), elsewhere.data(), before.size() * sizeof(float)) == 0);
     }
 }

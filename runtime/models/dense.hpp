@@ -1,0 +1,37 @@
+/// dense: y = x W^T + b of one model on a CPU, and its gradients.
+#pragma once
+#include <cstdint>
+namespace mneme {
+
+/// Whether a ReLU follows inside the layer.
+enum class activation : std::uint8_t { none, relu };
+
+/// A fully connected layer of a net.
+struct dense_layer {
+  std::int64_t in = 0, out = 0;
+  std::int64_t weight_offset = 0, bias_offset = 0; ///< Of [out, in] and [out] within a model's [P].
+  activation after = activation::none;
+  bool head = false; ///< Has a row per class, and computes those of the pass only.
+
+  /// The rows that a pass over `classes` computes, as a layer of their own.
+  [[nodiscard]] dense_layer rows_for(std::int64_t low, std::int64_t high) const;
+};
+
+/// y [rows, out] of x [rows, in].
+void dense_forward(const dense_layer& of, const float* weights, const float* x, std::int64_t rows, float* y);
+
+struct dense_gradients {
+  const float* weights = nullptr; ///< [P]
+  const float *x = nullptr, *y = nullptr;
+  float* d_y = nullptr; ///< [rows, out]; overwritten where a ReLU follows.
+  float* d_x = nullptr; ///< [rows, in], written; null: not wanted.
+  std::int64_t rows = 0;
+  /// Gradients of the layer's weights, times `scale`, are added to `before` [P] and written to `into` [P]. All three
+  /// may be the same memory: each weight is read for the last time before it is written. Null: added to zeros.
+  const float* before = nullptr;
+  float* into = nullptr;
+  float scale = 1.0F;
+};
+void dense_backward(const dense_layer& of, const dense_gradients& in);
+
+} // namespace mneme
