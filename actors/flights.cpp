@@ -51,11 +51,11 @@ flight_book::release(assignment_id top, const release_rules& rules,
   std::map<fuse_key, std::int64_t> rows;
   for (const auto& one : groups)
     for (const auto& job : one.jobs)
-      rows[one.key] += job.rows;
+      rows[one.key] += job.job.rows;
   std::map<shard_id, std::vector<composition>> batches;
   for (auto& one : groups) {
     const auto share = (rows[one.key] + rules.workers - 1) / rules.workers;
-    const auto wanted = one.jobs.front().width;
+    const auto wanted = one.jobs.front().job.width;
     const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
     const auto width = is_exact ? wanted : even_width(std::ssize(one.jobs), wanted);
     auto pieces = cut(std::move(one.jobs), width, rules.balance_over_workers ? share : 0);
@@ -92,7 +92,7 @@ std::vector<flight_book::group> flight_book::chosen(assignment_id top, std::int6
     }
     owner.held_bytes += one.job.bytes;
     held_bytes_ += one.job.bytes;
-    group_of(one).jobs.push_back(one.job);
+    group_of(one).jobs.push_back(one);
   }
   parked_ = std::move(left);
   std::sort(groups.begin(), groups.end(),
@@ -105,15 +105,20 @@ std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
   return (jobs + batches - 1) / batches;
 }
 
-std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, std::int64_t rows_max) {
-  auto longer = [](const issued_job& a, const issued_job& b) {
-    return std::tuple{-a.rows, a.id} < std::tuple{-b.rows, b.id};
+std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, std::int64_t rows_max) {
+  constexpr std::int64_t cached_bytes = std::int64_t{16} << 20; // of outcomes that wait for nothing worse than a cache
+  std::int64_t bytes = 0;
+  for (const auto& one : jobs)
+    bytes += one.job.bytes;
+  const auto due = [large = bytes > cached_bytes](const parked_job& one) { return large ? one.due : virtual_time{}; };
+  auto earlier = [&](const parked_job& a, const parked_job& b) {
+    return std::tuple{-a.job.rows, due(a), a.job.id} < std::tuple{-b.job.rows, due(b), b.job.id};
   };
-  if (!std::is_sorted(jobs.begin(), jobs.end(), longer))
-    std::sort(jobs.begin(), jobs.end(), longer);
+  if (!std::is_sorted(jobs.begin(), jobs.end(), earlier))
+    std::sort(jobs.begin(), jobs.end(), earlier);
   std::vector<composition> batches;
   std::int64_t rows = 0;
-  for (const auto& one : jobs) {
+  for (const auto& [one, at, shard] : jobs) {
     const bool new_batch =
         batches.empty() || std::ssize(batches.back()) >= width || (rows_max > 0 && rows + one.rows > rows_max);
     if (new_batch) {

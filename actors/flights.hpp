@@ -25,19 +25,22 @@ struct flight {
   std::uint32_t stages_run = 0;          ///< How far its coroutine is: behind `stages` after a checkpoint.
   std::optional<client_result> result{}; ///< Known once the last stage has run, perhaps long before its time.
   bool given_up = false;                 ///< It was known, and will be computed again when its time has come.
+  bool foretold = false;                 ///< Its round is one job, and `upload_bytes` is known before it has run.
   std::int64_t upload_bytes = 0;
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
 
   /// A stage's duration is known; of a round that runs again after a checkpoint it was. Returns when its jobs are due.
   virtual_time learn(std::uint32_t stage, virtual_duration takes);
-  /// Whether the answer that virtual time needs next has come.
-  [[nodiscard]] bool answered() const { return stages_reached < stages.size() || result.has_value() || given_up; }
+  /// Whether the answer that virtual time needs before the upload's arrival has come.
+  [[nodiscard]] bool answered() const {
+    return stages_reached < stages.size() || result.has_value() || given_up || (foretold && !stages.empty());
+  }
 };
 
 /// A job that waits at its shard.
 struct parked_job {
   issued_job job{};
-  virtual_time due{};
+  virtual_time due{}; ///< When virtual time needs its outcome.
   shard_id shard{};
 };
 
@@ -77,7 +80,7 @@ private:
   struct group {
     shard_id shard{};
     fuse_key key{};
-    std::vector<issued_job> jobs{};
+    std::vector<parked_job> jobs{};
   };
   void sort_by_due(assignment_id top);
   /// Takes what runs now out of the parked jobs.
@@ -94,7 +97,8 @@ private:
 [[nodiscard]] std::int64_t even_width(std::int64_t jobs, std::int64_t width);
 
 /// Cuts `jobs` of one key into batches: at most `width` jobs and, unless `rows_max` is 0, no more
-/// than about `rows_max` rows each; jobs of like length together, so that groups stay wide.
-[[nodiscard]] std::vector<composition> cut(std::vector<issued_job> jobs, std::int64_t width, std::int64_t rows_max);
+/// than about `rows_max` rows each; jobs of like length together, so that groups stay wide. Where outcomes are large,
+/// the jobs that are due first come first, so that some are folded while others are computed.
+[[nodiscard]] std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, std::int64_t rows_max);
 
 } // namespace mneme

@@ -84,10 +84,12 @@ struct wave_report { // shard -> scheduler
   std::vector<issued_job> issued{};       ///< Ascending id.
   std::vector<finished_round> finished{}; ///< Ascending id.
   std::vector<round_failure> failed{};    ///< Ascending id.
+  bool last = true;                       ///< Of the wave; those before it hold rounds that are finished.
 };
 using composition = std::vector<job_id>; // of one batch, ascending
 struct release { std::vector<composition> batches{}; };                       // scheduler -> shard
-struct batch { std::vector<job> jobs{}; };                                    // shard, server -> pool
+/// `turn`: batches of lower turns are run first, so that no shard has to wait for all of another's.
+struct batch { std::vector<job> jobs{}; std::size_t turn = 0; };              // shard, server -> pool
 struct batch_outcomes { outcomes all{}; };                                    // answer, in the order of the batch
 struct bundle { std::vector<batch> all{}; };                                  // pool -> worker
 struct bundle_outcomes { std::vector<batch_outcomes> all{}; };                // answer, in the order of the bundle

@@ -11,7 +11,6 @@ namespace mneme {
 namespace {
 
 using json = nlohmann::ordered_json;
-using std::chrono::steady_clock;
 
 std::string one_line(const json& what) { return what.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -58,11 +57,11 @@ progress_style default_style(std::FILE* out) {
   return moves_cursor ? progress_style::block : progress_style::lines;
 }
 
-progress::progress(std::FILE* out, progress_style style) : out_(out), style_(style), began_(steady_clock::now()) {}
+progress::progress(std::FILE* out, progress_style style) : out_(out), style_(style) {}
 
 void progress::started(const std::string& title, const std::string& directory, std::int64_t seed,
                        const std::string& scenario_digest) {
-  began_ = steady_clock::now();
+  began_ = {};
   directory_ = directory;
   if (style_ == progress_style::json)
     return say(one_line({{"event", "started"},
@@ -84,10 +83,10 @@ void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_
 }
 
 void progress::tick(const progress_snapshot& now) {
-  constexpr std::chrono::milliseconds redraw_min{100};
+  constexpr double redraw_min_s = 0.1;
   last_ = now;
   rounds_done_ = std::max<std::int64_t>(rounds_done_, now.round.value);
-  if (style_ != progress_style::block || steady_clock::now() - drawn_ < redraw_min)
+  if (style_ != progress_style::block || (drawn_ && drawn_->seconds() < redraw_min_s))
     return;
   erase_block();
   draw_block();
@@ -123,7 +122,7 @@ void progress::finished(const run_summary& summary, const accuracy_matrix& matri
     say("error: " + summary.error);
 }
 
-double progress::elapsed_s() const { return std::chrono::duration<double>(steady_clock::now() - began_).count(); }
+double progress::elapsed_s() const { return began_.seconds(); }
 
 std::string progress::block_text() const {
   const double elapsed = std::max(elapsed_s(), 1e-3);
@@ -150,7 +149,7 @@ void progress::draw_block() {
     begin = end + 1;
   }
   std::fflush(out_);
-  drawn_ = steady_clock::now();
+  drawn_.emplace();
 }
 
 void progress::erase_block() {

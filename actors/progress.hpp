@@ -1,7 +1,7 @@
 /// progress: what a user sees of a run while it goes on. Wall-clock is read here, in the recorder, and nowhere else.
 #pragma once
+#include "actors/recorder_clock.hpp"
 #include "runtime/run_directory.hpp"
-#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -55,7 +55,8 @@ private:
   std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process went on.
   std::optional<double> accuracy_{};                          ///< Of the latest evaluation.
   int block_lines_ = 0;                                       ///< On the screen now.
-  std::chrono::steady_clock::time_point began_{}, drawn_{};
+  recorder_stopwatch began_;
+  std::optional<recorder_stopwatch> drawn_{};
 };
 
 } // namespace mneme

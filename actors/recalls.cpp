@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <functional>
 namespace mneme {
-namespace {
 
 /// Bytes of uploads that may wait for their time. The default of worker.ahead_max is no order to be frugal.
-std::int64_t results_max(const worker_section& worker) {
-  const auto stated = worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
+std::int64_t scheduler_state::results_max() const {
+  const auto stated = world_->what.worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
   return stated < usual ? stated : 4 * stated;
 }
-
-} // namespace
 
 /// Flights that are `wanted`, the one that arrives first at the front.
 std::vector<assignment_id> scheduler_state::by_arrival(const std::function<bool(const flight&)>& wanted) {
@@ -28,15 +25,16 @@ std::vector<assignment_id> scheduler_state::by_arrival(const std::function<bool(
   return ids;
 }
 
-/// Keeps what arrives first. On a device whose bits depend on the batch, a second result might be another.
+/// Keeps what arrives first; what was delivered while the wave was out counts, as if it had waited for its end. On a
+/// device whose bits depend on the batch, a second result might be another.
 void scheduler_state::give_up_results() {
-  const auto most = results_max(world_->what.worker);
-  if (result_bytes_ <= most || world_->device != "cpu")
+  const auto most = results_max();
+  auto kept = std::exchange(wave_delivered_bytes_, 0);
+  if (kept + result_bytes_ <= most || world_->device != "cpu")
     return;
   if (!std::exchange(told_of_recalls_, true))
     tell_recorder(run_warning{"uploads that wait for their virtual time hold more than worker.ahead_max allows; those "
                               "that arrive last are computed again, which a larger value spares"});
-  std::int64_t kept = 0;
   for (const auto id : by_arrival([](const flight& one) { return one.result.has_value(); })) {
     auto& one = flights_.at(id);
     kept += one.upload_bytes;
@@ -51,7 +49,7 @@ void scheduler_state::give_up_results() {
 
 /// Computes `top`'s result again, and those that arrive next as far as there is room.
 void scheduler_state::recall(assignment_id top) {
-  const auto most = results_max(world_->what.worker);
+  const auto most = results_max();
   auto held = result_bytes_;
   const auto call = [&](flight& one) {
     held += one.upload_bytes;

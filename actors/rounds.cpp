@@ -2,12 +2,15 @@
 #include "actors/scheduler.hpp"
 #include "actors/scheduler_ask.hpp"
 #include "runtime/cohort.hpp"
+#include "runtime/wire.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
 
-constexpr std::size_t deliveries_held_max = 32; // uploads that wait for the server before it is sent a bundle
-constexpr std::int64_t deliveries_bytes_max = std::int64_t{64} << 20; // with as much, until it has folded them
+// Uploads that wait for the server before it is sent a bundle: so many, or so many bytes, still in a cache.
+constexpr std::size_t deliveries_held_max = 32;
+constexpr std::int64_t deliveries_bytes_max = std::int64_t{1} << 19;
+constexpr std::int64_t unfolded_bytes_max = std::int64_t{64} << 20; // with as much, until it has folded them
 
 } // namespace
 
@@ -129,6 +132,8 @@ void scheduler_state::dispatch(client_id who) {
   one.in = broadcast_in(presence_.task_of(who));
   one.vanishes = drops_out;
   one.horizon = ready;
+  one.foretold = world_->method->foretells_uploads();
+  one.upload_bytes = foretold_bytes(one.in->weights);
   to_start_.push_back(assignment_of(flights_.add(std::move(one))));
   if (may_leave_at_work())
     at_work_[who] = id;
@@ -162,6 +167,15 @@ broadcast_ref scheduler_state::broadcast_in(task_id which) {
   return made;
 }
 
+/// Of an upload that is like the broadcast `weights`; 0 where none can be foretold.
+std::int64_t scheduler_state::foretold_bytes(const tensors_ref& weights) {
+  if (!world_->method->foretells_uploads())
+    return 0;
+  if (foretold_.first != weights)
+    foretold_ = {weights, wire_bytes(weights.get(), world_->what.devices.wire)};
+  return foretold_.second;
+}
+
 /// The client has nothing to do any more.
 void scheduler_state::free(client_id who) {
   clients_[who.value].busy = 0;
@@ -192,6 +206,7 @@ void scheduler_state::progress_of(flight& one) {
 void scheduler_state::deliver(flight& one) {
   auto result = std::move(*one.result);
   result_bytes_ -= one.upload_bytes;
+  wave_delivered_bytes_ += reports_missing_ > 0 ? one.upload_bytes : 0;
   record("server", "deliver", one.client, one.upload_bytes);
   digest_.add(static_cast<std::int64_t>(queue_.now().time_since_epoch().count()));
   digest_.add(std::uint64_t{one.client.value});
@@ -230,8 +245,10 @@ void scheduler_state::hand_over_deliveries() {
   if (waiting_deliveries_.empty())
     return;
   deliveries bundle{std::exchange(waiting_deliveries_, {})};
-  if (std::exchange(waiting_bytes_, 0) < deliveries_bytes_max)
+  unfolded_bytes_ += std::exchange(waiting_bytes_, 0);
+  if (unfolded_bytes_ < unfolded_bytes_max)
     return tell_server(std::move(bundle));
+  unfolded_bytes_ = 0;
   ++folds_missing_;
   self_->request(peers_.server, caf::infinite, std::move(bundle))
       .then(

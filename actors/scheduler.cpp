@@ -40,10 +40,12 @@ caf::result<run_report> scheduler_state::run() {
   return promise_;
 }
 
-/// The whole loop: handle what is due; when the next event needs numbers that are not there, let
-/// everything run that can, and go on when all shards have answered.
+/// The whole loop: handle what is due; when the next event needs numbers that are not there, let everything run that
+/// can, and begin the next wave when all shards have answered.
 void scheduler_state::advance() {
-  while (!over_ && round_open_ && reports_missing_ == 0 && folds_missing_ == 0) {
+  while (!over_ && round_open_ && folds_missing_ == 0) {
+    if (reports_missing_ > 0 && !may_go_on_meanwhile())
+      return;
     if (stopping_)
       return stop_at(next_step::event);
     if (queue_.empty() || (wants_clients_ && flights_.size() == 0 && !somebody_may_come()))
@@ -57,11 +59,30 @@ void scheduler_state::advance() {
   }
 }
 
+/// Whether the next event may be handled while a wave is out: an upload whose time has come is delivered while others
+/// are still computed. What ends a round, or takes clients from work, waits until all is quiet, so that nothing that
+/// follows from it depends on how far the wave has come.
+bool scheduler_state::may_go_on_meanwhile() {
+  if (stopping_ || wants_clients_ || !replays_.empty() || queue_.empty())
+    return false;
+  const auto& next = queue_.top().event;
+  const auto* one = flights_.find(next.flight);
+  if (!one)
+    return false;
+  if (next.what == event::kind::progress)
+    return one->answered();
+  if (next.what != event::kind::arrival || !one->result)
+    return false;
+  const bool ends_round =
+      is_async() ? folded_ + 1 == uploads_of_step() : one->round == place_.round && cohort_missing_ == 1;
+  return !ends_round && wave_delivered_bytes_ + one->upload_bytes <= results_max();
+}
+
 bool scheduler_state::needs_answer(const event& next) {
   if (next.what != event::kind::progress && next.what != event::kind::arrival)
     return false;
   const auto* one = flights_.find(next.flight);
-  return one && (next.what == event::kind::progress ? !one->answered() : one->given_up);
+  return one && (next.what == event::kind::progress ? !one->answered() : !one->result);
 }
 
 void scheduler_state::handle(const event& now) {
@@ -92,7 +113,7 @@ void scheduler_state::finish(run_status status, std::string error) {
   flush_events();
   report_.status = status;
   report_.error = std::move(error);
-  report_.ended = queue_.now();
+  report_.ended = now();
   report_.digest = digest_.value();
   report_.trace_digest = trace_.value();
   promise_.deliver(std::move(report_));
@@ -101,14 +122,14 @@ void scheduler_state::finish(run_status status, std::string error) {
 void scheduler_state::record(const char* actor, const char* what, std::optional<client_id> who, std::int64_t bytes) {
   if (!world_->trace)
     return;
-  events_.push_back({.at = queue_.now(),
+  events_.push_back({.at = now(),
                      .actor = actor,
                      .event = what,
                      .client = who,
                      .task = place_.task,
                      .round = place_.round,
                      .bytes = bytes});
-  if (events_.size() >= events_held_max)
+  if (events_.size() >= events_held_max && reports_missing_ == 0) // a wave that fails is forgotten
     flush_events();
 }
 

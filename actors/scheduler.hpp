@@ -56,6 +56,7 @@ private:
   caf::result<run_report> run();
   void advance();
   [[nodiscard]] bool needs_answer(const event& next);
+  [[nodiscard]] bool may_go_on_meanwhile();
   void handle(const event& now);
   void finish(run_status status, std::string error = {});
   template <class Answer, class Message, class Then>
@@ -64,6 +65,8 @@ private:
   void tell_server(Message message);
   template <class Message>
   void tell_recorder(Message message);
+  /// Where virtual time stands; of a run that fails, where it stood when the failing wave was begun.
+  [[nodiscard]] virtual_time now() const { return failure_ ? wave_start_.at : queue_.now(); }
   void record(const char* actor, const char* what, std::optional<client_id> who, std::int64_t bytes = 0);
   void flush_events();
 
@@ -73,9 +76,13 @@ private:
   void release_for(assignment_id top);
   void send(std::map<shard_id, std::vector<composition>> batches);
   void take(wave_report& report);
+  void fail_foretelling(const flight& one, job_id at);
   void end_wave();
+  void note_wave_start();
+  void forget_wave();
 
   // recalls.cpp: results that memory has no room for
+  [[nodiscard]] std::int64_t results_max() const;
   void give_up_results();
   void recall(assignment_id top);
   [[nodiscard]] std::vector<assignment_id> by_arrival(const std::function<bool(const flight&)>& wanted);
@@ -90,6 +97,7 @@ private:
   [[nodiscard]] bool available(client_id who) const;
   void dispatch(client_id who);
   [[nodiscard]] broadcast_ref broadcast_in(task_id which);
+  [[nodiscard]] std::int64_t foretold_bytes(const tensors_ref& weights);
   void free(client_id who);
   [[nodiscard]] assignment assignment_of(const flight& one);
   void progress_of(flight& one);
@@ -158,7 +166,8 @@ private:
   round_place place_;
   task_plan plan_;
   opened_round broadcast_;
-  std::vector<broadcast_ref> older_tasks_; // the same, for clients that are still in an older task; by task
+  std::pair<tensors_ref, std::int64_t> foretold_; // weights, and the bytes of uploads like them
+  std::vector<broadcast_ref> older_tasks_;        // the same, for clients that are still in an older task; by task
   virtual_time deadline_at_ = virtual_time::max();
   bool round_open_ = false;         // between the broadcast and close()
   bool wants_clients_ = false;      // the round is open and nobody was available yet
@@ -166,13 +175,23 @@ private:
   std::int64_t folded_ = 0;         // deliveries of the open round
   std::vector<client_id> dropped_out_;
   std::vector<delivery> waiting_deliveries_;
-  std::int64_t waiting_bytes_ = 0; // of them
+  std::int64_t waiting_bytes_ = 0;  // of them
+  std::int64_t unfolded_bytes_ = 0; // handed to the server since it last said that it has folded all
 
   std::vector<assignment> to_start_; // dispatched, not yet at their shard
   std::int64_t result_bytes_ = 0;    // uploads of flights whose time has not come
   bool told_of_recalls_ = false;
-  std::size_t reports_missing_ = 0;
-  std::size_t folds_missing_ = 0; // bundles of large uploads that the server has not answered
+  /// What was so when the wave that is out was begun.
+  struct wave_start {
+    run_report report{};
+    run_digest digest{}, trace{};
+    std::size_t events = 0;
+    virtual_time at{};
+  };
+  wave_start wave_start_;
+  std::int64_t wave_delivered_bytes_ = 0; // uploads delivered while it was out
+  std::size_t reports_missing_ = 0;       // last ones of shards
+  std::size_t folds_missing_ = 0;         // bundles that virtual time waits for
   std::optional<round_failure> failure_;
   std::int64_t events_handled_ = 0; // by this process
   bool stopping_ = false;

@@ -8,6 +8,9 @@ namespace mneme {
 
 namespace {
 
+/// Of rounds that are finished while others are at work, uploads of so many bytes are reported together.
+constexpr std::int64_t finished_bytes_max = std::int64_t{1} << 19;
+
 /// Whether key_of and chosen_width are bound to answer alike.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
@@ -61,13 +64,15 @@ void shard_state::take(round_answer& answer) {
     if (auto* result = std::get_if<client_result>(&answer.step)) {
       const auto bytes = wire_bytes(result->upload.get(), world_->what.devices.wire);
       report_.finished.push_back({.id = answer.id, .result = std::move(*result), .bytes = bytes});
+      finished_bytes_ += bytes;
     } else {
       report_.failed.push_back(std::get<round_failure>(std::move(answer.step)));
     }
     clients_.erase(answer.id);
   }
   --busy_;
-  report_if_quiet();
+  report();
+  send_batches();
 }
 
 void shard_state::park(hosted& client, assignment_id id, plan wanted) {
@@ -103,8 +108,19 @@ const shard_state::job_kind& shard_state::kind_of(const work& what) {
 
 void shard_state::run(release& what) {
   busy_ += what.batches.size();
-  for (auto& ids : what.batches) {
-    batch one;
+  released_ = std::move(what.batches);
+  sent_ = 0;
+  send_batches();
+}
+
+/// All at once; but to the only worker of a CPU one after the other, so that what one has computed is folded before the
+/// next takes its place in the caches.
+void shard_state::send_batches() {
+  const bool one_by_one = world_->workers == 1 && world_->device == "cpu";
+  const auto clients_busy = [this] { return busy_ > batches_out_ + (released_.size() - sent_); };
+  for (; sent_ < released_.size() && !(one_by_one && (batches_out_ > 0 || clients_busy())); ++sent_, ++batches_out_) {
+    auto& ids = released_[sent_];
+    batch one{.turn = sent_};
     one.jobs.reserve(ids.size());
     for (const auto& id : ids)
       one.jobs.push_back({.id = id, .what = std::move(clients_.at(id.assignment).parked.at(id.step))});
@@ -123,6 +139,7 @@ void shard_state::fail(const composition& ids, const std::string& why) {
 
 void shard_state::take(const composition& ids, batch_outcomes& done) {
   --busy_;
+  --batches_out_;
   unit_.run([&] {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       auto* const client = clients_.find(ids[i].assignment);
@@ -136,7 +153,8 @@ void shard_state::take(const composition& ids, batch_outcomes& done) {
       self_->send(client->actor, job_outcomes{std::move(client->known)});
     }
   });
-  report_if_quiet();
+  report();
+  send_batches();
 }
 
 void shard_state::forget(const abandon& what) {
@@ -149,17 +167,25 @@ void shard_state::forget(const abandon& what) {
   });
 }
 
-/// The barrier: one report a wave, in id order whatever the order of arrival.
-void shard_state::report_if_quiet() {
-  if (busy_ > 0)
+/// The barrier: the last report of a wave is sent when all is quiet, in id order whatever the order of arrival. Rounds
+/// that are finished before are reported as they come: their uploads need not wait in memory for the others.
+void shard_state::report() {
+  const bool quiet = busy_ == 0;
+  if (!quiet && finished_bytes_ < finished_bytes_max)
     return;
   auto id = [](const auto& one) { return one.id; };
-  sort_unless_sorted(report_.issued, id);
   sort_unless_sorted(report_.finished, id);
-  sort_unless_sorted(report_.failed, [](const round_failure& one) { return one.last_job; });
-  wave_report full{.from = report_.from, .issued = {}, .finished = {}, .failed = {}};
-  std::swap(full, report_);
-  self_->send(scheduler_, std::move(full));
+  finished_bytes_ = 0;
+  wave_report next{.from = report_.from, .issued = {}, .finished = {}, .failed = {}};
+  if (quiet) {
+    sort_unless_sorted(report_.issued, id);
+    sort_unless_sorted(report_.failed, [](const round_failure& one) { return one.last_job; });
+    std::swap(next, report_);
+  } else {
+    std::swap(next.finished, report_.finished);
+    next.last = false;
+  }
+  self_->send(scheduler_, std::move(next));
 }
 
 } // namespace mneme

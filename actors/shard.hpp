@@ -30,10 +30,11 @@ private:
   void take(round_answer& answer);
   void park(hosted& client, assignment_id id, plan wanted);
   void run(release& what);
+  void send_batches();
   void take(const composition& ids, batch_outcomes& done);
   void fail(const composition& ids, const std::string& why);
   void forget(const abandon& what);
-  void report_if_quiet();
+  void report();
   /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
   const job_kind& kind_of(const work& what);
 
@@ -45,8 +46,12 @@ private:
   assignment_table<hosted> clients_;
   train_job last_; // without rows and weights: the training whose kind is last_kind_
   job_kind last_kind_;
-  std::size_t busy_ = 0; // clients that run, and batches that are out: the barrier waits for them
+  std::size_t busy_ = 0;              // clients that run, and batches that are out: the barrier waits for them
+  std::vector<composition> released_; // of the wave
+  std::size_t sent_ = 0;              // of them
+  std::size_t batches_out_ = 0;       // of these, without an answer
   wave_report report_;
+  std::int64_t finished_bytes_ = 0; // of the uploads in it
 };
 
 } // namespace mneme

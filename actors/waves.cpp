@@ -19,6 +19,11 @@ void scheduler_state::begin_wave(assignment_id top) {
     release_for(top);
 }
 
+void scheduler_state::note_wave_start() {
+  MNEME_CHECK(reports_missing_ > 0);
+  wave_start_ = {.report = report_, .digest = digest_, .trace = trace_, .events = events_.size(), .at = queue_.now()};
+}
+
 void scheduler_state::start_waiting() {
   std::vector<start_rounds> waves(peers_.shards.size());
   for (auto& one : to_start_) {
@@ -31,6 +36,7 @@ void scheduler_state::start_waiting() {
       ++reports_missing_;
       self_->send(peers_.shards[i], std::move(waves[i]));
     }
+  note_wave_start();
 }
 
 void scheduler_state::release_for(assignment_id top) {
@@ -63,7 +69,7 @@ void scheduler_state::send(std::map<shard_id, std::vector<composition>> batches)
     ++reports_missing_;
     self_->send(peers_.shards[shard.value], release{std::move(all)});
   }
-  MNEME_CHECK(reports_missing_ > 0);
+  note_wave_start();
 }
 
 /// Reports come in any order, and what is done with one does not depend on the others.
@@ -76,18 +82,26 @@ void scheduler_state::take(wave_report& report) {
     std::int64_t rows_max = 0; // jobs of one stage run in parallel: the longest decides
     for (next = first; next < report.issued.size() && report.issued[next].id.assignment == one.id; ++next)
       rows_max = std::max(rows_max, report.issued[next].rows);
+    if (one.foretold && report.issued[first].id.stage > 0)
+      fail_foretelling(one, report.issued[first].id);
     const auto duration = world_->people->compute_time(one.client, rows_max);
-    const auto due = one.learn(report.issued[first].id.stage, duration);
+    auto due = one.learn(report.issued[first].id.stage, duration);
+    if (one.foretold) // nobody asks before the upload arrives
+      due += world_->people->upload_time(one.client, one.upload_bytes);
     for (auto i = first; i < next; ++i)
       parked.push_back({.job = report.issued[i], .due = due, .shard = report.from});
   }
   flights_.park(std::move(parked));
   for (auto& done : report.finished) {
     auto& one = flights_.at(done.id);
+    if (one.foretold && one.upload_bytes != done.bytes)
+      fail_foretelling(one, {.assignment = one.id});
     one.upload_bytes = done.bytes;
     one.result = std::move(done.result);
     result_bytes_ += one.upload_bytes;
   }
+  if (!report.last)
+    return advance();
   for (auto& why : report.failed)
     if (!failure_ || why.last_job < failure_->last_job)
       failure_ = std::move(why);
@@ -95,8 +109,20 @@ void scheduler_state::take(wave_report& report) {
     end_wave();
 }
 
+/// A method that promises what its clients do not keep.
+void scheduler_state::fail_foretelling(const flight& one, job_id at) {
+  if (!failure_ || at < failure_->last_job)
+    failure_ = round_failure{.last_job = at,
+                             .client = one.client,
+                             .round = one.round,
+                             .what = "the method foretells its uploads (strategy::foretells_uploads), but this round "
+                                     "asks for a second job or uploads something else than weights; the method's "
+                                     "file has to override it with false"};
+}
+
 void scheduler_state::end_wave() {
   if (failure_) {
+    forget_wave();
     const auto& why = *failure_;
     return finish(run_status::failed,
                   "client " + std::to_string(why.client.value) + ", round " + std::to_string(why.round.value + 1) +
@@ -107,6 +133,15 @@ void scheduler_state::end_wave() {
     return replay();
   give_up_results();
   advance();
+}
+
+/// How a failed run ends does not depend on how far the wave had come.
+void scheduler_state::forget_wave() {
+  report_ = wave_start_.report;
+  digest_ = wave_start_.digest;
+  trace_ = wave_start_.trace;
+  events_.resize(wave_start_.events);
+  flights_ = {};
 }
 
 } // namespace mneme

@@ -10,6 +10,8 @@ namespace {
 constexpr double huge = std::numeric_limits<double>::infinity();
 /// Of batches that take milliseconds: a worker's waiting for the next ones would cost more than an uneven end.
 constexpr double multiplications_of_short = 1e8;
+/// Of the weights that a bundle of batches computes: the first are folded while the next are computed.
+constexpr std::int64_t bundle_bytes_max = std::int64_t{4} << 20;
 /// Of a batch that takes microseconds: to wake another thread for it would cost more.
 constexpr double multiplications_of_trifle = 1e4;
 
@@ -74,10 +76,12 @@ pool_state::pool_state(pool_actor::pointer self, world_ref world, std::vector<wo
 pool_actor::behavior_type pool_state::make_behavior() {
   return {[this](batch& what) -> caf::result<batch_outcomes> {
     const auto size = multiplications(what);
-    if (executor_ && size < multiplications_of_trifle)
+    const auto own_max = crew_.size() == 1 ? multiplications_of_short : multiplications_of_trifle;
+    if (executor_ && size < own_max)
       return outcomes_of(what, *executor_, *world_->busy_ns);
     auto answer = self_->make_response_promise<batch_outcomes>();
-    waiting_.push_back({.what = std::move(what), .answer = answer, .multiplications = size});
+    const auto turn = what.turn;
+    waiting_.emplace(turn, waiting_batch{.what = std::move(what), .answer = answer, .multiplications = size});
     feed();
     return answer;
   }};
@@ -88,7 +92,8 @@ pool_actor::behavior_type pool_state::make_behavior() {
 void pool_state::feed() {
   while (!waiting_.empty()) {
     auto& next = least_given();
-    const bool ahead = waiting_.front().multiplications < multiplications_of_short || waiting_.size() > crew_.size();
+    const bool is_short = waiting_.begin()->second.multiplications < multiplications_of_short;
+    const bool ahead = is_short || waiting_.size() > crew_.size();
     if (next.given >= (ahead ? 2U : 1U))
       return;
     give(next);
@@ -106,12 +111,16 @@ std::vector<pool_state::waiting_batch> pool_state::next_ones() {
   const auto count_max = 1 + waiting_.size() / (4 * crew_.size());
   std::vector<waiting_batch> chosen;
   double sum = 0.0;
+  std::int64_t bytes = 0;
   while (!waiting_.empty() && chosen.size() < count_max) {
-    sum += waiting_.front().multiplications;
-    if (!chosen.empty() && sum > multiplications_of_short)
+    auto& next = waiting_.begin()->second;
+    sum += next.multiplications;
+    for (const auto& one : next.what.jobs)
+      bytes += outcome_bytes(one.what);
+    if (!chosen.empty() && (sum > multiplications_of_short || bytes > bundle_bytes_max))
       break;
-    chosen.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    chosen.push_back(std::move(next));
+    waiting_.erase(waiting_.begin());
   }
   return chosen;
 }

@@ -4,7 +4,7 @@
 #include "actors/world.hpp"
 #include "runtime/executor.hpp"
 #include <caf/typed_response_promise.hpp>
-#include <deque>
+#include <map>
 namespace mneme {
 
 /// Spawned detached: numeric work never holds up the actors' threads.
@@ -19,7 +19,8 @@ private:
   std::unique_ptr<executor> executor_;
 };
 
-/// Gives batches to workers that are free; those that are over before a worker's thread is awake it runs itself.
+/// Gives batches to workers that are free; those that are over before a worker's thread is awake it runs itself. So it
+/// does with all short ones where there is one worker: on one thread, results are folded from the cache they are in.
 class pool_state {
 public:
   static constexpr const char* name = "mneme.pool";
@@ -46,7 +47,7 @@ private:
   world_ref world_;
   std::unique_ptr<executor> executor_; // on a CPU
   std::vector<crew_member> crew_;
-  std::deque<waiting_batch> waiting_;
+  std::multimap<std::size_t, waiting_batch> waiting_; // by turn
 };
 
 } // namespace mneme

@@ -198,6 +198,9 @@ public:
   /// Whether the server step needs the uploads of one broadcast, all of them at hand: then the method is refused where
   /// the server steps as uploads come.
   [[nodiscard]] virtual bool needs_round_barrier() const { return false; }
+  /// Whether a client's round is one job, behind which it uploads as many bytes as the broadcast's weights have: then
+  /// virtual time needs no client's result before its upload arrives, and uploads are folded while others are computed.
+  [[nodiscard]] virtual bool foretells_uploads() const { return false; }
   /// Why the method cannot run with this model, in words and with the likely fix; empty: it can.
   [[nodiscard]] virtual std::string objection(const model& /*net*/) const { return {}; }
   /// What is wrong with the method's keys, files and sections taken together; `where` of a finding is a key

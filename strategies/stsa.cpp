@@ -286,6 +286,7 @@ public:
   std::string defaults() const override { return "[strategy]\nweighting = \"uniform\"\n"; }
   head_kind head() const override { return head_kind::cosine; }
   bool needs_round_barrier() const override { return true; } // statistics of everybody, each once
+  bool foretells_uploads() const override { return false; }  // statistics are no weights
   std::filesystem::path feature_folder() const override { return with_.feature_cache; }
   row_mark_column row_marks() const override {
     const bool wanted = with_.estimated() && with_.split == dummy_split::file;
@@ -481,9 +482,7 @@ schedule = "cosine"
 momentum = 0.9
 weight_decay = 5e-4
 )";
-  const auto with = [](std::string base, const std::string& keys) {
-    return base.insert(std::string_view("[strategy]\n").size(), keys);
-  };
+  const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
   return {{"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
           {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
            with(transformer, paper)},

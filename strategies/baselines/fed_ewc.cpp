@@ -105,6 +105,7 @@ public:
         {"official", "the public code, in which the penalty has no effect", "[strategy]\newc_mode = \"repo_noop\"\n"}};
   }
   bool needs_round_barrier() const override { return true; } // Fisher information comes with a task's last uploads
+  bool foretells_uploads() const override { return false; }  // which are a second job
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     penalised_ = std::make_shared<ewc_loss>(with_.lambda);
@@ -134,11 +135,8 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
                                    in.place.rounds_of_task);
   options.epochs = 1;
   options.squared_gradients = true;
-  return {.net = setup().net,
-          .start = at,
-          .samples = ctx.samples(),
-          .options = options,
-          .stream = ctx.training_stream()};
+  return {
+      .net = setup().net, .start = at, .samples = ctx.samples(), .options = options, .stream = ctx.training_stream()};
 }
 
 task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& in) const {

@@ -59,6 +59,7 @@ private:
 class averaging_method : public strategy {
 public:
   [[nodiscard]] std::string objection(const model& net) const override;
+  [[nodiscard]] bool foretells_uploads() const override { return true; }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

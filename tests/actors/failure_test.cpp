@@ -17,13 +17,18 @@ class throwing final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.integer("round", round_, {.low = 0}, "The round in which something throws, from 1; 0: none.");
-    table.text("place", place_, "Who throws: client, fold, close.");
+    table.text("place", place_, "Who throws: client, fold, close; upload: its size is not the one foretold.");
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     if (place_ == "client" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_)
       throw std::runtime_error("the client's code is wrong");
     auto inner = averaging_method::client_round(ctx, in);
     auto result = co_await inner;
+    if (place_ == "upload" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_) {
+      tensor_map more = *result.upload;
+      more.put("more", at::zeros({3}));
+      result.upload = std::make_shared<const tensor_map>(std::move(more));
+    }
     co_return result;
   }
   std::unique_ptr<server_half> make_server() const override;
@@ -146,6 +151,36 @@ TEST_CASE("a throw in a client's code names client and round, and keeps what was
              ContainsSubstring("client 2, round 2") && ContainsSubstring("the client's code is wrong"));
   CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') == 1);
   CHECK(run.summary.rounds == 1);
+}
+
+TEST_CASE("an upload of another size than the method foretells ends the run by name") {
+  const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\nplace = \"upload\"\n");
+  CHECK(run.summary.status == "failed");
+  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("foretells_uploads"));
+}
+
+TEST_CASE("a run that fails leaves the same events and digest, however far others had come when it failed") {
+  const auto failed = [](const char* width, std::int64_t threads) {
+    return run_toml(five_clients + "[strategy]\nname = \"fedavg\"\n",
+                    {.over = {{"model.name", "fragile"},
+                              {"model.rows", "16"},
+                              {"training.batch", "16"},
+                              {"partition.kind", "dirichlet"},
+                              {"partition.beta", "0.3"},
+                              {"data.rows", "300"},
+                              {"worker.models_max", width}},
+                     .threads = threads,
+                     .trace = true});
+  };
+  const auto expected = failed("1", 1);
+  REQUIRE(expected.summary.status == "failed");
+  for (const std::int64_t threads : {1, 2, 4})
+    for (int again = 0; again < 3; ++again) {
+      const auto run = failed("1", threads);
+      CHECK(run.summary.run_digest == expected.summary.run_digest);
+      CHECK(run.summary.virtual_seconds == expected.summary.virtual_seconds);
+      CHECK(run.events == expected.events);
+    }
 }
 
 TEST_CASE("a throw in the server half is the server's") {

@@ -11,6 +11,10 @@ issued_job job_of(std::uint64_t assignment, std::int64_t rows, std::int64_t byte
   return {.id = {{assignment}, 0, 0}, .key = one_kind, .rows = rows, .bytes = bytes, .width = width};
 }
 
+parked_job parked(const issued_job& job, virtual_time due = {}) { return {.job = job, .due = due, .shard = {}}; }
+
+virtual_time second(int seconds) { return virtual_time{std::chrono::seconds(seconds)}; }
+
 flight flight_of(std::uint64_t assignment) {
   flight one;
   one.id = {assignment};
@@ -24,14 +28,14 @@ std::vector<std::uint64_t> ids(const composition& batch) {
   return all;
 }
 
-virtual_time second(int seconds) { return virtual_time{std::chrono::seconds(seconds)}; }
-
 bool always(const flight&, virtual_time) { return true; }
 
 } // namespace
 
 TEST_CASE("batches are cut at the width, jobs of like length together, ids ascending") {
-  const auto batches = cut({job_of(1, 10), job_of(2, 50), job_of(3, 10), job_of(4, 40), job_of(5, 20)}, 2, 0);
+  const auto batches = cut({parked(job_of(1, 10)), parked(job_of(2, 50)), parked(job_of(3, 10)), parked(job_of(4, 40)),
+                            parked(job_of(5, 20))},
+                           2, 0);
   REQUIRE(batches.size() == 3);
   CHECK(ids(batches[0]) == std::vector<std::uint64_t>{2, 4});
   CHECK(ids(batches[1]) == std::vector<std::uint64_t>{1, 5});
@@ -39,10 +43,22 @@ TEST_CASE("batches are cut at the width, jobs of like length together, ids ascen
 }
 
 TEST_CASE("batches share the rows among the workers") {
-  const auto batches = cut({job_of(1, 30), job_of(2, 10), job_of(3, 10), job_of(4, 10)}, 64, 30);
+  const auto batches =
+      cut({parked(job_of(1, 30)), parked(job_of(2, 10)), parked(job_of(3, 10)), parked(job_of(4, 10))}, 64, 30);
   REQUIRE(batches.size() == 2);
   CHECK(ids(batches[0]) == std::vector<std::uint64_t>{1});
   CHECK(ids(batches[1]) == std::vector<std::uint64_t>{2, 3, 4});
+}
+
+TEST_CASE("of large outcomes those that are due first are computed first, of small ones those of the first ids") {
+  const auto first_batch = [](std::int64_t bytes) {
+    return ids(cut({parked(job_of(1, 10, bytes), second(3)), parked(job_of(2, 10, bytes), second(1)),
+                    parked(job_of(3, 10, bytes), second(4)), parked(job_of(4, 10, bytes), second(2))},
+                   2, 0)
+                   .front());
+  };
+  CHECK(first_batch(4 << 20) == std::vector<std::uint64_t>{1, 2}); // 16 MiB in all
+  CHECK(first_batch((4 << 20) + 1) == std::vector<std::uint64_t>{2, 4});
 }
 
 TEST_CASE("batches of a group are of like width: a rest of a few jobs makes no batch of its own") {
