@@ -1,5 +1,4 @@
 // The clients of a group one after the other: nets of a few fully connected layers.
-#include "runtime/check.hpp"
 #include "runtime/fused_training.hpp"
 #include "runtime/gather.hpp"
 #include <algorithm>

@@ -3,6 +3,7 @@
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
+#include "tests/support/wrapped_model.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <thread>
@@ -75,27 +76,17 @@ const strategy_registration throwing_line{
      }}};
 
 /// A linear net whose forward pass throws as LibTorch does when it meets a batch of `rows` rows.
-class fragile final : public model {
+class fragile final : public wrapped_model {
 public:
-  fragile(model_ref inner, std::int64_t rows) : inner_(std::move(inner)), rows_(rows) {}
-  const std::vector<parameter>& layout() const noexcept override { return inner_->layout(); }
-  std::int64_t feature_width() const noexcept override { return inner_->feature_width(); }
-  std::int64_t classes() const noexcept override { return inner_->classes(); }
-  std::string identity() const override { return "fragile " + inner_->identity(); }
-  std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
-  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
-                      tape* keep, const training_mode* mode) const override {
+  fragile(model_ref inner, std::int64_t rows) : wrapped_model(std::move(inner)), rows_(rows) {}
+  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
+                      const training_mode* mode) const override {
     if (inputs.size(1) == rows_)
       (void)at::mm(at::zeros({2, 3}), at::zeros({2, 3})); // throws c10::Error
-    return inner_->forward(weights, inputs, classes, keep, mode);
-  }
-  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
-    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
+    return wrapped_model::forward(weights, inputs, classes, keep, mode);
   }
 
 private:
-  model_ref inner_;
   std::int64_t rows_;
 };
 

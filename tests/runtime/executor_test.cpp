@@ -3,6 +3,7 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
+#include "tests/support/wrapped_model.hpp"
 #include <ATen/Parallel.h>
 #include <catch2/catch_approx.hpp>
 #include <limits>
@@ -73,27 +74,15 @@ setting small_mlp(training_options options) {
 }
 
 /// A net whose forward pass throws when it meets weights that begin with 1e6.
-class fragile final : public model {
+class fragile final : public wrapped_model {
 public:
-  explicit fragile(model_ref inner) : inner_(std::move(inner)) {}
-  const std::vector<parameter>& layout() const noexcept override { return inner_->layout(); }
-  std::int64_t feature_width() const noexcept override { return inner_->feature_width(); }
-  std::int64_t classes() const noexcept override { return inner_->classes(); }
-  std::string identity() const override { return "fragile " + inner_->identity(); }
-  std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
+  using wrapped_model::wrapped_model;
   activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
                       const training_mode* training) const override {
     if ((weights.select(1, 0) == 1e6F).any().item<bool>())
       (void)at::mm(at::zeros({2, 3}), at::zeros({2, 3})); // throws c10::Error
-    return inner_->forward(weights, inputs, classes, keep, training);
+    return wrapped_model::forward(weights, inputs, classes, keep, training);
   }
-  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
-    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
-  }
-
-private:
-  model_ref inner_;
 };
 
 /// Replaces the first weight of client k's start.

@@ -4,6 +4,7 @@
 
 #include "tests/support/data.hpp"
 #include "tests/support/learning.hpp"
+#include "tests/support/wrapped_model.hpp"
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 using namespace mneme;
@@ -102,28 +103,6 @@ void check_fused(const model_ref& net, shape3 shape, training_options options,
   }
 }
 
-/// A net of fully connected layers that does not say so: its clients are trained in step with each other.
-class unsaid final : public model {
-public:
-  explicit unsaid(model_ref inner) : inner_(std::move(inner)) {}
-  const std::vector<parameter>& layout() const noexcept override { return inner_->layout(); }
-  std::int64_t feature_width() const noexcept override { return inner_->feature_width(); }
-  std::int64_t classes() const noexcept override { return inner_->classes(); }
-  std::string identity() const override { return inner_->identity(); }
-  std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
-  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
-                      const training_mode* mode) const override {
-    return inner_->forward(weights, inputs, classes, keep, mode);
-  }
-  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
-    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
-  }
-
-private:
-  model_ref inner_;
-};
-
 /// The running statistics among weights [P], one after the other.
 at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
   std::vector<at::Tensor> all;
@@ -174,7 +153,7 @@ TEST_CASE("clients of a fully connected net trained one after the other end with
           what.samples.source = few;
       }
       auto in_step = alone;
-      const auto hidden = std::make_shared<const unsaid>(net);
+      const auto hidden = std::make_shared<const wrapped_model>(net);
       for (auto& one : in_step)
         std::get<train_job>(one.what).net = hidden;
       const auto runs = make_executor("cpu");

@@ -1,0 +1,28 @@
+/// wrapped_model: a net that passes everything on to another, for nets of tests that differ in one thing.
+#pragma once
+#include "runtime/models/model.hpp"
+namespace mneme::test {
+
+/// Does not say that it is made of fully connected layers: its clients are trained in step with each other.
+class wrapped_model : public model {
+public:
+  explicit wrapped_model(model_ref inner) : inner_(std::move(inner)) {}
+  const std::vector<parameter>& layout() const noexcept override { return inner_->layout(); }
+  std::int64_t feature_width() const noexcept override { return inner_->feature_width(); }
+  std::int64_t classes() const noexcept override { return inner_->classes(); }
+  std::string identity() const override { return "wrapped " + inner_->identity(); }
+  std::int64_t working_set(std::int64_t rows) const override { return inner_->working_set(rows); }
+  activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
+                      const training_mode* training) const override {
+    return inner_->forward(weights, inputs, classes, keep, training);
+  }
+  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
+    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
+  }
+
+private:
+  model_ref inner_;
+};
+
+} // namespace mneme::test
