@@ -40,8 +40,14 @@ public:
     pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(world, workers_);
     server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_, recorder_);
     auto peers = [this, &system, world](const scheduler_actor& scheduler) {
-      for (std::uint32_t s = 0; s < world->shards; ++s)
-        shards_.push_back(system.spawn<shard_actor::stateful_impl<shard_state>>(shard_id{s}, world, pool_, scheduler));
+      const auto lines = std::make_shared<batch_lines>(world->shards);
+      using shard = shard_actor::stateful_impl<shard_state>;
+      for (std::uint32_t s = 0; s < world->shards; ++s) {
+        const shard_id which{s};
+        shards_.push_back(world->shards_compute && s > 0
+                              ? system.spawn<shard, caf::detached>(which, world, pool_, scheduler, lines)
+                              : system.spawn<shard>(which, world, pool_, scheduler, lines));
+      }
       return scheduler_peers{.server = server_, .recorder = recorder_, .shards = shards_};
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(

@@ -16,6 +16,18 @@ virtual_time flight::learn(std::uint32_t stage, virtual_duration takes) {
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
 }
 
+release_rules rules_of(const world& run) {
+  return {.ahead_bytes_max = run.what.worker.ahead_max.bytes,
+          .workers = run.workers,
+          .balance_over_workers = run.device == "cpu",
+          .width_is_fixed = run.what.worker.models_max > 0};
+}
+
+void flight_book::hold(flight& owner, std::int64_t bytes) {
+  owner.held_bytes += bytes;
+  held_bytes_ += bytes;
+}
+
 void flight_book::release_outcomes(flight& of) { held_bytes_ -= std::exchange(of.held_bytes, 0); }
 
 flight& flight_book::add(flight one) {
@@ -54,11 +66,7 @@ flight_book::release(assignment_id top, const release_rules& rules,
       rows[one.key] += job.job.rows;
   std::map<shard_id, std::vector<composition>> batches;
   for (auto& one : groups) {
-    const auto share = (rows[one.key] + rules.workers - 1) / rules.workers;
-    const auto wanted = one.jobs.front().job.width;
-    const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
-    const auto width = is_exact ? wanted : even_width(std::ssize(one.jobs), wanted);
-    auto pieces = cut(std::move(one.jobs), width, rules.balance_over_workers ? share : 0);
+    auto pieces = cut(std::move(one.jobs), rows.at(one.key), rules);
     std::move(pieces.begin(), pieces.end(), std::back_inserter(batches[one.shard]));
   }
   return batches;
@@ -90,8 +98,7 @@ std::vector<flight_book::group> flight_book::chosen(assignment_id top, std::int6
       left.push_back(one);
       continue;
     }
-    owner.held_bytes += one.job.bytes;
-    held_bytes_ += one.job.bytes;
+    hold(owner, one.job.bytes);
     group_of(one).jobs.push_back(one);
   }
   parked_ = std::move(left);
@@ -103,6 +110,14 @@ std::vector<flight_book::group> flight_book::chosen(assignment_id top, std::int6
 std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
   const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounded down from 3/4 above
   return (jobs + batches - 1) / batches;
+}
+
+std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t rows, const release_rules& rules) {
+  const auto share = (rows + rules.workers - 1) / rules.workers;
+  const auto wanted = jobs.front().job.width;
+  const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
+  const auto width = is_exact ? wanted : even_width(std::ssize(jobs), wanted);
+  return cut(std::move(jobs), width, rules.balance_over_workers ? share : 0);
 }
 
 std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, std::int64_t rows_max) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/assignment_table.hpp"
 #include "actors/messages.hpp"
+#include "actors/world.hpp"
 #include <c10/util/SmallVector.h>
 #include <functional>
 #include <map>
@@ -53,6 +54,8 @@ struct release_rules {
   bool width_is_fixed = false; ///< By the scenario: no batch may be wider.
 };
 
+[[nodiscard]] release_rules rules_of(const world& run);
+
 /// All flights and parked jobs. Answers depend on virtual bookkeeping only, never on the order in
 /// which reports arrive.
 class flight_book {
@@ -62,6 +65,8 @@ public:
   [[nodiscard]] flight& at(assignment_id id) { return flights_.at(id); }
   [[nodiscard]] flight* find(assignment_id id) { return flights_.find(id); }
   void erase(assignment_id id);
+  /// An outcome of so many bytes is computed ahead of virtual time.
+  void hold(flight& owner, std::int64_t bytes);
   /// Its outcomes are in memory no more.
   void release_outcomes(flight& of);
   [[nodiscard]] std::size_t size() const noexcept { return flights_.size(); }
@@ -95,6 +100,9 @@ private:
 /// How many jobs a batch should have so that `jobs` make batches of like width: about `width`, and less than a
 /// quarter more where that saves a batch.
 [[nodiscard]] std::int64_t even_width(std::int64_t jobs, std::int64_t width);
+
+/// Cuts `jobs` of one key into batches: those of a shard, where all shards have `rows` of that key.
+[[nodiscard]] std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t rows, const release_rules& rules);
 
 /// Cuts `jobs` of one key into batches: at most `width` jobs and, unless `rows_max` is 0, no more
 /// than about `rows_max` rows each; jobs of like length together, so that groups stay wide. Where outcomes are large,

@@ -43,6 +43,10 @@ using shard_actor = caf::typed_actor<
     caf::result<void>(round_answer),
     // Runs exactly these batches; answered by one wave_report.
     caf::result<void>(release),
+    // Runs a batch on the shard's own thread; sent to itself, so that what came before is handled before it.
+    caf::result<void>(next_batch),
+    // What another shard has run for this one.
+    caf::result<void>(helped_out),
     // Forgets rounds that were started and not finished.
     caf::result<void>(abandon)>;
 

@@ -66,7 +66,8 @@ struct fairness { std::vector<double> deciles{}; };                           //
 
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
-struct start_rounds { std::vector<assignment> all{}; };                       // scheduler -> shard
+/// `at_once`: the shard releases their first jobs by itself.
+struct start_rounds { std::vector<assignment> all{}; bool at_once = false; }; // scheduler -> shard
 struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
 /// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
 struct issued_job {
@@ -79,18 +80,22 @@ struct finished_round {
   client_result result{};
   std::int64_t bytes = 0;
 };
+using composition = std::vector<job_id>; // of one batch, ascending
 struct wave_report { // shard -> scheduler
   shard_id from{};
   std::vector<issued_job> issued{};       ///< Ascending id.
+  /// Of rounds started at once: the batches of `issued`, which run already.
+  std::optional<std::vector<composition>> released{};
   std::vector<finished_round> finished{}; ///< Ascending id.
   std::vector<round_failure> failed{};    ///< Ascending id.
   bool last = true;                       ///< Of the wave; those before it hold rounds that are finished.
 };
-using composition = std::vector<job_id>; // of one batch, ascending
 struct release { std::vector<composition> batches{}; };                       // scheduler -> shard
+struct next_batch {};                                                         // shard -> itself
 /// `turn`: batches of lower turns are run first, so that no shard has to wait for all of another's.
 struct batch { std::vector<job> jobs{}; std::size_t turn = 0; };              // shard, server -> pool
 struct batch_outcomes { outcomes all{}; };                                    // answer, in the order of the batch
+struct helped_out { composition ids{}; batch_outcomes done{}; };              // shard -> the batch's owner
 struct bundle { std::vector<batch> all{}; };                                  // pool -> worker
 struct bundle_outcomes { std::vector<batch_outcomes> all{}; };                // answer, in the order of the bundle
 struct job_outcomes { outcomes all{}; };                                      // shard -> client
@@ -132,6 +137,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::round_answer))
   CAF_ADD_TYPE_ID(mneme, (mneme::wave_report))
   CAF_ADD_TYPE_ID(mneme, (mneme::release))
+  CAF_ADD_TYPE_ID(mneme, (mneme::next_batch))
+  CAF_ADD_TYPE_ID(mneme, (mneme::helped_out))
   CAF_ADD_TYPE_ID(mneme, (mneme::batch))
   CAF_ADD_TYPE_ID(mneme, (mneme::batch_outcomes))
   CAF_ADD_TYPE_ID(mneme, (mneme::bundle))
@@ -163,7 +170,7 @@ MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rou
 MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release) MNEME_IN_PROCESS(batch) MNEME_IN_PROCESS(batch_outcomes)
 MNEME_IN_PROCESS(job_outcomes) MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
 MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(bundle)
-MNEME_IN_PROCESS(bundle_outcomes)
+MNEME_IN_PROCESS(bundle_outcomes) MNEME_IN_PROCESS(next_batch) MNEME_IN_PROCESS(helped_out)
 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
 MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)

@@ -63,7 +63,7 @@ void scheduler_state::advance() {
 /// are still computed. What ends a round, or takes clients from work, waits until all is quiet, so that nothing that
 /// follows from it depends on how far the wave has come.
 bool scheduler_state::may_go_on_meanwhile() {
-  if (failure_ || stopping_ || wants_clients_ || !replays_.empty() || queue_.empty())
+  if (starts_missing_ > 0 || failure_ || stopping_ || wants_clients_ || !replays_.empty() || queue_.empty())
     return false;
   const auto& next = queue_.top().event;
   const auto* one = flights_.find(next.flight);

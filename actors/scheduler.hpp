@@ -73,9 +73,12 @@ private:
   // waves.cpp: real work
   void begin_wave(assignment_id top);
   void start_waiting();
+  [[nodiscard]] bool may_run_at_once();
   void release_for(assignment_id top);
+  void count(const std::map<shard_id, std::vector<composition>>& batches);
   void send(std::map<shard_id, std::vector<composition>> batches);
   void take(wave_report& report);
+  void learn(const wave_report& report);
   void fail_foretelling(const flight& one, job_id at);
   void end_wave();
   void note_wave_start();
@@ -191,6 +194,8 @@ private:
   wave_start wave_start_;
   std::int64_t wave_delivered_bytes_ = 0; // uploads delivered while it was out
   std::size_t reports_missing_ = 0;       // last ones of shards
+  std::size_t starts_missing_ = 0;        // of rounds that run at once: shards that have not told what they run
+  std::map<shard_id, std::vector<composition>> run_at_once_; // told by the others
   std::size_t folds_missing_ = 0;         // bundles that virtual time waits for
   std::optional<round_failure> failure_;
   std::int64_t events_handled_ = 0; // by this process

@@ -1,6 +1,7 @@
 #include "actors/shard.hpp"
 #include "actors/client.hpp"
-#include "runtime/executor.hpp"
+#include "actors/flights.hpp"
+#include "actors/worker.hpp"
 #include "runtime/wire.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
@@ -26,9 +27,12 @@ void sort_unless_sorted(std::vector<Item>& all, Id id) {
 } // namespace
 
 shard_state::shard_state(shard_actor::pointer self, shard_id which, world_ref world, pool_actor pool,
-                         scheduler_actor scheduler)
-    : self_(self), world_(std::move(world)), pool_(std::move(pool)), scheduler_(std::move(scheduler)), unit_(*self) {
+                         scheduler_actor scheduler, std::shared_ptr<batch_lines> lines)
+    : self_(self), world_(std::move(world)), pool_(std::move(pool)), scheduler_(std::move(scheduler)),
+      lines_(std::move(lines)), unit_(*self) {
   report_.from = which;
+  if (world_->shards_compute && which.value > 0)
+    executor_ = make_executor(world_->device, world_->features);
 }
 
 shard_actor::behavior_type shard_state::make_behavior() {
@@ -36,12 +40,15 @@ shard_actor::behavior_type shard_state::make_behavior() {
       [this](start_rounds& wave) { start(wave); },
       [this](round_answer& answer) { take(answer); },
       [this](release& what) { run(what); },
+      [this](next_batch) { run_next(); },
+      [this](helped_out& in) { take(in.ids, in.done); },
       [this](const abandon& what) { forget(what); },
   };
 }
 
 void shard_state::start(start_rounds& wave) {
-  busy_ += wave.all.size();
+  clients_busy_ += wave.all.size();
+  at_once_ = wave.at_once;
   report_.issued.reserve(wave.all.size());
   unit_.run([&] {
     for (auto& one : wave.all) {
@@ -70,9 +77,9 @@ void shard_state::take(round_answer& answer) {
     }
     clients_.erase(answer.id);
   }
-  --busy_;
+  --clients_busy_;
   report();
-  send_batches();
+  feed();
 }
 
 void shard_state::park(hosted& client, assignment_id id, plan wanted) {
@@ -107,39 +114,111 @@ const shard_state::job_kind& shard_state::kind_of(const work& what) {
 }
 
 void shard_state::run(release& what) {
-  busy_ += what.batches.size();
-  released_ = std::move(what.batches);
-  sent_ = 0;
-  send_batches();
-}
-
-/// All at once; but to the only worker of a CPU one after the other, so that what one has computed is folded before the
-/// next takes its place in the caches.
-void shard_state::send_batches() {
-  const bool one_by_one = world_->workers == 1 && world_->device == "cpu";
-  const auto clients_busy = [this] { return busy_ > batches_out_ + (released_.size() - sent_); };
-  for (; sent_ < released_.size() && !(one_by_one && (batches_out_ > 0 || clients_busy())); ++sent_, ++batches_out_) {
-    auto& ids = released_[sent_];
-    batch one{.turn = sent_};
+  std::vector<ready_batch> ready;
+  ready.reserve(what.batches.size());
+  for (auto& ids : what.batches) {
+    batch one{.turn = ready.size()};
     one.jobs.reserve(ids.size());
     for (const auto& id : ids)
       one.jobs.push_back({.id = id, .what = std::move(clients_.at(id.assignment).parked.at(id.step))});
-    auto shared_ids = std::make_shared<composition>(std::move(ids));
-    self_->request(pool_, caf::infinite, std::move(one))
-        .then([this, shared_ids](batch_outcomes& done) { take(*shared_ids, done); },
-              [this, shared_ids](const caf::error& why) { fail(*shared_ids, caf::to_string(why)); });
+    ready.push_back({.owner = shard_actor{self_}, .ids = std::move(ids), .what = std::move(one)});
+  }
+  batches_missing_ += ready.size();
+  lines_->put(report_.from, std::move(ready));
+  feed();
+}
+
+/// Releases what has been started. All shards are taken to have as much: how others' jobs are cut is not known here.
+void shard_state::run_at_once() {
+  at_once_ = false;
+  wave_report part{.from = report_.from, .issued = std::exchange(report_.issued, {}), .last = false};
+  sort_unless_sorted(part.issued, [](const issued_job& one) { return one.id; });
+  struct kind {
+    std::vector<parked_job> jobs{};
+    std::int64_t rows = 0;
+  };
+  std::map<fuse_key, kind> kinds;
+  for (const auto& one : part.issued) {
+    auto& alike = kinds[one.key];
+    alike.jobs.push_back({.job = one, .due = {}, .shard = report_.from});
+    alike.rows += one.rows;
+  }
+  release all;
+  for (auto& [key, alike] : kinds) {
+    auto batches = cut(std::move(alike.jobs), alike.rows * world_->shards, rules_of(*world_));
+    std::move(batches.begin(), batches.end(), std::back_inserter(all.batches));
+  }
+  part.released = all.batches;
+  self_->send(scheduler_, std::move(part));
+  if (all.batches.empty())
+    report();
+  else
+    run(all);
+}
+
+/// Lets batches run: all at once; but one after the other on a thread that has other things to do, so that what one has
+/// computed is folded before the next takes its place in the caches.
+void shard_state::feed() {
+  if (executor_) {
+    if (!std::exchange(next_is_due_, true))
+      self_->send(self_, next_batch{});
+    return;
+  }
+  const bool one_by_one = world_->shards_compute || (world_->workers == 1 && world_->device == "cpu");
+  while (!one_by_one || (batches_out_ == 0 && clients_busy_ == 0)) {
+    auto next = lines_->own(report_.from);
+    if (!next && world_->shards_compute)
+      next = lines_->of_others();
+    if (!next)
+      return;
+    send_to_pool(std::move(*next));
   }
 }
 
-void shard_state::fail(const composition& ids, const std::string& why) {
-  batch_outcomes none;
-  none.all.assign(ids.size(), job_outcome{why});
-  take(ids, none);
+void shard_state::send_to_pool(ready_batch one) {
+  ++batches_out_;
+  struct sender {
+    shard_actor owner;
+    composition ids;
+  };
+  auto from = std::make_shared<sender>(sender{std::move(one.owner), std::move(one.ids)});
+  self_->request(pool_, caf::infinite, std::move(one.what))
+      .then(
+          [this, from](batch_outcomes& done) {
+            --batches_out_;
+            give(from->owner, from->ids, std::move(done));
+          },
+          [this, from](const caf::error& why) {
+            --batches_out_;
+            batch_outcomes none;
+            none.all.assign(from->ids.size(), job_outcome{caf::to_string(why)});
+            give(from->owner, from->ids, std::move(none));
+          });
+}
+
+/// On a thread of its own: one batch, then what its clients answer, then the next. When there is none left, those of
+/// others.
+void shard_state::run_next() {
+  next_is_due_ = false;
+  auto next = lines_->own(report_.from);
+  if (!next)
+    next = lines_->of_others();
+  if (!next)
+    return;
+  auto done = outcomes_of(next->what, *executor_, *world_->busy_ns);
+  next->what.jobs.clear();
+  give(next->owner, next->ids, std::move(done));
+}
+
+void shard_state::give(const shard_actor& owner, const composition& ids, batch_outcomes done) {
+  if (owner == self_)
+    return take(ids, done);
+  self_->send(owner, helped_out{ids, std::move(done)});
+  feed();
 }
 
 void shard_state::take(const composition& ids, batch_outcomes& done) {
-  --busy_;
-  --batches_out_;
+  --batches_missing_;
   unit_.run([&] {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       auto* const client = clients_.find(ids[i].assignment);
@@ -149,12 +228,12 @@ void shard_state::take(const composition& ids, batch_outcomes& done) {
       if (--client->outcomes_missing > 0)
         continue;
       ++client->stage;
-      ++busy_;
+      ++clients_busy_;
       self_->send(client->actor, job_outcomes{std::move(client->known)});
     }
   });
   report();
-  send_batches();
+  feed();
 }
 
 void shard_state::forget(const abandon& what) {
@@ -170,13 +249,15 @@ void shard_state::forget(const abandon& what) {
 /// The barrier: the last report of a wave is sent when all is quiet, in id order whatever the order of arrival. Rounds
 /// that are finished before are reported as they come: their uploads need not wait in memory for the others.
 void shard_state::report() {
-  const bool quiet = busy_ == 0;
+  const bool quiet = clients_busy_ + batches_missing_ == 0;
+  if (quiet && at_once_)
+    return run_at_once();
   if (!quiet && finished_bytes_ < finished_bytes_max)
     return;
   auto id = [](const auto& one) { return one.id; };
   sort_unless_sorted(report_.finished, id);
   finished_bytes_ = 0;
-  wave_report next{.from = report_.from, .issued = {}, .finished = {}, .failed = {}};
+  wave_report next{.from = report_.from};
   if (quiet) {
     sort_unless_sorted(report_.issued, id);
     sort_unless_sorted(report_.failed, [](const round_failure& one) { return one.last_job; });

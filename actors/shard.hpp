@@ -1,15 +1,19 @@
 /// shard: hosts the clients of one part of the population, parks their jobs, and feeds the workers.
 #pragma once
 #include "actors/assignment_table.hpp"
+#include "actors/batch_lines.hpp"
 #include "actors/client_unit.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
+#include "runtime/executor.hpp"
 namespace mneme {
 
 class shard_state {
 public:
   static constexpr const char* name = "mneme.shard";
-  shard_state(shard_actor::pointer self, shard_id which, world_ref world, pool_actor pool, scheduler_actor scheduler);
+  /// @param lines of all shards
+  shard_state(shard_actor::pointer self, shard_id which, world_ref world, pool_actor pool, scheduler_actor scheduler,
+              std::shared_ptr<batch_lines> lines);
   shard_actor::behavior_type make_behavior();
 
 private:
@@ -30,9 +34,12 @@ private:
   void take(round_answer& answer);
   void park(hosted& client, assignment_id id, plan wanted);
   void run(release& what);
-  void send_batches();
+  void run_at_once();
+  void feed();
+  void send_to_pool(ready_batch one);
+  void run_next();
+  void give(const shard_actor& owner, const composition& ids, batch_outcomes done);
   void take(const composition& ids, batch_outcomes& done);
-  void fail(const composition& ids, const std::string& why);
   void forget(const abandon& what);
   void report();
   /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
@@ -42,14 +49,17 @@ private:
   world_ref world_;
   pool_actor pool_;
   scheduler_actor scheduler_;
+  std::shared_ptr<batch_lines> lines_;
+  std::unique_ptr<executor> executor_; // on a thread of its own
   client_unit unit_;
   assignment_table<hosted> clients_;
   train_job last_; // without rows and weights: the training whose kind is last_kind_
   job_kind last_kind_;
-  std::size_t busy_ = 0;              // clients that run, and batches that are out: the barrier waits for them
-  std::vector<composition> released_; // of the wave
-  std::size_t sent_ = 0;              // of them
-  std::size_t batches_out_ = 0;       // of these, without an answer
+  bool at_once_ = false;              // what is being started runs without waiting for a release
+  std::size_t clients_busy_ = 0;      // that run: the barrier waits for them,
+  std::size_t batches_missing_ = 0;   // and for these that are released and without outcomes
+  std::size_t batches_out_ = 0;       // sent to the pool and not answered
+  bool next_is_due_ = false;          // this shard has told itself to run another batch
   wave_report report_;
   std::int64_t finished_bytes_ = 0; // of the uploads in it
 };

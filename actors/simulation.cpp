@@ -1,6 +1,7 @@
 #include "actors/simulation.hpp"
 #include "actors/cast.hpp"
 #include "actors/load_world.hpp"
+#include "actors/worker.hpp"
 #include <ATen/Parallel.h>
 #include <algorithm>
 #include <caf/actor_system_config.hpp>
@@ -19,6 +20,17 @@ std::int64_t threads_of(const run_options& options) { return options.threads > 0
 std::size_t control_threads(const world& what, const run_options& options) {
   constexpr std::int64_t workers_fed = 8;
   return static_cast<std::size_t>(std::clamp<std::int64_t>(threads_of(options) / workers_fed, 1, what.shards));
+}
+
+/// Whether a batch is so short that handing it to a worker is felt, and long enough for a thread of its own to be worth
+/// waking: then shards compute by themselves, if there are enough of them.
+bool shards_should_compute(const world& what) {
+  const auto clients = std::max<std::int64_t>(what.what.clients.count, 1);
+  const auto rows = std::ssize(what.tasks->tasks.front().train) / clients * what.what.training.epochs;
+  const auto size = static_cast<double>(rows) * static_cast<double>(what.net->size()); // multiplications of a client
+  return what.device == "cpu" && what.workers > 1 && what.shards >= what.workers && what.method->foretells_uploads() &&
+         what.what.rounds.mode == round_mode::sync && what.net->dense_layers() && size > multiplications_of_trifle &&
+         size < multiplications_of_short / 10;
 }
 
 std::string default_name(const scenario& what, const std::string& digest) {
@@ -42,6 +54,7 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   world.workers = what.worker.count > 0 ? what.worker.count : threads_of(options);
   if (world.device != "cpu")
     world.workers = 1;
+  world.shards_compute = shards_should_compute(world);
   world.trace = options.trace;
   world.events_max = options.events_max;
   world.stored_results_max = options.stored_results_max;

@@ -24,7 +24,22 @@ void scheduler_state::note_wave_start() {
   wave_start_ = {.report = report_, .digest = digest_, .trace = trace_, .events = events_.size(), .at = queue_.now()};
 }
 
+/// Whether all that is started is bound to be released as soon as virtual time needs any of it: a whole cohort, and
+/// nobody else, with one job each, and room for what it makes. Then shards need not wait to be told.
+bool scheduler_state::may_run_at_once() {
+  constexpr std::int64_t bytes_max = std::int64_t{16} << 20; // of larger ones the first to arrive are computed first
+  const bool some_unwanted = world_->what.rounds.late == late_policy::drop && deadline_at_ != virtual_time::max();
+  if (is_async() || some_unwanted || !world_->method->foretells_uploads() || flights_.size() != to_start_.size() ||
+      !replays_.empty())
+    return false;
+  std::int64_t bytes = 0;
+  for (const auto& one : to_start_)
+    bytes += one.in->weights ? one.in->weights->bytes() : 0;
+  return bytes <= std::min(bytes_max, world_->what.worker.ahead_max.bytes);
+}
+
 void scheduler_state::start_waiting() {
+  const bool at_once = may_run_at_once();
   std::vector<start_rounds> waves(peers_.shards.size());
   for (auto& one : to_start_) {
     flights_.at(one.id).started = true;
@@ -34,23 +49,25 @@ void scheduler_state::start_waiting() {
   for (std::size_t i = 0; i < waves.size(); ++i)
     if (!waves[i].all.empty()) {
       ++reports_missing_;
+      starts_missing_ += at_once ? 1 : 0;
+      waves[i].at_once = at_once;
       self_->send(peers_.shards[i], std::move(waves[i]));
     }
   note_wave_start();
 }
 
 void scheduler_state::release_for(assignment_id top) {
-  const auto& worker = world_->what.worker;
   const bool drops_late = world_->what.rounds.late == late_policy::drop;
   auto may_run = [&](const flight& one, virtual_time due) { // what is due after its deadline is never wanted
     return !one.vanishes && !(drops_late && one.round == place_.round && due > deadline_at_);
   };
-  auto batches = flights_.release(top,
-                                  {.ahead_bytes_max = worker.ahead_max.bytes,
-                                   .workers = world_->workers,
-                                   .balance_over_workers = world_->device == "cpu",
-                                   .width_is_fixed = worker.models_max > 0},
-                                  may_run);
+  auto batches = flights_.release(top, rules_of(*world_), may_run);
+  count(batches);
+  send(std::move(batches));
+}
+
+/// Replays are not counted.
+void scheduler_state::count(const std::map<shard_id, std::vector<composition>>& batches) {
   for (const auto& [shard, all] : batches)
     for (const auto& one : all) {
       ++report_.batches;
@@ -61,7 +78,6 @@ void scheduler_state::release_for(assignment_id top) {
         trace_.add((std::uint64_t{one[i].stage} << 32) | one[i].step);
       }
     }
-  send(std::move(batches));
 }
 
 void scheduler_state::send(std::map<shard_id, std::vector<composition>> batches) {
@@ -76,22 +92,12 @@ void scheduler_state::send(std::map<shard_id, std::vector<composition>> batches)
 void scheduler_state::take(wave_report& report) {
   if (over_)
     return;
-  std::vector<parked_job> parked;
-  for (std::size_t first = 0, next = 0; first < report.issued.size(); first = next) {
-    auto& one = flights_.at(report.issued[first].id.assignment);
-    std::int64_t rows_max = 0; // jobs of one stage run in parallel: the longest decides
-    for (next = first; next < report.issued.size() && report.issued[next].id.assignment == one.id; ++next)
-      rows_max = std::max(rows_max, report.issued[next].rows);
-    if (one.foretold && report.issued[first].id.stage > 0)
-      fail_foretelling(one, report.issued[first].id);
-    const auto duration = world_->people->compute_time(one.client, rows_max);
-    auto due = one.learn(report.issued[first].id.stage, duration);
-    if (one.foretold) // nobody asks before the upload arrives
-      due += world_->people->upload_time(one.client, one.upload_bytes);
-    for (auto i = first; i < next; ++i)
-      parked.push_back({.job = report.issued[i], .due = due, .shard = report.from});
+  learn(report);
+  if (report.released) {
+    run_at_once_[report.from] = std::move(*report.released);
+    if (--starts_missing_ == 0)
+      count(std::exchange(run_at_once_, {}));
   }
-  flights_.park(std::move(parked));
   for (auto& done : report.finished) {
     auto& one = flights_.at(done.id);
     if (one.foretold && one.upload_bytes != done.bytes)
@@ -107,6 +113,29 @@ void scheduler_state::take(wave_report& report) {
       failure_ = std::move(why);
   if (--reports_missing_ == 0)
     end_wave();
+}
+
+/// How long the jobs take for which clients wait now, and when their outcomes are needed.
+void scheduler_state::learn(const wave_report& report) {
+  std::vector<parked_job> parked;
+  for (std::size_t first = 0, next = 0; first < report.issued.size(); first = next) {
+    auto& one = flights_.at(report.issued[first].id.assignment);
+    std::int64_t rows_max = 0; // jobs of one stage run in parallel: the longest decides
+    for (next = first; next < report.issued.size() && report.issued[next].id.assignment == one.id; ++next)
+      rows_max = std::max(rows_max, report.issued[next].rows);
+    if (one.foretold && report.issued[first].id.stage > 0)
+      fail_foretelling(one, report.issued[first].id);
+    const auto duration = world_->people->compute_time(one.client, rows_max);
+    auto due = one.learn(report.issued[first].id.stage, duration);
+    if (one.foretold) // nobody asks before the upload arrives
+      due += world_->people->upload_time(one.client, one.upload_bytes);
+    for (auto i = first; i < next; ++i)
+      if (report.released)
+        flights_.hold(one, report.issued[i].bytes);
+      else
+        parked.push_back({.job = report.issued[i], .due = due, .shard = report.from});
+  }
+  flights_.park(std::move(parked));
 }
 
 /// A method that promises what its clients do not keep.

@@ -8,12 +8,8 @@ namespace mneme {
 namespace {
 
 constexpr double huge = std::numeric_limits<double>::infinity();
-/// Of batches that take milliseconds: a worker's waiting for the next ones would cost more than an uneven end.
-constexpr double multiplications_of_short = 1e8;
 /// Of the weights that a bundle of batches computes: the first are folded while the next are computed.
 constexpr std::int64_t bundle_bytes_max = std::int64_t{4} << 20;
-/// Of a batch that takes microseconds: to wake another thread for it would cost more.
-constexpr double multiplications_of_trifle = 1e4;
 
 /// About how many multiplications a batch is; `huge` where that is not known beforehand.
 double multiplications(const batch& what) {
@@ -29,7 +25,8 @@ double multiplications(const batch& what) {
 
 outcomes all_failed(std::size_t jobs, const std::string& why) { return outcomes(jobs, job_outcome{why}); }
 
-/// The boundary for LibTorch's exceptions: beyond it a failure is a text.
+} // namespace
+
 batch_outcomes outcomes_of(const batch& what, executor& on, std::atomic<std::int64_t>& busy_ns) {
   const recorder_stopwatch busy;
   batch_outcomes answer;
@@ -45,8 +42,6 @@ batch_outcomes outcomes_of(const batch& what, executor& on, std::atomic<std::int
   busy_ns += static_cast<std::int64_t>(1e9 * busy.seconds());
   return answer;
 }
-
-} // namespace
 
 worker_state::worker_state(worker_actor::pointer, world_ref world)
     : world_(std::move(world)), executor_(make_executor(world_->device, world_->features)) {}
@@ -76,7 +71,7 @@ pool_state::pool_state(pool_actor::pointer self, world_ref world, std::vector<wo
 pool_actor::behavior_type pool_state::make_behavior() {
   return {[this](batch& what) -> caf::result<batch_outcomes> {
     const auto size = multiplications(what);
-    const auto own_max = crew_.size() == 1 ? multiplications_of_short : multiplications_of_trifle;
+    const auto own_max = crew_.size() == 1 || world_->shards_compute ? multiplications_of_short : multiplications_of_trifle;
     if (executor_ && size < own_max)
       return outcomes_of(what, *executor_, *world_->busy_ns);
     auto answer = self_->make_response_promise<batch_outcomes>();

@@ -7,6 +7,14 @@
 #include <map>
 namespace mneme {
 
+/// Of batches that take milliseconds: a worker's waiting for the next ones would cost more than an uneven end.
+inline constexpr double multiplications_of_short = 1e8;
+/// Of a batch that takes microseconds: to wake another thread for it would cost more.
+inline constexpr double multiplications_of_trifle = 1e4;
+
+/// Runs `what` and counts how long it takes. A failure, LibTorch's included, is a text.
+[[nodiscard]] batch_outcomes outcomes_of(const batch& what, executor& on, std::atomic<std::int64_t>& busy_ns);
+
 /// Spawned detached: numeric work never holds up the actors' threads.
 class worker_state {
 public:
