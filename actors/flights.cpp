@@ -20,7 +20,8 @@ release_rules rules_of(const world& run) {
   return {.ahead_bytes_max = run.what.worker.ahead_max.bytes,
           .workers = run.workers,
           .balance_over_workers = run.device == "cpu",
-          .width_is_fixed = run.what.worker.models_max > 0};
+          .width_is_fixed = run.what.worker.models_max > 0,
+          .batches_per_worker = run.shards_compute ? 8 : 1};
 }
 
 void flight_book::hold(flight& owner, std::int64_t bytes) {
@@ -113,7 +114,8 @@ std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
 }
 
 std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t rows, const release_rules& rules) {
-  const auto share = (rows + rules.workers - 1) / rules.workers;
+  const auto parts = rules.workers * rules.batches_per_worker;
+  const auto share = (rows + parts - 1) / parts;
   const auto wanted = jobs.front().job.width;
   const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
   const auto width = is_exact ? wanted : even_width(std::ssize(jobs), wanted);
@@ -121,27 +123,28 @@ std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t rows, co
 }
 
 std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, std::int64_t rows_max) {
-  constexpr std::int64_t cached_bytes = std::int64_t{16} << 20; // of outcomes that wait for nothing worse than a cache
-  std::int64_t bytes = 0;
-  for (const auto& one : jobs)
-    bytes += one.job.bytes;
-  const auto due = [large = bytes > cached_bytes](const parked_job& one) { return large ? one.due : virtual_time{}; };
-  auto earlier = [&](const parked_job& a, const parked_job& b) {
-    return std::tuple{-a.job.rows, due(a), a.job.id} < std::tuple{-b.job.rows, due(b), b.job.id};
+  struct place {
+    std::int64_t rows = 0;
+    virtual_time due{};
+    job_id id{};
+    auto operator<=>(const place&) const = default;
   };
-  if (!std::is_sorted(jobs.begin(), jobs.end(), earlier))
-    std::sort(jobs.begin(), jobs.end(), earlier);
+  std::vector<place> order;
+  order.reserve(jobs.size());
+  for (const auto& one : jobs)
+    order.push_back({.rows = -one.job.rows, .due = one.due, .id = one.job.id});
+  std::sort(order.begin(), order.end());
   std::vector<composition> batches;
-  std::int64_t rows = 0;
-  for (const auto& [one, at, shard] : jobs) {
+  std::int64_t sum = 0;
+  for (const auto& one : order) {
     const bool new_batch =
-        batches.empty() || std::ssize(batches.back()) >= width || (rows_max > 0 && rows + one.rows > rows_max);
+        batches.empty() || std::ssize(batches.back()) >= width || (rows_max > 0 && sum - one.rows > rows_max);
     if (new_batch) {
       batches.emplace_back();
-      rows = 0;
+      sum = 0;
     }
     batches.back().push_back(one.id);
-    rows += one.rows;
+    sum -= one.rows;
   }
   for (auto& batch : batches)
     if (!std::is_sorted(batch.begin(), batch.end()))

@@ -52,6 +52,8 @@ struct release_rules {
   /// On a device whose bits depend on the batch, composition must not depend on the number of workers.
   bool balance_over_workers = true;
   bool width_is_fixed = false; ///< By the scenario: no batch may be wider.
+  /// Batches that a worker's share of the rows makes at least: more where results are used while others are computed.
+  std::int64_t batches_per_worker = 1;
 };
 
 [[nodiscard]] release_rules rules_of(const world& run);

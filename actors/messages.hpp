@@ -66,14 +66,15 @@ struct fairness { std::vector<double> deciles{}; };                           //
 
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
-/// `at_once`: the shard releases their first jobs by itself.
-struct start_rounds { std::vector<assignment> all{}; bool at_once = false; }; // scheduler -> shard
+/// `at_once`: the shard releases their first jobs by itself; `ready`: when each one's download is over.
+struct start_rounds { std::vector<assignment> all{}; bool at_once = false; std::vector<virtual_time> ready{}; }; // scheduler -> shard
 struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
 /// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
 struct issued_job {
   job_id id{};
   fuse_key key{};
   std::int64_t rows = 0, bytes = 0, width = 1;
+  virtual_duration takes{}; ///< On the client's device.
 };
 struct finished_round {
   assignment_id id{};

@@ -10,7 +10,7 @@ namespace mneme {
 namespace {
 
 /// Of rounds that are finished while others are at work, uploads of so many bytes are reported together.
-constexpr std::int64_t finished_bytes_max = std::int64_t{1} << 19;
+constexpr std::int64_t finished_bytes_max = std::int64_t{1} << 17;
 
 /// Whether key_of and chosen_width are bound to answer alike.
 bool same_kind(const train_job& a, const train_job& b) {
@@ -51,10 +51,11 @@ void shard_state::start(start_rounds& wave) {
   at_once_ = wave.at_once;
   report_.issued.reserve(wave.all.size());
   unit_.run([&] {
-    for (auto& one : wave.all) {
+    for (std::size_t i = 0; i < wave.all.size(); ++i) {
+      auto& one = wave.all[i];
       const auto id = one.id;
       one.samples = world_->rows->view(one.client, one.in->place.task);
-      auto& client = clients_.insert(id, {});
+      auto& client = clients_.insert(id, {.who = one.client, .ready = wave.ready.at(i)});
       client.actor = self_->spawn<client_actor::stateful_impl<client_state>, caf::hidden>(
           shard_actor{self_}, std::cref(*world_), std::move(one));
     }
@@ -92,7 +93,8 @@ void shard_state::park(hosted& client, assignment_id id, plan wanted) {
                               .key = kind.key,
                               .rows = rows_of(what),
                               .bytes = outcome_bytes(what),
-                              .width = kind.width});
+                              .width = kind.width,
+                              .takes = world_->people->compute_time(client.who, rows_of(what))});
   }
   client.parked = std::move(wanted);
 }
@@ -140,7 +142,9 @@ void shard_state::run_at_once() {
   std::map<fuse_key, kind> kinds;
   for (const auto& one : part.issued) {
     auto& alike = kinds[one.key];
-    alike.jobs.push_back({.job = one, .due = {}, .shard = report_.from});
+    const auto& client = clients_.at(one.id.assignment);
+    const auto due = client.ready + one.takes + world_->people->upload_time(client.who, one.bytes);
+    alike.jobs.push_back({.job = one, .due = due, .shard = report_.from});
     alike.rows += one.rows;
   }
   release all;

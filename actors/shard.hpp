@@ -19,6 +19,8 @@ public:
 private:
   /// A client at work: its jobs of the present stage, and the outcomes that have come so far.
   struct hosted {
+    client_id who{};
+    virtual_time ready{}; // when its download is over
     client_actor actor{};
     std::uint32_t stage = 0;
     plan parked{}; // jobs not yet sent to a worker keep their place

@@ -42,8 +42,11 @@ void scheduler_state::start_waiting() {
   const bool at_once = may_run_at_once();
   std::vector<start_rounds> waves(peers_.shards.size());
   for (auto& one : to_start_) {
-    flights_.at(one.id).started = true;
-    waves[shard_of(one.client, waves.size()).value].all.push_back(std::move(one));
+    auto& flight = flights_.at(one.id);
+    flight.started = true;
+    auto& wave = waves[shard_of(one.client, waves.size()).value];
+    wave.ready.push_back(flight.horizon);
+    wave.all.push_back(std::move(one));
   }
   to_start_.clear();
   for (std::size_t i = 0; i < waves.size(); ++i)
@@ -120,12 +123,11 @@ void scheduler_state::learn(const wave_report& report) {
   std::vector<parked_job> parked;
   for (std::size_t first = 0, next = 0; first < report.issued.size(); first = next) {
     auto& one = flights_.at(report.issued[first].id.assignment);
-    std::int64_t rows_max = 0; // jobs of one stage run in parallel: the longest decides
+    virtual_duration duration{}; // jobs of one stage run in parallel: the longest decides
     for (next = first; next < report.issued.size() && report.issued[next].id.assignment == one.id; ++next)
-      rows_max = std::max(rows_max, report.issued[next].rows);
+      duration = std::max(duration, report.issued[next].takes);
     if (one.foretold && report.issued[first].id.stage > 0)
       fail_foretelling(one, report.issued[first].id);
-    const auto duration = world_->people->compute_time(one.client, rows_max);
     auto due = one.learn(report.issued[first].id.stage, duration);
     if (one.foretold) // nobody asks before the upload arrives
       due += world_->people->upload_time(one.client, one.upload_bytes);

@@ -43,8 +43,17 @@ at::Tensor take_mean(at::Tensor& sum, double weight) {
       kernels::cuda::start_on(sum.device(), mean_call(sum, mean, weight));
       return mean;
     }
-  auto mean = sum.div_(weight).to(at::kFloat);
-  sum.zero_();
+  auto mean = at::empty_like(sum, sum.options().dtype(at::kFloat));
+  if (!sum.is_cpu()) {
+    mean.copy_(sum.div_(weight));
+    sum.zero_();
+    return mean;
+  }
+  auto* const from = sum.mutable_data_ptr<double>();
+  auto* const to = mean.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < sum.numel(); ++i)
+    to[i] = static_cast<float>(from[i] / weight);
+  std::fill_n(from, sum.numel(), 0.0);
   return mean;
 }
 
