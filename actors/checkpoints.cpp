@@ -171,8 +171,8 @@ void scheduler_state::resume() {
 
 void scheduler_state::start_replays() {
   for (const auto& [id, finished] : replays_)
-    to_start_.push_back(assignment_of(flights_.at(id)));
-  if (to_start_.empty())
+    depart(flights_.at(id));
+  if (to_start_.size() == 0)
     replay();
   else
     start_waiting();
@@ -196,7 +196,7 @@ void scheduler_state::replay() {
     return send(flights_.release(nobody, rules, [&](const flight& one, virtual_time) { return behind(one); }));
   for (const auto id : flights_.ids())
     if (!flights_.at(id).started)
-      to_start_.push_back(assignment_of(flights_.at(id)));
+      depart(flights_.at(id));
   go_on();
 }
 

@@ -134,22 +134,24 @@ void scheduler_state::dispatch(client_id who) {
   one.horizon = ready;
   one.foretold = world_->method->foretells_uploads();
   one.upload_bytes = foretold_bytes(one.in->weights);
-  to_start_.push_back(assignment_of(flights_.add(std::move(one))));
+  depart(flights_.add(std::move(one)));
   if (may_leave_at_work())
     at_work_[who] = id;
   queue_.push(ready, {.what = event::kind::progress, .flight = id, .round = place_.round});
   ++cohort_missing_;
 }
 
-/// Holds from the dispatch to the delivery: nothing changes a busy client's memory or visits.
-assignment scheduler_state::assignment_of(const flight& one) {
-  return {.id = one.id,
-          .client = one.client,
-          .in = one.in,
-          .memory = remembered(one.client),
-          .samples = {},
-          .seed = static_cast<std::uint64_t>(world_->what.seed),
-          .visit = static_cast<std::uint32_t>(clients_[one.client.value].visits) - 1};
+/// It is started when virtual time first needs anything. What it is given holds from the dispatch to the delivery:
+/// nothing changes a busy client's memory or visits.
+void scheduler_state::depart(const flight& one) {
+  to_start_.add({.id = one.id,
+                 .client = one.client,
+                 .in = one.in,
+                 .memory = remembered(one.client),
+                 .samples = {},
+                 .seed = static_cast<std::uint64_t>(world_->what.seed),
+                 .visit = static_cast<std::uint32_t>(clients_[one.client.value].visits) - 1},
+                one.horizon);
 }
 
 /// What the round's clients receive who are in `which`.
@@ -288,12 +290,11 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
     if (one.result)
       result_bytes_ -= one.upload_bytes;
     else if (one.started && !one.given_up)
-      told[one.client.value % told.size()].all.push_back(id);
+      told[shard_of(one.client, told.size()).value].all.push_back(id);
     flights_.erase(id);
   }
   if (!which.empty())
-    std::erase_if(to_start_,
-                  [&](const assignment& one) { return std::binary_search(which.begin(), which.end(), one.id); });
+    to_start_.erase(which);
   for (std::size_t i = 0; i < told.size(); ++i)
     if (!told[i].all.empty())
       self_->send(peers_.shards[i], std::move(told[i]));

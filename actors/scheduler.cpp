@@ -12,7 +12,8 @@ scheduler_state::scheduler_state(scheduler_actor::pointer self, world_ref world,
                                  std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past)
     : self_(self), world_(std::move(world)), make_peers_(std::move(make_peers)),
       clients_(static_cast<std::size_t>(world_->people->size())), memories_(world_->what.clients.memory_limit.bytes),
-      presence_(world_->people), idle_(is_async() ? world_->people->size() : 0), past_(std::move(past)) {}
+      presence_(world_->people), idle_(is_async() ? world_->people->size() : 0),
+      to_start_(static_cast<std::size_t>(world_->shards)), past_(std::move(past)) {}
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {

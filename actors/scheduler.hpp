@@ -3,6 +3,7 @@
 #pragma once
 #include "actors/checkpoint_pace.hpp"
 #include "actors/checkpoint_state.hpp"
+#include "actors/departures.hpp"
 #include "actors/flights.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
@@ -102,7 +103,7 @@ private:
   [[nodiscard]] broadcast_ref broadcast_in(task_id which);
   [[nodiscard]] std::int64_t foretold_bytes(const tensors_ref& weights);
   void free(client_id who);
-  [[nodiscard]] assignment assignment_of(const flight& one);
+  void depart(const flight& one);
   void progress_of(flight& one);
   void deliver(flight& one);
   void hand_over_deliveries();
@@ -181,7 +182,7 @@ private:
   std::int64_t waiting_bytes_ = 0;  // of them
   std::int64_t unfolded_bytes_ = 0; // handed to the server since it last said that it has folded all
 
-  std::vector<assignment> to_start_; // dispatched, not yet at their shard
+  departures to_start_;
   std::int64_t result_bytes_ = 0;    // uploads of flights whose time has not come
   bool told_of_recalls_ = false;
   /// What was so when the wave that is out was begun.

@@ -4,16 +4,11 @@
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
-namespace {
-
-shard_id shard_of(client_id who, std::size_t shards) { return {who.value % static_cast<std::uint32_t>(shards)}; }
-
-} // namespace
 
 void scheduler_state::begin_wave(assignment_id top) {
   if (flights_.at(top).given_up)
     recall(top);
-  else if (!to_start_.empty())
+  else if (to_start_.size() > 0)
     start_waiting();
   else
     release_for(top);
@@ -32,30 +27,22 @@ bool scheduler_state::may_run_at_once() {
   if (is_async() || some_unwanted || !world_->method->foretells_uploads() || flights_.size() != to_start_.size() ||
       !replays_.empty())
     return false;
-  std::int64_t bytes = 0;
-  for (const auto& one : to_start_)
-    bytes += one.in->weights ? one.in->weights->bytes() : 0;
-  return bytes <= std::min(bytes_max, world_->what.worker.ahead_max.bytes);
+  return to_start_.weight_bytes() <= std::min(bytes_max, world_->what.worker.ahead_max.bytes);
 }
 
 void scheduler_state::start_waiting() {
   const bool at_once = may_run_at_once();
-  std::vector<start_rounds> waves(peers_.shards.size());
-  for (auto& one : to_start_) {
-    auto& flight = flights_.at(one.id);
-    flight.started = true;
-    auto& wave = waves[shard_of(one.client, waves.size()).value];
-    wave.ready.push_back(flight.horizon);
-    wave.all.push_back(std::move(one));
+  for (auto s = peers_.shards.size(); s-- > 0;) { // the first one shares this thread: the others can begin before it
+    auto wave = to_start_.take({static_cast<std::uint32_t>(s)});
+    if (wave.all.empty())
+      continue;
+    for (const auto& one : wave.all)
+      flights_.at(one.id).started = true;
+    wave.at_once = at_once;
+    starts_missing_ += at_once ? 1 : 0;
+    ++reports_missing_;
+    self_->send(peers_.shards[s], std::move(wave));
   }
-  to_start_.clear();
-  for (std::size_t i = 0; i < waves.size(); ++i)
-    if (!waves[i].all.empty()) {
-      ++reports_missing_;
-      starts_missing_ += at_once ? 1 : 0;
-      waves[i].at_once = at_once;
-      self_->send(peers_.shards[i], std::move(waves[i]));
-    }
   note_wave_start();
 }
 

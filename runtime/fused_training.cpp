@@ -19,6 +19,15 @@ std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
 }
 
+/// matrix[k], which shares its memory. One such view leaves for every client, so it is made without the dispatcher.
+at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
+  auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
+                                                      matrix.key_set(), matrix.dtype());
+  row.unsafeGetTensorImpl()->set_storage_offset(matrix.storage_offset() + k * matrix.stride(0));
+  row.unsafeGetTensorImpl()->set_sizes_contiguous(matrix.sizes().slice(1));
+  return row;
+}
+
 bool is_finite(const at::Tensor& weights) {
   if (!weights.is_cpu())
     return at::isfinite(weights).all().item<bool>();
@@ -48,9 +57,15 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   std::stable_sort(clients_.begin(), clients_.end(), [](const client& a, const client& b) {
     return std::pair(a.plan.steps(), last_padded_rows(a.plan)) > std::pair(b.plan.steps(), last_padded_rows(b.plan));
   });
+  std::size_t rows = 0;
+  for (const auto& one : clients_)
+    rows += static_cast<std::size_t>(one.plan.rows);
+  buffers_.order.resize(rows);
+  auto* order = buffers_.order.data();
   for (auto& one : clients_) {
     sides_.push_back(one.what->side);
-    one.order.resize(static_cast<std::size_t>(one.plan.rows));
+    one.order = {order, static_cast<std::size_t>(one.plan.rows)};
+    order += one.plan.rows;
   }
 }
 
@@ -131,7 +146,7 @@ void fused_training::shuffle(client& one, std::int64_t epoch) const {
   key.index = static_cast<std::uint64_t>(epoch);
   std::iota(one.order.begin(), one.order.end(), 0);
   if (!options_.in_order)
-    rng_stream(key).shuffle(std::span(one.order));
+    rng_stream(key).shuffle(one.order);
   one.loss_sum = 0.0;
 }
 
@@ -261,10 +276,11 @@ void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
     if (s >= one.plan.steps())
       continue;
     const auto& samples = one.what->samples;
+    const rows_ahead ahead(*samples.source);
     const auto first = s * options_.batch_rows, last = first + one.plan.rows_of(s);
     for (auto i = first; i < last && left > 0; ++i) {
       const auto position = static_cast<std::size_t>(one.order[static_cast<std::size_t>(i)]);
-      left -= mneme::fetch_ahead(*samples.source, (*samples.rows)[position]);
+      left -= ahead.fetch((*samples.rows)[position]);
     }
   }
 }
@@ -276,6 +292,7 @@ void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_
   const bool noisy = samples.source->deviations.defined();
   const auto real = one.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
   const auto& covered = options_.classes;
+  const auto weight = 1.0F / static_cast<float>(real);
   for (std::int64_t i = 0; i < rows; ++i) {
     if (i >= real) {
       rows_.push_back(padding_row);
@@ -300,7 +317,7 @@ void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_
                                   ", but the loss covers labels " + std::to_string(covered.low) + " to " +
                                   std::to_string(covered.high - 1));
     labels[i] = label - covered.low;
-    row_weight[i] = 1.0F / static_cast<float>(real);
+    row_weight[i] = weight;
   }
 }
 
@@ -375,7 +392,7 @@ job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const 
   }
   out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
   const auto weights = options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(one.plan.steps())
-                                                  : weights_.select(0, k);
+                                                  : row_of(weights_, k);
   if (!std::isfinite(out.loss_mean) || !one.finite || (weights.is_cpu() && !is_finite(weights)))
     return failure_of(one, weights);
   out.weights = weights_only(weights);

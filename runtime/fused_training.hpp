@@ -19,6 +19,7 @@ struct training_buffers {
   at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host; the same tensors on a CPU
   std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W], [B], of one client
   std::vector<std::int64_t> row_labels{};         ///< [B]
+  std::vector<std::int64_t> order{};              ///< Positions of rows in an epoch, client after client.
   tape kept{}, taught{};
 };
 
@@ -40,7 +41,7 @@ private:
     step_plan plan{};
     at::Tensor start{};                // [P] on the device
     at::Tensor teacher{};              // the same, where there is one
-    std::vector<std::int64_t> order{}; // positions of rows in this epoch
+    std::span<std::int64_t> order{};   // positions of rows in this epoch
     double loss_sum = 0.0;             // over the steps of the last epoch
     bool finite = true;                // on a device: whether its weights are
   };

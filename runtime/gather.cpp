@@ -102,13 +102,17 @@ rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t positi
   return key;
 }
 
-std::int64_t fetch_ahead(const dataset& source, std::int64_t row) {
-  const auto at = source.in_file(row);
-  __builtin_prefetch(source.labels.data() + at);
+rows_ahead::rows_ahead(const dataset& source) : source_(source) {
   if (source.vectors.defined())
-    return 0;
-  const auto bytes = source.images.stride(0);
-  return fetch_lines(source.images.const_data_ptr<std::uint8_t>() + at * bytes, bytes);
+    return;
+  images_ = source.images.const_data_ptr<std::uint8_t>();
+  image_bytes_ = source.images.stride(0);
+}
+
+std::int64_t rows_ahead::fetch(std::int64_t row) const {
+  const auto at = source_.in_file(row);
+  __builtin_prefetch(source_.labels.data() + at);
+  return images_ ? fetch_lines(images_ + at * image_bytes_, image_bytes_) : 0;
 }
 
 void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,

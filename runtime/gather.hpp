@@ -32,8 +32,18 @@ inline constexpr std::int64_t padding_row = -1;
 void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
             float* out);
 
-/// Asks the caches for a row's image and label. Returns the bytes asked for.
-std::int64_t fetch_ahead(const dataset& source, std::int64_t row);
+/// Asks the caches for rows before they are read.
+class rows_ahead {
+public:
+  explicit rows_ahead(const dataset& source);
+  /// Image and label. Returns the bytes asked for.
+  std::int64_t fetch(std::int64_t row) const;
+
+private:
+  const dataset& source_;
+  const std::uint8_t* images_ = nullptr;
+  std::int64_t image_bytes_ = 0;
+};
 
 /// What the row at `position` of a job is drawn by in `epoch`, where the data set has deviations.
 [[nodiscard]] rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t position);
