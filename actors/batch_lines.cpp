@@ -24,8 +24,8 @@ std::optional<ready_batch> batch_lines::of_others() {
                                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (longest.empty())
     return std::nullopt;
-  auto next = std::move(longest.back());
-  longest.pop_back();
+  auto next = std::move(longest.front());
+  longest.pop_front();
   return next;
 }
 

@@ -21,7 +21,7 @@ public:
   void put(shard_id whose, std::vector<ready_batch> all);
   /// The first of one's own.
   [[nodiscard]] std::optional<ready_batch> own(shard_id whose);
-  /// The last of whoever has most, for a thread that has nothing left to do.
+  /// The first of whoever has most, for a thread that has nothing left to do.
   [[nodiscard]] std::optional<ready_batch> of_others();
 
 private:

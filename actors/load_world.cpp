@@ -1,6 +1,7 @@
 #include "actors/load_world.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/lent.hpp"
 #include "runtime/reach_trace.hpp"
 #include "runtime/safetensors.hpp"
 #include <ATen/ops/zeros.h>
@@ -61,7 +62,7 @@ expected<model_ref> build_model(const scenario& what, const curriculum& tasks) {
 /// Everything a method is told before the run; files that its keys name are read.
 expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, const model_ref& net,
                                 const at::Tensor& initial) {
-  method_setup made{.net = net,
+  method_setup made{.net = lent(net),
                     .initial = weights_only(initial),
                     .training = what.training,
                     .trainable = what.model.trainable,

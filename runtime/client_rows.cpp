@@ -1,4 +1,5 @@
 #include "runtime/client_rows.hpp"
+#include "runtime/lent.hpp"
 #include <algorithm>
 namespace mneme {
 
@@ -74,7 +75,7 @@ sample_view client_rows::view(client_id who, task_id during) const {
     }
     break;
   }
-  sample_view shown{.source = tasks_->train, .rows = std::move(rows)};
+  sample_view shown{.source = lent(tasks_->train), .rows = std::move(rows)};
   if (shown_ == rows_shown::current && shown.size() > 0)
     if (auto marks = split_->marks(who, during); !marks.empty())
       shown.marks = std::make_shared<const std::vector<std::int32_t>>(std::move(marks));

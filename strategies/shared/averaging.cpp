@@ -1,4 +1,5 @@
 #include "strategies/shared/averaging.hpp"
+#include "runtime/lent.hpp"
 #include <ATen/ATen.h>
 #include <utility>
 namespace mneme {
@@ -132,7 +133,7 @@ task<client_result> averaging_method::client_round(client_context& ctx, const br
   train_job job{.net = setup_.net,
                 .start = whole_weights(in.weights, in),
                 .samples = ctx.samples(),
-                .objective = objective_,
+                .objective = lent(objective_),
                 .side = nullptr,
                 .options = options,
                 .stream = ctx.training_stream()};
