@@ -20,8 +20,8 @@ std::optional<ready_batch> batch_lines::own(shard_id whose) {
 
 std::optional<ready_batch> batch_lines::of_others() {
   const std::lock_guard hold(mutex_);
-  auto& longest = *std::max_element(lines_.begin(), lines_.end(),
-                                    [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  auto& longest =
+      *std::max_element(lines_.begin(), lines_.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (longest.empty())
     return std::nullopt;
   auto next = std::move(longest.front());

@@ -119,10 +119,18 @@ std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t rows, co
   const auto wanted = jobs.front().job.width;
   const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
   const auto width = is_exact ? wanted : even_width(std::ssize(jobs), wanted);
-  return cut(std::move(jobs), width, rules.balance_over_workers ? share : 0);
+  const auto rows_max = rules.balance_over_workers ? share : 0;
+  return cut(std::move(jobs), {.width = width, .rows_max = rows_max, .tapered = rules.batches_per_worker > 1});
 }
 
-std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, std::int64_t rows_max) {
+std::vector<composition> cut(std::vector<parked_job> jobs, const batch_limits& limits) {
+  constexpr std::int64_t cached_bytes = std::int64_t{16} << 20; // of outcomes that wait for nothing worse than a cache
+  std::int64_t left = 0, bytes = 0;
+  for (const auto& one : jobs) {
+    left += one.job.rows;
+    bytes += one.job.bytes;
+  }
+  const bool by_due = limits.tapered || bytes > cached_bytes;
   struct place {
     std::int64_t rows = 0;
     virtual_time due{};
@@ -132,19 +140,22 @@ std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, s
   std::vector<place> order;
   order.reserve(jobs.size());
   for (const auto& one : jobs)
-    order.push_back({.rows = -one.job.rows, .due = one.due, .id = one.job.id});
-  std::sort(order.begin(), order.end());
+    order.push_back({.rows = -one.job.rows, .due = by_due ? one.due : virtual_time{}, .id = one.job.id});
+  if (!std::is_sorted(order.begin(), order.end()))
+    std::sort(order.begin(), order.end());
   std::vector<composition> batches;
-  std::int64_t sum = 0;
+  std::int64_t sum = 0, rows_max = 0;
   for (const auto& one : order) {
     const bool new_batch =
-        batches.empty() || std::ssize(batches.back()) >= width || (rows_max > 0 && sum - one.rows > rows_max);
+        batches.empty() || std::ssize(batches.back()) >= limits.width || (rows_max > 0 && sum - one.rows > rows_max);
     if (new_batch) {
+      rows_max = limits.tapered ? std::clamp(left / 2, (limits.rows_max + 3) / 4, limits.rows_max) : limits.rows_max;
       batches.emplace_back();
       sum = 0;
     }
     batches.back().push_back(one.id);
     sum -= one.rows;
+    left += one.rows;
   }
   for (auto& batch : batches)
     if (!std::is_sorted(batch.begin(), batch.end()))

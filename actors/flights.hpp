@@ -106,9 +106,16 @@ private:
 /// Cuts `jobs` of one key into batches: those of a shard, where all shards have `rows` of that key.
 [[nodiscard]] std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t rows, const release_rules& rules);
 
-/// Cuts `jobs` of one key into batches: at most `width` jobs and, unless `rows_max` is 0, no more
-/// than about `rows_max` rows each; jobs of like length together, so that groups stay wide. Where outcomes are large,
-/// the jobs that are due first come first, so that some are folded while others are computed.
-[[nodiscard]] std::vector<composition> cut(std::vector<parked_job> jobs, std::int64_t width, std::int64_t rows_max);
+struct batch_limits {
+  std::int64_t width = 1;    ///< Jobs of a batch.
+  std::int64_t rows_max = 0; ///< About so many rows; 0: any.
+  /// Outcomes are used while others are computed: the first ones that are due come first, and the last batches are
+  /// smaller, down to a quarter, so that all threads end together.
+  bool tapered = false;
+};
+
+/// Cuts `jobs` of one key into batches: jobs of like length together, so that groups stay wide. Where outcomes are
+/// large, the first ones that are due come first, too.
+[[nodiscard]] std::vector<composition> cut(std::vector<parked_job> jobs, const batch_limits& limits);
 
 } // namespace mneme

@@ -1,7 +1,6 @@
 #include "actors/shard.hpp"
 #include "actors/client.hpp"
-#include "actors/flights.hpp"
-#include "actors/worker.hpp"
+#include "runtime/executor.hpp"
 #include "runtime/wire.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
@@ -113,112 +112,6 @@ const shard_state::job_kind& shard_state::kind_of(const work& what) {
     last_.options = training->options;
   }
   return last_kind_;
-}
-
-void shard_state::run(release& what) {
-  std::vector<ready_batch> ready;
-  ready.reserve(what.batches.size());
-  for (auto& ids : what.batches) {
-    batch one{.turn = ready.size()};
-    one.jobs.reserve(ids.size());
-    for (const auto& id : ids)
-      one.jobs.push_back({.id = id, .what = std::move(clients_.at(id.assignment).parked.at(id.step))});
-    ready.push_back({.owner = shard_actor{self_}, .ids = std::move(ids), .what = std::move(one)});
-  }
-  batches_missing_ += ready.size();
-  lines_->put(report_.from, std::move(ready));
-  feed();
-}
-
-/// Releases what has been started. All shards are taken to have as much: how others' jobs are cut is not known here.
-void shard_state::run_at_once() {
-  at_once_ = false;
-  wave_report part{.from = report_.from, .issued = std::exchange(report_.issued, {}), .last = false};
-  sort_unless_sorted(part.issued, [](const issued_job& one) { return one.id; });
-  struct kind {
-    std::vector<parked_job> jobs{};
-    std::int64_t rows = 0;
-  };
-  std::map<fuse_key, kind> kinds;
-  for (const auto& one : part.issued) {
-    auto& alike = kinds[one.key];
-    const auto& client = clients_.at(one.id.assignment);
-    const auto due = client.ready + one.takes + world_->people->upload_time(client.who, one.bytes);
-    alike.jobs.push_back({.job = one, .due = due, .shard = report_.from});
-    alike.rows += one.rows;
-  }
-  release all;
-  for (auto& [key, alike] : kinds) {
-    auto batches = cut(std::move(alike.jobs), alike.rows * world_->shards, rules_of(*world_));
-    std::move(batches.begin(), batches.end(), std::back_inserter(all.batches));
-  }
-  part.released = all.batches;
-  self_->send(scheduler_, std::move(part));
-  if (all.batches.empty())
-    report();
-  else
-    run(all);
-}
-
-/// Lets batches run: all at once; but one after the other on a thread that has other things to do, so that what one has
-/// computed is folded before the next takes its place in the caches.
-void shard_state::feed() {
-  if (executor_) {
-    if (!std::exchange(next_is_due_, true))
-      self_->send(self_, next_batch{});
-    return;
-  }
-  const bool one_by_one = world_->shards_compute || (world_->workers == 1 && world_->device == "cpu");
-  while (!one_by_one || (batches_out_ == 0 && clients_busy_ == 0)) {
-    auto next = lines_->own(report_.from);
-    if (!next && world_->shards_compute)
-      next = lines_->of_others();
-    if (!next)
-      return;
-    send_to_pool(std::move(*next));
-  }
-}
-
-void shard_state::send_to_pool(ready_batch one) {
-  ++batches_out_;
-  struct sender {
-    shard_actor owner;
-    composition ids;
-  };
-  auto from = std::make_shared<sender>(sender{std::move(one.owner), std::move(one.ids)});
-  self_->request(pool_, caf::infinite, std::move(one.what))
-      .then(
-          [this, from](batch_outcomes& done) {
-            --batches_out_;
-            give(from->owner, from->ids, std::move(done));
-          },
-          [this, from](const caf::error& why) {
-            --batches_out_;
-            batch_outcomes none;
-            none.all.assign(from->ids.size(), job_outcome{caf::to_string(why)});
-            give(from->owner, from->ids, std::move(none));
-          });
-}
-
-/// On a thread of its own: one batch, then what its clients answer, then the next. When there is none left, those of
-/// others.
-void shard_state::run_next() {
-  next_is_due_ = false;
-  auto next = lines_->own(report_.from);
-  if (!next)
-    next = lines_->of_others();
-  if (!next)
-    return;
-  auto done = outcomes_of(next->what, *executor_, *world_->busy_ns);
-  next->what.jobs.clear();
-  give(next->owner, next->ids, std::move(done));
-}
-
-void shard_state::give(const shard_actor& owner, const composition& ids, batch_outcomes done) {
-  if (owner == self_)
-    return take(ids, done);
-  self_->send(owner, helped_out{ids, std::move(done)});
-  feed();
 }
 
 void shard_state::take(const composition& ids, batch_outcomes& done) {

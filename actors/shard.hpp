@@ -1,4 +1,4 @@
-/// shard: hosts the clients of one part of the population, parks their jobs, and feeds the workers.
+/// shard: hosts the clients of one part of the population, parks their jobs, and lets them run.
 #pragma once
 #include "actors/assignment_table.hpp"
 #include "actors/batch_lines.hpp"
@@ -32,20 +32,26 @@ private:
     std::int64_t width = 1;
   };
 
+  // shard.cpp: the clients
   void start(start_rounds& wave);
   void take(round_answer& answer);
   void park(hosted& client, assignment_id id, plan wanted);
-  void run(release& what);
-  void run_at_once();
-  void feed();
-  void send_to_pool(ready_batch one);
-  void run_next();
-  void give(const shard_actor& owner, const composition& ids, batch_outcomes done);
+  /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
+  const job_kind& kind_of(const work& what);
   void take(const composition& ids, batch_outcomes& done);
   void forget(const abandon& what);
   void report();
-  /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
-  const job_kind& kind_of(const work& what);
+
+  // shard_batches.cpp: what runs together, and who runs it
+  void run(release& what);
+  void run_at_once();
+  [[nodiscard]] ready_batch made_ready(composition ids);
+  [[nodiscard]] std::optional<ready_batch> next();
+  void feed();
+  void send_to_pool(ready_batch one);
+  void run_next();
+  void stay_awake();
+  void give(const shard_actor& owner, const composition& ids, batch_outcomes done);
 
   shard_actor::pointer self_;
   world_ref world_;
@@ -57,11 +63,13 @@ private:
   assignment_table<hosted> clients_;
   train_job last_; // without rows and weights: the training whose kind is last_kind_
   job_kind last_kind_;
-  bool at_once_ = false;              // what is being started runs without waiting for a release
-  std::size_t clients_busy_ = 0;      // that run: the barrier waits for them,
-  std::size_t batches_missing_ = 0;   // and for these that are released and without outcomes
-  std::size_t batches_out_ = 0;       // sent to the pool and not answered
-  bool next_is_due_ = false;          // this shard has told itself to run another batch
+  bool at_once_ = false;             // what is being started runs without waiting for a release
+  std::deque<composition> released_; // and nobody has begun, but where shards share their batches
+  std::size_t turn_ = 0;             // of the next batch that is made ready
+  std::size_t clients_busy_ = 0;     // that run: the barrier waits for them,
+  std::size_t batches_missing_ = 0;  // and for these that are released and without outcomes
+  std::size_t batches_out_ = 0;      // sent to the pool and not answered
+  bool next_is_due_ = false;         // this shard has told itself to run another batch
   wave_report report_;
   std::int64_t finished_bytes_ = 0; // of the uploads in it
 };

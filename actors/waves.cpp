@@ -1,5 +1,5 @@
-// The scheduler's waves: real work that virtual time waits for. While a wave is out, virtual time stands still, so
-// what runs together follows from virtual bookkeeping alone.
+// The scheduler's waves: real work that virtual time waits for. What runs together follows from virtual bookkeeping
+// alone, and while a wave is out only what it cannot change goes on.
 #include "actors/scheduler.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>

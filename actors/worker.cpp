@@ -71,7 +71,8 @@ pool_state::pool_state(pool_actor::pointer self, world_ref world, std::vector<wo
 pool_actor::behavior_type pool_state::make_behavior() {
   return {[this](batch& what) -> caf::result<batch_outcomes> {
     const auto size = multiplications(what);
-    const auto own_max = crew_.size() == 1 || world_->shards_compute ? multiplications_of_short : multiplications_of_trifle;
+    const auto own_max =
+        crew_.size() == 1 || world_->shards_compute ? multiplications_of_short : multiplications_of_trifle;
     if (executor_ && size < own_max)
       return outcomes_of(what, *executor_, *world_->busy_ns);
     auto answer = self_->make_response_promise<batch_outcomes>();

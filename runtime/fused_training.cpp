@@ -391,8 +391,8 @@ job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const 
     return work_output{std::move(out)};
   }
   out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
-  const auto weights = options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(one.plan.steps())
-                                                  : row_of(weights_, k);
+  const auto weights =
+      options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(one.plan.steps()) : row_of(weights_, k);
   if (!std::isfinite(out.loss_mean) || !one.finite || (weights.is_cpu() && !is_finite(weights)))
     return failure_of(one, weights);
   out.weights = weights_only(weights);

@@ -39,11 +39,11 @@ private:
     const train_job* what = nullptr;
     std::size_t place = 0; // in the batch
     step_plan plan{};
-    at::Tensor start{};                // [P] on the device
-    at::Tensor teacher{};              // the same, where there is one
-    std::span<std::int64_t> order{};   // positions of rows in this epoch
-    double loss_sum = 0.0;             // over the steps of the last epoch
-    bool finite = true;                // on a device: whether its weights are
+    at::Tensor start{};              // [P] on the device
+    at::Tensor teacher{};            // the same, where there is one
+    std::span<std::int64_t> order{}; // positions of rows in this epoch
+    double loss_sum = 0.0;           // over the steps of the last epoch
+    bool finite = true;              // on a device: whether its weights are
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {

@@ -139,11 +139,40 @@ TEST_CASE("uploads folded while others are computed leave events, weights and di
     }
 }
 
+TEST_CASE("shards that compute by themselves, each on its thread, leave events, weights and digest alone") {
+  const std::string with_deadline = "cohort = 9\ndeadline = \"2 s\"\nlate = \"keep\"\n";
+  for (const std::string rounds : {with_deadline.c_str(), "cohort = 9\n"}) {
+    auto scenario = eventful;
+    scenario.replace(scenario.find(with_deadline), with_deadline.size(), rounds);
+    const auto run = [&](std::int64_t threads, const char* shards, const char* momentum, bool trace = true) {
+      return run_toml(scenario,
+                      {.over = {{"worker.shards", shards}, {"model.hidden", "[64]"}, {"training.momentum", momentum}},
+                       .threads = threads,
+                       .trace = trace});
+    };
+    for (const char* momentum : {"0.0", "0.9"}) { // client by client, and in step
+      const auto expected = run(1, "4", momentum);
+      REQUIRE(expected.summary.status == "done");
+      for (const std::int64_t threads : {2, 3, 4}) {
+        INFO(rounds << "momentum " << momentum << ", " << threads << " threads");
+        const auto here = run(threads, "4", momentum);
+        CHECK(here.summary.run_digest == expected.summary.run_digest);
+        CHECK(here.events == expected.events);
+        CHECK(here.model == expected.model);
+        CHECK(here.summary.fused_width_mean < 0.9 * expected.summary.fused_width_mean); // batches are cut for threads
+        CHECK(run(threads, "4", momentum).summary.trace_digest == here.summary.trace_digest);
+        CHECK(run(threads, "4", momentum, false).summary.run_digest == expected.summary.run_digest);
+      }
+    }
+  }
+}
+
 TEST_CASE("ten runs under load agree") {
   const load busy;
   for (int i = 0; i < 10; ++i)
-    CHECK(run_toml(eventful, {.over = {{"worker.shards", "3"}}, .threads = 24}).summary.run_digest ==
-          reference().summary.run_digest);
+    for (const std::int64_t threads : {3, 24}) // shards compute by themselves, and workers do
+      CHECK(run_toml(eventful, {.over = {{"worker.shards", "3"}}, .threads = threads}).summary.run_digest ==
+            reference().summary.run_digest);
 }
 
 TEST_CASE("tracing changes nothing, and a traced run repeats its trace digest") {

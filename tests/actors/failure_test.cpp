@@ -199,6 +199,29 @@ TEST_CASE("numbers that are not finite end the run by name") {
              ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
 }
 
+TEST_CASE("numbers that are not finite end the run by name, and alike, where shards compute by themselves") {
+  const auto failed = [](std::int64_t threads) {
+    return run_toml(five_clients + fedavg, {.over = {{"worker.shards", "2"},
+                                                     {"model.name", "mlp"},
+                                                     {"model.hidden", "[64]"},
+                                                     {"training.batch", "2"},
+                                                     {"training.learning_rate", "1e30"},
+                                                     {"training.epochs", "9"}},
+                                            .threads = threads,
+                                            .trace = true});
+  };
+  const auto expected = failed(1);
+  CHECK(expected.summary.status == "failed");
+  CHECK_THAT(expected.summary.error,
+             ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
+  for (int again = 0; again < 3; ++again) {
+    const auto run = failed(2);
+    CHECK(run.summary.error == expected.summary.error);
+    CHECK(run.summary.run_digest == expected.summary.run_digest);
+    CHECK(run.events == expected.events);
+  }
+}
+
 TEST_CASE("an interrupt ends the run after the event at hand and keeps what was recorded") {
   std::atomic<int> interrupts = 0;
   std::jthread finger([&] {

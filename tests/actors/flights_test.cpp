@@ -35,7 +35,7 @@ bool always(const flight&, virtual_time) { return true; }
 TEST_CASE("batches are cut at the width, jobs of like length together, ids ascending") {
   const auto batches = cut({parked(job_of(1, 10)), parked(job_of(2, 50)), parked(job_of(3, 10)), parked(job_of(4, 40)),
                             parked(job_of(5, 20))},
-                           2, 0);
+                           {.width = 2});
   REQUIRE(batches.size() == 3);
   CHECK(ids(batches[0]) == std::vector<std::uint64_t>{2, 4});
   CHECK(ids(batches[1]) == std::vector<std::uint64_t>{1, 5});
@@ -43,8 +43,8 @@ TEST_CASE("batches are cut at the width, jobs of like length together, ids ascen
 }
 
 TEST_CASE("batches share the rows among the workers") {
-  const auto batches =
-      cut({parked(job_of(1, 30)), parked(job_of(2, 10)), parked(job_of(3, 10)), parked(job_of(4, 10))}, 64, 30);
+  const auto batches = cut({parked(job_of(1, 30)), parked(job_of(2, 10)), parked(job_of(3, 10)), parked(job_of(4, 10))},
+                           {.width = 64, .rows_max = 30});
   REQUIRE(batches.size() == 2);
   CHECK(ids(batches[0]) == std::vector<std::uint64_t>{1});
   CHECK(ids(batches[1]) == std::vector<std::uint64_t>{2, 3, 4});
@@ -54,11 +54,35 @@ TEST_CASE("of large outcomes those that are due first are computed first, of sma
   const auto first_batch = [](std::int64_t bytes) {
     return ids(cut({parked(job_of(1, 10, bytes), second(3)), parked(job_of(2, 10, bytes), second(1)),
                     parked(job_of(3, 10, bytes), second(4)), parked(job_of(4, 10, bytes), second(2))},
-                   2, 0)
+                   {.width = 2})
                    .front());
   };
   CHECK(first_batch(4 << 20) == std::vector<std::uint64_t>{1, 2}); // 16 MiB in all
   CHECK(first_batch((4 << 20) + 1) == std::vector<std::uint64_t>{2, 4});
+}
+
+TEST_CASE("batches whose outcomes are used meanwhile follow the times they are due, and become smaller at the end") {
+  std::vector<parked_job> jobs;
+  for (int i = 1; i <= 8; ++i)
+    jobs.push_back(parked(job_of(static_cast<std::uint64_t>(i), 10), second(9 - i)));
+  // Of 80 rows at most 40, then half of the 40 that are left, then half of 20; a quarter of 40 is the least.
+  const auto batches = cut(jobs, {.width = 64, .rows_max = 40, .tapered = true});
+  REQUIRE(batches.size() == 4);
+  CHECK(ids(batches[0]) == std::vector<std::uint64_t>{5, 6, 7, 8});
+  CHECK(ids(batches[1]) == std::vector<std::uint64_t>{3, 4});
+  CHECK(ids(batches[2]) == std::vector<std::uint64_t>{2});
+  CHECK(ids(batches[3]) == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("a shard cuts its jobs by the rows of all shards") {
+  std::vector<parked_job> jobs;
+  for (std::uint64_t i = 1; i <= 8; ++i)
+    jobs.push_back(parked(job_of(i, 10)));
+  const auto batches_of = [&](std::int64_t rows, const release_rules& rules) { return cut(jobs, rows, rules).size(); };
+  CHECK(batches_of(160, {.workers = 2}) == 1); // as many wait elsewhere: a worker each
+  CHECK(batches_of(80, {.workers = 2}) == 2);
+  CHECK(batches_of(80, {.workers = 2, .balance_over_workers = false}) == 1);
+  CHECK(batches_of(160, {.workers = 2, .batches_per_worker = 4}) == 5); // of 2, 2, 2, 1 and 1 jobs
 }
 
 TEST_CASE("batches of a group are of like width: a rest of a few jobs makes no batch of its own") {
