@@ -67,7 +67,11 @@ struct fairness { std::vector<double> deciles{}; };                           //
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
 /// `at_once`: the shard releases their first jobs by itself; `ready`: when each one's download is over.
-struct start_rounds { std::vector<assignment> all{}; bool at_once = false; std::vector<virtual_time> ready{}; }; // scheduler -> shard
+struct start_rounds {                                                         // scheduler -> shard
+  std::vector<assignment> all{};
+  std::vector<virtual_time> ready{};
+  bool at_once = false;
+};
 struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
 /// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
 struct issued_job {

@@ -23,14 +23,28 @@ std::size_t control_threads(const world& what, const run_options& options) {
 }
 
 /// Whether a batch is so short that handing it to a worker is felt, and long enough for a thread of its own to be worth
-/// waking: then shards compute by themselves, if there are enough of them.
-bool shards_should_compute(const world& what) {
+/// waking.
+bool has_short_batches(const world& what) {
   const auto clients = std::max<std::int64_t>(what.what.clients.count, 1);
   const auto rows = std::ssize(what.tasks->tasks.front().train) / clients * what.what.training.epochs;
   const auto size = static_cast<double>(rows) * static_cast<double>(what.net->size()); // multiplications of a client
-  return what.device == "cpu" && what.workers > 1 && what.shards >= what.workers && what.method->foretells_uploads() &&
+  return what.device == "cpu" && what.workers > 1 && what.method->foretells_uploads() &&
          what.what.rounds.mode == round_mode::sync && what.net->dense_layers() && size > multiplications_of_trifle &&
          size < multiplications_of_short / 10;
+}
+
+/// Shards compute short batches by themselves, one for each thread that a cohort keeps busy. More of them than clients
+/// call for are made only where the scenario names no number, and on a CPU, whose bits do not depend on it.
+void choose_who_computes(world& what) {
+  constexpr std::int64_t clients_of_thread = 4;
+  const auto stated = what.what.rounds.cohort;
+  const auto cohort = stated > 0 ? std::min(stated, what.what.clients.count) : what.what.clients.count;
+  const auto threads = std::min(what.workers, cohort / clients_of_thread);
+  if (threads < 2 || !has_short_batches(what))
+    return;
+  if (what.what.worker.shards == 0)
+    what.shards = std::max(what.shards, threads);
+  what.shards_compute = what.shards >= threads;
 }
 
 std::string default_name(const scenario& what, const std::string& digest) {
@@ -54,7 +68,7 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   world.workers = what.worker.count > 0 ? what.worker.count : threads_of(options);
   if (world.device != "cpu")
     world.workers = 1;
-  world.shards_compute = shards_should_compute(world);
+  choose_who_computes(world);
   world.trace = options.trace;
   world.events_max = options.events_max;
   world.stored_results_max = options.stored_results_max;

@@ -180,6 +180,10 @@ MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in
       sum_of_losses -= static_cast<double>(in.weight[row]) * d[row * classes + in.labels[row]];
   for (std::int64_t i = 0; i < in.rows * classes; ++i)
     d[i] = exp_of(d[i]);
+  // Of rows that weigh the same the sums, each from 1 to the number of classes, are multiplied: one logarithm for many.
+  constexpr double product_max = 1e200;
+  double product = 1.0;
+  float weight_of_product = 0.0F;
   for (std::int64_t row = 0; row < in.rows; ++row) {
     float* const p = d + row * classes;
     const float weight = in.weight[row];
@@ -195,9 +199,14 @@ MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in
     for (std::int64_t c = 0; c < classes; ++c)
       p[c] *= factor;
     p[in.labels[row]] -= weight;
-    sum_of_losses += static_cast<double>(weight) * std::log(static_cast<double>(sum));
+    if (weight != weight_of_product || !(product < product_max)) {
+      sum_of_losses += static_cast<double>(weight_of_product) * std::log(product);
+      product = 1.0;
+      weight_of_product = weight;
+    }
+    product *= static_cast<double>(sum);
   }
-  value = sum_of_losses;
+  value = sum_of_losses + static_cast<double>(weight_of_product) * std::log(product);
 }
 
 MNEME_KERNEL(normalise_bytes, (float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with),

@@ -80,8 +80,10 @@ key_table worker_keys(worker_section& to) {
   keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
   keys.integer("models_max", to.models_max, {.low = 0},
                "Clients trained together at most; 0: chosen from the size of cache or memory.");
-  keys.integer("shards", to.shards, {.low = 0, .high = 65'536},
-               "Parts of the population that are trained together among themselves; 0: chosen from clients.count.");
+  keys.integer(
+      "shards", to.shards, {.low = 0, .high = 65'536},
+      "Parts of the population that are trained together among themselves; 0: chosen from clients.count, and where "
+      "rounds are short from the threads.");
   keys.size("ahead_max", to.ahead_max, "Memory for outcomes computed ahead of virtual time.");
   return keys;
 }
