@@ -141,7 +141,7 @@ TEST_CASE("uploads folded while others are computed leave events, weights and di
 
 TEST_CASE("shards that compute by themselves, each on its thread, leave events, weights and digest alone") {
   const std::string with_deadline = "cohort = 9\ndeadline = \"2 s\"\nlate = \"keep\"\n";
-  for (const std::string rounds : {with_deadline.c_str(), "cohort = 9\n"}) {
+  for (const std::string rounds : {with_deadline.c_str(), "cohort = 24\n"}) {
     auto scenario = eventful;
     scenario.replace(scenario.find(with_deadline), with_deadline.size(), rounds);
     const auto run = [&](std::int64_t threads, const char* shards, const char* momentum, bool trace = true) {
