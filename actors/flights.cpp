@@ -132,7 +132,7 @@ std::vector<composition> cut(std::vector<parked_job> jobs, const batch_limits& l
   }
   const bool by_due = limits.tapered || bytes > cached_bytes;
   struct place {
-    std::int64_t rows = 0;
+    std::int64_t rows = 0; // negative: the longest come first
     virtual_time due{};
     job_id id{};
     auto operator<=>(const place&) const = default;
