@@ -37,11 +37,11 @@ using server_actor = caf::typed_actor<
 
 /// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
 using shard_actor = caf::typed_actor<
-    // Starts rounds; answered by one wave_report.
+    // Starts rounds; answered by wave_reports, the last of which says so.
     caf::result<void>(start_rounds),
     // A client's coroutine has come to its next stage or to its end.
     caf::result<void>(round_answer),
-    // Runs exactly these batches; answered by one wave_report.
+    // Runs exactly these batches; answered in the same way.
     caf::result<void>(release),
     // Runs a batch on the shard's own thread; sent to itself, so that what came before is handled before it.
     caf::result<void>(next_batch),
