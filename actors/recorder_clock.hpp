@@ -1,4 +1,4 @@
-/// recorder_clock: wall time, read for the record, and for how long a thread waits before it sleeps. Never for a result.
+/// recorder_clock: wall time, read for the record and for how long a thread stays awake, never for a result.
 #pragma once
 #include <chrono>
 namespace mneme {
