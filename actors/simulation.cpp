@@ -2,10 +2,11 @@
 #include "actors/cast.hpp"
 #include "actors/load_world.hpp"
 #include "actors/worker.hpp"
-#include <ATen/Parallel.h>
+#include "runtime/one_thread.hpp"
 #include <algorithm>
 #include <caf/actor_system_config.hpp>
 #include <caf/init_global_meta_objects.hpp>
+#include <caf/thread_hook.hpp>
 #include <fmt/format.h>
 #include <thread>
 namespace mneme {
@@ -57,10 +58,10 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
-    at::set_num_threads(1); // parallelism comes from workers
     return true;
   }();
   MNEME_CHECK(types_known);
+  compute_on_one_thread();
   auto loaded = load_world(what, split);
   if (!loaded)
     return loaded;
@@ -100,10 +101,19 @@ std::shared_ptr<checkpoint_folder> checkpoints_of(const stage& on, const std::fi
   return wanted.every > 0 ? folder : nullptr;
 }
 
+/// Threads of actors compute too: a worker its batches, the server's its step.
+class one_thread_hook final : public caf::thread_hook {
+public:
+  void init(caf::actor_system& /*system*/) override {}
+  void thread_started() override { compute_on_one_thread(); }
+  void thread_terminates() override {}
+};
+
 run_summary perform(const stage& on, cast_setup setup, const run_options& options) {
   caf::actor_system_config config;
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
   config.set("caf.scheduler.max-threads", control_threads(*on.what, options));
+  config.add_thread_hook<one_thread_hook>();
   caf::actor_system system(config);
   setup.recorder.files = on.files;
   setup.recorder.view = on.view;

@@ -1,6 +1,7 @@
 #include "runtime/executor.hpp"
 #include "runtime/check.hpp"
 #include "runtime/fused_training.hpp"
+#include "runtime/one_thread.hpp"
 #include "runtime/passes.hpp"
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -49,6 +50,7 @@ public:
 
   outcomes run(std::span<const job> batch) override {
     MNEME_CHECK(!batch.empty());
+    compute_on_one_thread();
     for (const auto& one : batch)
       MNEME_CHECK(one.what.index() == batch[0].what.index(), name_of(one.what), name_of(batch[0].what));
     const at::NoGradGuard no_gradients;
