@@ -1,7 +1,7 @@
 /// progress: what a user sees of a run while it goes on. Wall-clock is read here, in the recorder, and nowhere else.
 #pragma once
 #include "actors/recorder_clock.hpp"
-#include "runtime/run_directory.hpp"
+#include "runtime/federation/run_records.hpp"
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -12,15 +12,6 @@ namespace mneme {
 enum class progress_style { block, lines, json, quiet };
 /// block if `out` is a terminal, else lines.
 [[nodiscard]] progress_style default_style(std::FILE* out);
-
-/// What the recorder knows between two evaluations.
-struct progress_snapshot {
-  task_id task{};
-  round_id round{};
-  std::int64_t tasks = 0, rounds = 0; ///< Of the whole run; rounds may grow when a method sets its own.
-  virtual_time at{};
-  std::int64_t in_flight = 0, client_rounds = 0;
-};
 
 /// Writes to one stream; never throws, whatever becomes of the stream. A run that failed says why
 /// in every style.

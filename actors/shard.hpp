@@ -1,6 +1,6 @@
 /// shard: hosts the clients of one part of the population, parks their jobs, and lets them run.
 #pragma once
-#include "actors/assignment_table.hpp"
+#include "runtime/federation/assignment_table.hpp"
 #include "actors/batch_lines.hpp"
 #include "actors/client_unit.hpp"
 #include "actors/interfaces.hpp"

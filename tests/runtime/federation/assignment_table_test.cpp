@@ -1,4 +1,4 @@
-#include "actors/assignment_table.hpp"
+#include "runtime/federation/assignment_table.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <map>
 using namespace mneme;
