@@ -201,28 +201,32 @@ def header_starts(tree):
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 OWN_FOLDERS = ("runtime", "strategies", "actors", "tools", "tests")
-MAY_INCLUDE = {"runtime": {"runtime"}, "strategies": {"runtime", "strategies"}, "actors": {"runtime", "actors"},
-               "tools": {"runtime", "strategies", "actors", "tools"}, "tests": set(OWN_FOLDERS)}
+LAYERED = ("runtime", "strategies", "actors")
 NOT_FOR_METHODS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "stop_token", "fstream"}
 
 
-def include_direction(tree):
-    """tools -> actors -> runtime <- strategies; CAF in actors and tools; no thread and no file in a method."""
+def includes(tree, folders):
+    """(path, line, own, other) of every #include in code of these top folders; one of own and other is None."""
     for path, text in tree.items():
-        if not path.endswith(CODE) or top(path) not in MAY_INCLUDE:
-            continue
-        for line, content in numbered(text):
-            match = INCLUDE.match(content)
-            if match:
-                for what in forbidden_include(tree, path, match.group(1), match.group(2)):
-                    yield Finding(path, line, "include", what)
+        if path.endswith(CODE) and top(path) in folders:
+            for line, content in numbered(text):
+                match = INCLUDE.match(content)
+                if match:
+                    yield path, line, match.group(1), match.group(2)
+
+
+def include_names(tree):
+    """Own headers exist; CAF in actors and tools; no thread and no file in a method; tests are for tests."""
+    for path, line, own, other in includes(tree, OWN_FOLDERS):
+        for what in forbidden_include(tree, path, own, other):
+            yield Finding(path, line, "include", what)
 
 
 def forbidden_include(tree, path, own, other):
     folder = top(path)
     name = own or other
-    if top(name) in OWN_FOLDERS and top(name) not in MAY_INCLUDE[folder]:
-        yield f"{folder}/ may not know {top(name)}/ ({name})"
+    if folder == "tools" and top(name) == "tests":
+        yield f"tools/ may not know tests/ ({name})"
     if own and own not in tree:
         yield f'"{own}" does not exist; paths are relative to the root'
     if name.startswith("caf/") and folder in ("runtime", "strategies"):
@@ -233,6 +237,51 @@ def forbidden_include(tree, path, own, other):
         yield "costs 12 s a file; include ATen/ATen.h or single operators"
     if name == "ATen/ATen.h" and path.endswith(".hpp") and folder != "tests":
         yield "headers include ATen/core/Tensor.h"
+
+
+LAYERS_FILE = "tools/cmake/layers.cmake"
+LAYER_LINE = re.compile(r"^layer\((\S+?)((?:\s+\w+)*)\)", re.M)
+
+
+def read_layers(tree):
+    """{folder: folders that it may include}, as the build declares them."""
+    declared = LAYER_LINE.findall(tree.get(LAYERS_FILE, ""))
+    folder_of = {folder.rsplit("/", 1)[-1]: folder for folder, _ in declared}
+    return {folder: [folder_of.get(name, name) for name in names.split()] for folder, names in declared}
+
+
+def layer_of(path, layers):
+    """The declared folder that holds the file; None if no layer does."""
+    folders = path.split("/")[:-1]
+    return next((name for name in ("/".join(folders[:2]), "/".join(folders[:1])) if name in layers), None)
+
+
+def layer_arrows(tree):
+    """A layer includes what its line in tools/cmake/layers.cmake names, and it includes something of each of them."""
+    layers = read_layers(tree)
+    used = set()
+    for path, line, own, other in includes(tree, LAYERED):
+        name = own or other
+        here, there = layer_of(path, layers), layer_of(name, layers)
+        used.add((here, there))
+        if here and top(name) in OWN_FOLDERS and there != here and there not in layers[here]:
+            yield Finding(path, line, "layer", f"{here} may not know {there or top(name)} ({LAYERS_FILE})")
+    text = tree.get(LAYERS_FILE, "")
+    for match in LAYER_LINE.finditer(text):
+        for there in layers[match.group(1)]:
+            if (match.group(1), there) not in used:
+                line = Lines(text)(match.start())
+                yield Finding(LAYERS_FILE, line, "layer", f"{match.group(1)} includes nothing of {there}")
+
+
+def layer_files(tree):
+    """Every file of code lies in a layer, and no file at the top of runtime/ or actors/."""
+    layers = read_layers(tree)
+    for path in tree:
+        if top(path) in ("runtime", "actors") and path.count("/") == 1:
+            yield Finding(path, 1, "layer", f"{top(path)}/ has folders only")
+        elif top(path) in LAYERED and path.endswith(CODE) and layer_of(path, layers) is None:
+            yield Finding(path, 1, "layer", f"no line of {LAYERS_FILE} declares its folder")
 
 
 CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_clock|gettimeofday|clock_gettime)\b"
@@ -252,7 +301,7 @@ def clocks_and_generators(tree):
             if not MAY_READ_CLOCK.search(path) and CLOCKS.search(content):
                 yield Finding(path, line, "clock", "no wall-clock, no thread ids: time is a value that arrives")
             if GENERATORS.search(content):
-                yield Finding(path, line, "generator", "randomness comes from a key: runtime/rng.hpp")
+                yield Finding(path, line, "generator", "randomness comes from a key: runtime/base/rng.hpp")
 
 
 # -- Rules: coroutines and registration -------------------------------------------------------------------------------
@@ -379,8 +428,8 @@ def texts(tree):
                 yield Finding(path, line, "empty-test", "asserts nothing")
 
 
-RULES = [file_length, line_length, function_length, header_starts, include_direction, clocks_and_generators, awaits,
-         registrations, dead_declarations, texts]
+RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files,
+         clocks_and_generators, awaits, registrations, dead_declarations, texts]
 
 
 def check(root):

@@ -1,7 +1,7 @@
-/// What the federation tells the recorder, besides evaluations (runtime/metrics.hpp).
+/// What the federation tells the recorder, besides evaluations (runtime/results/metrics.hpp).
 #pragma once
-#include "runtime/archive.hpp"
-#include "runtime/run_directory.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/results/run_directory.hpp"
 #include <string>
 #include <vector>
 namespace mneme {

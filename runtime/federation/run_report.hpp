@@ -1,7 +1,7 @@
 /// run_report: how a run ended, and what was counted on its way.
 #pragma once
-#include "runtime/digest.hpp"
-#include "runtime/virtual_clock.hpp"
+#include "runtime/base/digest.hpp"
+#include "runtime/base/virtual_clock.hpp"
 #include <optional>
 #include <string>
 #include <vector>

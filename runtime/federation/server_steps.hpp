@@ -1,8 +1,8 @@
 /// What the federation asks of the server, and what the server answers, in the order of a run.
 #pragma once
-#include "runtime/archive.hpp"
-#include "runtime/digest.hpp"
-#include "runtime/strategy.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/base/digest.hpp"
+#include "runtime/method/strategy.hpp"
 namespace mneme {
 
 // clang-format off: a table of questions and answers; the answer to open_task is a task_plan

@@ -1,7 +1,7 @@
 /// What the federation and its shards tell each other while virtual time waits for real work.
 #pragma once
-#include "runtime/client_run.hpp"
-#include "runtime/virtual_clock.hpp"
+#include "runtime/base/virtual_clock.hpp"
+#include "runtime/method/client_run.hpp"
 #include <optional>
 #include <vector>
 namespace mneme {
@@ -45,9 +45,15 @@ struct wave_report { // shard -> federation
 };
 
 /// Exactly these batches run now.
-struct release { shard_id to{}; std::vector<composition> batches{}; }; // federation -> shard
+struct release {
+  shard_id to{};
+  std::vector<composition> batches{};
+}; // federation -> shard
 
 /// Rounds that were started and not finished are forgotten.
-struct abandon { shard_id to{}; std::vector<assignment_id> all{}; }; // federation -> shard
+struct abandon {
+  shard_id to{};
+  std::vector<assignment_id> all{};
+}; // federation -> shard
 
 } // namespace mneme

@@ -1,10 +1,10 @@
 /// Kernels of devices as tests see them: on a device where there is one, thread by thread on the host everywhere.
 #pragma once
-#include "runtime/executor.hpp"
-#include "runtime/folding.hpp"
+#include "runtime/base/rng.hpp"
 #include "runtime/kernels/cuda/thread_place.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/rng.hpp"
+#include "runtime/training/executor.hpp"
+#include "runtime/training/folding.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include <catch2/catch_test_macros.hpp>

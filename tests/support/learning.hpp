@@ -1,8 +1,8 @@
 /// Small data sets, nets and jobs for tests of learning.
 #pragma once
-#include "runtime/executor.hpp"
-#include "runtime/rng.hpp"
-#include "runtime/scenario/keys.hpp"
+#include "runtime/base/rng.hpp"
+#include "runtime/options/keys.hpp"
+#include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include <catch2/catch_test_macros.hpp>

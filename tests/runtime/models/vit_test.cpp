@@ -1,6 +1,6 @@
-#include "runtime/losses.hpp"
+#include "runtime/method/losses.hpp"
 #include "runtime/models/patch_embedding.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/storage/safetensors.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"

@@ -1,5 +1,5 @@
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
-#include "runtime/training.hpp"
+#include "runtime/method/training.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/grids.hpp"

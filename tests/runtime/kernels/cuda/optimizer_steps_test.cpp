@@ -1,4 +1,4 @@
-#include "runtime/optimizer_calls.hpp"
+#include "runtime/training/optimizer_calls.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/grids.hpp"
