@@ -199,7 +199,8 @@ class Tidy(unittest.TestCase):
     def test_a_member_says_what_it_holds(self):
         path, rules = "runtime/base/m.hpp", [tidy.member_names]
         for member in ("int what;", "std::map<int, std::string> what{};", "kind what = kind::none;",
-                       "const job& what_;", "int size = 0, what = 1;", "int what[2] = {1, 2};", "enum class k { a } what = k::a;"):
+                       "const job& what_;", "int size = 0, what = 1;", "int what[2] = {1, 2};",
+                       "enum class k { a } what = k::a;"):
             text = "struct a {\n  " + member + "\n};\n"
             self.assertEqual(found({path: text}, rules), [("member-name", path, 2)], member)
         for text in ("struct a {\n  void f(int what);\n  int what() const { return 1; }\n  int whatever = 1;\n};\n",
