@@ -1,4 +1,5 @@
 #include "runtime/data/catalog.hpp"
+#include "runtime/training/executor.hpp"
 #include "runtime/training/gather.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 

@@ -3,7 +3,7 @@
 #include "runtime/training/optimizers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/grids.hpp"
+#include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/shown_rows.hpp"
 using namespace mneme;

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/grids.hpp"
-#include "tests/support/learning.hpp"
+#include "tests/support/tensors.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
