@@ -4,6 +4,7 @@
 
 #include "tests/support/grids.hpp"
 #include "tests/support/tensors.hpp"
+#include <limits>
 using namespace mneme;
 using namespace mneme::test;
 
