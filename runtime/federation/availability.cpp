@@ -120,6 +120,12 @@ membership availability::member(client_id client) const {
   return flags & enrolled_now ? membership::active : flags & has_left ? membership::left : membership::not_yet;
 }
 
+bool availability::may_take_part(client_id client) const {
+  if (!random_)
+    return member(client) == membership::active || task_of(client) < opened_;
+  return !(flags_[client.value] & has_left) || clients_->absence(client, 0);
+}
+
 std::int64_t availability::enrolled() const { return random_ ? enrolled_ : clients_->enrolled(opened_); }
 
 bool availability::endless() const { return clients_->goes_on_for_ever(); }

@@ -33,6 +33,8 @@ public:
   [[nodiscard]] bool is_available(client_id client) const {
     return member(client) == membership::active && (flags_.empty() || !(flags_[client.value] & away));
   }
+  /// It is enrolled, or may still be before the server opens another task.
+  [[nodiscard]] bool may_take_part(client_id client) const;
   /// Clients enrolled now.
   [[nodiscard]] std::int64_t enrolled() const;
   /// Changes come for ever, so that waiting for them alone proves nothing.

@@ -40,7 +40,7 @@ bool client_pool::somebody_may_come() const {
   if (!availability_.endless())
     return true;
   for (std::uint32_t c = 0; c < records_.size(); ++c)
-    if (has_rows({c}))
+    if (has_rows({c}) && availability_.may_take_part({c}))
       return true;
   return false;
 }

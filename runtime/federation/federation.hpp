@@ -52,7 +52,6 @@ public:
   // -- output
   /// Swaps the commands that wait for those in `taken`, which are forgotten.
   void take_commands(std::vector<federation_command>& taken);
-  [[nodiscard]] bool is_over() const noexcept { return over_; }
 
 private:
   /// What is done next where nothing is under way: the places at which a checkpoint may be taken.

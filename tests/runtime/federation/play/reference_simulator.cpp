@@ -57,6 +57,11 @@ private:
   bool can_work(std::uint32_t c) const;
   bool has_rows(std::uint32_t c) const { return plan_.clients_without_rows || rows_.size({c}, clients_[c].task) > 0; }
   membership member(std::uint32_t c) const;
+  bool may_take_part(std::uint32_t c) const {
+    if (people_.comes_and_goes())
+      return !clients_[c].has_left || people_.absence({c}, 0);
+    return member(c) == membership::active || clients_[c].task < place_.task;
+  }
   virtual_time next_change() const;
   bool somebody_may_come() const;
   void step();
@@ -381,7 +386,7 @@ bool simulator::somebody_may_come() const {
   if (next_change() == never || !people_.goes_on_for_ever())
     return next_change() != never;
   for (std::uint32_t c = 0; c < clients_.size(); ++c)
-    if (has_rows(c))
+    if (has_rows(c) && may_take_part(c))
       return true;
   return false;
 }

@@ -183,7 +183,7 @@ std::vector<std::vector<toy_job>> toy_federation::stages_of(const toy_assignment
     const auto jobs = settings.upload_size_known ? 1 : 1 + drawn(1, s, 2);
     for (std::int64_t j = 0; j < jobs; ++j) {
       const auto which = 10 * s + static_cast<std::uint64_t>(j);
-      made[s].push_back({.rows = 1 + drawn(2, which, 4),
+      made[s].push_back({.rows = rows_of_every_job > 0 ? rows_of_every_job : 1 + drawn(2, which, 4),
                          .bytes = 8 * (1 + drawn(3, which, 3)),
                          .key = {.kind = 0, .options = static_cast<std::uint64_t>(drawn(4, which, 2))}});
     }

@@ -30,6 +30,7 @@ struct toy_assignment {
 struct toy_federation {
   federation_settings settings{};
   std::int64_t stages_max = 1;
+  std::int64_t rows_of_every_job = 0; ///< 0: drawn.
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
   std::vector<task_plan> plans{}; ///< [tasks]
 
