@@ -136,8 +136,8 @@ TEST_CASE("places are filled as uploads come where the server does not wait for 
                                                "2.7 server deliver 1\n"
                                                "2.7 scheduler close_round\n"
                                                "2.7 server evaluate\n"
+                                               "2.7 client abandoned 2\n" // in the order of their dispatch
                                                "2.7 client abandoned 0\n"
-                                               "2.7 client abandoned 2\n"
                                                "2.7 scheduler end\n"));
 }
 
@@ -154,18 +154,21 @@ TEST_CASE("a method that promises sizes which its clients do not keep ends the r
     auto* const start = std::get_if<start_rounds>(&commands.back());
     REQUIRE(start);
     CHECK(start->at_once);
-    wave_report report{.released = {{}}};
+    wave_report first{.released = {{}}, .last = false}, second;
     for (const auto& given : start->all)
-      report.issued.push_back({.id = {given.id, second_stage ? 1U : 0U, 0}, .takes = 1s});
-    if (!second_stage)
-      report.finished.push_back({.id = start->all.front().id, .bytes = 8});
-    run.take(report);
+      first.issued.push_back({.id = {given.id, 0, 0}, .takes = 1s});
+    run.take(first);
+    if (second_stage)
+      second.issued.push_back({.id = {start->all.front().id, 1, 0}, .takes = 1s});
+    else
+      second.finished.push_back({.id = start->all.front().id, .bytes = 8});
+    run.take(second);
     run.take_commands(commands);
     const auto* const ended = std::get_if<run_report>(&commands.back());
     REQUIRE(ended);
     CHECK(ended->status == run_status::failed);
     CHECK_THAT(ended->error, ContainsSubstring("client 0, round 1, job 0."));
-    run.take(report); // inputs after the end are ignored
+    run.take(second); // inputs after the end are ignored
     run.take_commands(commands);
     CHECK(commands.empty());
   }

@@ -107,7 +107,7 @@ void toy_maker::draw_rounds() {
 
 /// What runs where, and how much of it is kept.
 void toy_maker::draw_work(toy_federation& made) {
-  constexpr std::int64_t plenty = 1'000'000'000;
+  constexpr auto plenty = toy_federation::plenty;
   auto& settings = made.settings;
   settings.upload_size_known = chance(0.5);
   made.stages_max = settings.upload_size_known ? 1 : between(0, 3);
@@ -180,7 +180,7 @@ std::vector<std::vector<toy_job>> toy_federation::stages_of(const toy_assignment
   const auto stages = settings.upload_size_known ? 1 : drawn(0, 0, static_cast<std::uint64_t>(stages_max + 1));
   std::vector<std::vector<toy_job>> made(static_cast<std::size_t>(stages));
   for (std::uint64_t s = 0; s < made.size(); ++s) {
-    const auto jobs = settings.upload_size_known ? 1 : 1 + drawn(1, s, 2);
+    const auto jobs = has_single_jobs() ? 1 : 1 + drawn(1, s, 2);
     for (std::int64_t j = 0; j < jobs; ++j) {
       const auto which = 10 * s + static_cast<std::uint64_t>(j);
       made[s].push_back({.rows = rows_of_every_job > 0 ? rows_of_every_job : 1 + drawn(2, which, 4),

@@ -28,12 +28,15 @@ struct toy_assignment {
 };
 
 struct toy_federation {
+  static constexpr std::int64_t plenty = 1'000'000'000; ///< Bytes that are never reached.
   federation_settings settings{};
   std::int64_t stages_max = 1;
   std::int64_t rows_of_every_job = 0; ///< 0: drawn.
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
   std::vector<task_plan> plans{}; ///< [tasks]
 
+  /// Every stage is one job.
+  [[nodiscard]] bool has_single_jobs() const noexcept { return settings.upload_size_known; }
   /// The jobs of each stage of a round, which follow from the assignment.
   [[nodiscard]] std::vector<std::vector<toy_job>> stages_of(const toy_assignment& given) const;
   /// How long each stage takes.

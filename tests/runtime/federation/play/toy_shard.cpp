@@ -1,6 +1,18 @@
 #include "tests/runtime/federation/play/toy_shard.hpp"
 #include <algorithm>
 namespace mneme::test {
+namespace {
+
+bool same_round(const issued_job& a, const issued_job& b) { return a.id.assignment == b.id.assignment; }
+
+wave_report in_order(wave_report report) {
+  const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
+  std::sort(report.issued.begin(), report.issued.end(), by_id);
+  std::sort(report.finished.begin(), report.finished.end(), by_id);
+  return report;
+}
+
+} // namespace
 
 void require(bool holds, const char* rule, std::uint64_t number) {
   if (!holds)
@@ -112,23 +124,24 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
   }
 }
 
-/// Rounds that are finished may be reported before the others, in any order.
+/// Rounds that are finished, or that wait again, may be reported before the others, in any order.
 void toy_shard::report(outcome done) {
   wave_report last{.from = which_};
   std::vector<wave_report> parts(splits_ ? splits_->below(3) : 0, wave_report{.from = which_, .last = false});
-  for (auto& finished : done.finished) {
+  const auto any_part = [&]() -> wave_report& {
     const auto part = parts.empty() ? 0 : splits_->below(parts.size() + 1);
-    (part < parts.size() ? parts[part] : last).finished.push_back(std::move(finished));
+    return part < parts.size() ? parts[part] : last;
+  };
+  for (auto& finished : done.finished)
+    any_part().finished.push_back(std::move(finished));
+  for (std::size_t first = 0, next = 0; first < done.issued.size(); first = next) {
+    auto& part = any_part(); // all jobs of a stage are told together
+    for (next = first; next < done.issued.size() && same_round(done.issued[first], done.issued[next]); ++next)
+      part.issued.push_back(done.issued[next]);
   }
-  last.issued = std::move(done.issued);
-  const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-  std::sort(last.issued.begin(), last.issued.end(), by_id);
-  for (auto& part : parts) {
-    std::sort(part.finished.begin(), part.finished.end(), by_id);
-    reports_.push_back(std::move(part));
-  }
-  std::sort(last.finished.begin(), last.finished.end(), by_id);
-  reports_.push_back(std::move(last));
+  for (auto& part : parts)
+    reports_.push_back(in_order(std::move(part)));
+  reports_.push_back(in_order(std::move(last)));
 }
 
 wave_report toy_shard::take_report() {
