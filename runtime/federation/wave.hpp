@@ -38,7 +38,7 @@ using composition = std::vector<job_id>;
 struct wave_report { // shard -> federation
   shard_id from{};
   std::vector<issued_job> issued{};                   ///< Ascending id.
-  std::optional<std::vector<composition>> released{}; ///< Rounds started at once: `issued` runs already, so.
+  std::optional<std::vector<composition>> released{}; ///< `issued` runs already, in these batches.
   std::vector<finished_round> finished{};             ///< Ascending id.
   std::vector<round_failure> failed{};                ///< Ascending id.
   bool last = true;                                   ///< It is the last of the wave; others go before it.
