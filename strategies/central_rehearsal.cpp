@@ -79,37 +79,30 @@ struct plan_of_run {
 // -- server half ------------------------------------------------------------------------------------------------------
 
 /// Trains the encoder if there is to be one, and takes over what the learner sends.
-class central_server final : public server_half {
+class central_server final : public averaging_server {
 public:
   explicit central_server(std::shared_ptr<const plan_of_run> run)
-      : run_(std::move(run)), averaging_(run_->learnt), encoder_(run_->whole, run_->with.encoder) {}
+      : averaging_server(run->learnt), run_(std::move(run)), encoder_(run_->whole, run_->with.encoder) {}
 
   task<task_plan> open_task(server_context& ctx, const round_place& where) override {
     if (where.task.value == 0 && run_->with.pretrains()) {
       auto training = encoder_.train(ctx, encoder_samples(ctx.rows()), {0, run_->whole.classes});
-      auto trained = co_await training;
-      (void)trained;
+      co_await training;
     }
     co_return task_plan{};
   }
   broadcast open_round(const round_place& where) override {
-    auto made = averaging_.open_round(where);
+    auto made = averaging_server::open_round(where);
     if (run_->with.frozen())
-      made.once = encoder_.weights();
+      made.first_contact = encoder_.weights();
     return made;
   }
-  void fold(const delivery& in) override { averaging_.fold(in); }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
-    auto step = averaging_.close_round(ctx, where);
-    auto done = co_await step;
-    co_return done;
-  }
-  void persist(archive& all) override {
-    averaging_.persist(all);
-    all(encoder_);
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(encoder_);
   }
   predictor predict() const override {
-    return run_->with.frozen() ? encoder_.with_classifier(averaging_.weights(), {}) : averaging_.predict();
+    return run_->with.frozen() ? encoder_.with_classifier(weights(), {}) : averaging_server::predict();
   }
   std::map<std::string, double> figures() const override {
     std::map<std::string, double> all;
@@ -121,18 +114,17 @@ private:
   /// All of task 1, or what is held out of every task.
   [[nodiscard]] sample_view encoder_samples(const central_rows& from) const {
     if (run_->with.encoder_data == encoder_rows::task_1)
-      return from.all({0});
+      return from.of_task({0});
     auto rows = std::make_shared<std::vector<std::int64_t>>();
     sample_view all;
     for (std::uint32_t t = 0; t < run_->whole.tasks; ++t) {
-      all = run_->rows_of(from.all({t}), true);
+      all = run_->rows_of(from.of_task({t}), true);
       rows->insert(rows->end(), all.rows->begin(), all.rows->end());
     }
     return {.source = all.source, .rows = std::move(rows)};
   }
 
   std::shared_ptr<const plan_of_run> run_;
-  averaging_server averaging_;
   frozen_encoder encoder_;
 };
 
@@ -179,13 +171,12 @@ at::Tensor numbers_of(const sample_view& view) {
 class central_rehearsal final : public strategy {
 public:
   void keys(key_table& table) override;
-  std::string defaults() const override { return "[model]\nname = \"ebr\"\n[clients]\ncount = 1\n"; }
-  rows_shown rows() const override {
-    return with_.system == rehearsal_kind::offline ? rows_shown::offline : rows_shown::current;
+  method_needs needs() const override {
+    return {.rows = with_.system == rehearsal_kind::offline ? rows_shown::offline : rows_shown::current,
+            .central_data = true,
+            .defaults = "[model]\nname = \"ebr\"\n[clients]\ncount = 1\n"};
   }
-  bool central_data() const override { return true; }
-  std::string objection(const model& net) const override;
-  findings objections(const method_setup& setup) const override;
+  findings check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<central_server>(run_); }
@@ -225,7 +216,7 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
   const auto kept = kept_positions(current.size(), {task});
   auto samples = with_kept_rows(current, *memory, task);
   if (with_.frozen() && recalled(*memory, named("current", task)).size() == 0) { // once per task
-    extract_job wanted{.net = run_->net->encoder(), .weights = in.once, .samples = samples, .logits = false};
+    extract_job wanted{.net = run_->net->encoder(), .weights = in.first_contact, .samples = samples, .logits = false};
     auto looking = ctx.extract(std::move(wanted));
     auto seen = co_await looking;
     *memory = without_current(*memory);
@@ -297,26 +288,24 @@ train_job central_rehearsal::training(const client_context& ctx, const broadcast
           .stream = ctx.training_stream()};
 }
 
-std::string central_rehearsal::objection(const model& net) const {
-  if (dynamic_cast<const embedding_model*>(&net))
-    return {};
-  return "'" + net.identity() + "' has no encoder and classifier to part; expected model.name = \"ebr\" or \"vee\"";
-}
-
-findings central_rehearsal::objections(const method_setup& setup) const {
-  findings all;
+findings central_rehearsal::check(const method_setup& setup) const {
+  findings wrong;
+  if (!as_embedding_model(setup.net))
+    wrong.push_back({"model.name", fmt::format("'{}' has no encoder and classifier to part; expected model.name = "
+                                               "\"ebr\" or \"vee\"",
+                                               setup.net->identity())});
   if (setup.clients != 1)
-    all.push_back({"clients.count",
+    wrong.push_back({"clients.count",
                    fmt::format("clients.count = {}: central-rehearsal has one learner; expected 1", setup.clients)});
   if (setup.trainable == trainable_part::head)
-    all.push_back({"model.trainable",
+    wrong.push_back({"model.trainable",
                    "model.trainable = \"head\": central-rehearsal trains the whole net or the whole classifier; "
                    "expected \"all\""});
   if (with_.encoder_is == encoder_mode::trained &&
       (with_.system == rehearsal_kind::ebr || with_.system == rehearsal_kind::noise))
-    all.push_back({"strategy.encoder", "encoder = \"trained\" with a system that rehearses embeddings: they would "
+    wrong.push_back({"strategy.encoder", "encoder = \"trained\" with a system that rehearses embeddings: they would "
                                        "age as the encoder moves; expected \"frozen\" or \"auto\""});
-  return all;
+  return wrong;
 }
 
 void central_rehearsal::keys(key_table& table) {

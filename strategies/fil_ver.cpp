@@ -111,10 +111,10 @@ void add_to(embedding_pool& pool, const tensor_map& upload) {
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-class fil_ver_server final : public server_half {
+class fil_ver_server final : public averaging_server {
 public:
   explicit fil_ver_server(std::shared_ptr<const plan_of_run> run)
-      : run_(std::move(run)), averaging_(run_->classifier), encoder_(run_->whole, run_->with.encoder),
+      : averaging_server(run->classifier), run_(std::move(run)), encoder_(run_->whole, run_->with.encoder),
         pool_({.kind = run_->with.pool,
                .rows_max = run_->with.pool_size,
                .labels = run_->whole.task_classes,
@@ -123,17 +123,16 @@ public:
   task<task_plan> open_task(server_context& ctx, const round_place& where) override {
     if (where.task.value == 0) {
       const auto all = run_->with.encoder_data == encoder_rows::task_1;
-      const auto samples = all ? ctx.rows().all(where.task) : ctx.rows().enrolled(where.task);
+      const auto samples = all ? ctx.rows().of_task(where.task) : ctx.rows().of_enrolled(where.task);
       auto training = encoder_.train(ctx, samples, where.opened);
-      auto trained = co_await training;
-      (void)trained;
+      co_await training;
     }
     co_return task_plan{};
   }
 
   broadcast open_round(const round_place& where) override {
-    auto made = averaging_.open_round(where);
-    made.once = encoder_.weights();
+    auto made = averaging_server::open_round(where);
+    made.first_contact = encoder_.weights();
     return made;
   }
 
@@ -141,31 +140,29 @@ public:
   void fold(const delivery& in) override {
     auto learnt = in;
     learnt.upload = weights_only(in.upload->at(flat_weights));
-    averaging_.fold(learnt);
+    averaging_server::fold(learnt);
     add_to(pool_, *in.upload);
   }
 
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
-    auto step = averaging_.close_round(ctx, where);
-    auto done = co_await step;
+  task<void> close_round(server_context& ctx, const round_place& where) override {
+    average();
     if (run_->with.sends() && run_->with.server_steps > 0 && !pool_.empty()) {
       auto training = ctx.train(training_on_pool(where));
       auto trained = co_await training;
-      averaging_.go_on_from(trained.weights->at(flat_weights));
+      go_on_from(trained.weights->at(flat_weights));
     }
-    co_return done;
   }
 
-  void persist(archive& all) override {
-    averaging_.persist(all);
-    all(encoder_)(pool_);
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(encoder_)(pool_);
   }
 
   predictor predict() const override {
     std::optional<rng_key> drawn;
     if (run_->with.embedding == embedding_choice::sample)
       drawn = rng_key{.seed = run_->whole.seed, .what = evaluation_draw};
-    return encoder_.with_classifier(averaging_.weights(), drawn);
+    return encoder_.with_classifier(weights(), drawn);
   }
 
   std::map<std::string, double> figures() const override {
@@ -184,7 +181,7 @@ private:
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
     constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     train_job job{.net = run_->classifier.net,
-                  .start = weights_only(averaging_.weights()),
+                  .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
                   .objective = cross_entropy(),
                   .stream = {.seed = run_->whole.seed,
@@ -199,7 +196,6 @@ private:
   }
 
   std::shared_ptr<const plan_of_run> run_;
-  averaging_server averaging_; // of classifiers
   frozen_encoder encoder_;
   embedding_pool pool_;
 };
@@ -225,17 +221,17 @@ embedding_rows recalled(const tensor_map& memory, std::uint32_t task) {
 class fil_ver final : public strategy {
 public:
   void keys(key_table& table) override;
-  std::string defaults() const override {
-    return with_.system == system_kind::ebr ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n";
+  method_needs needs() const override {
+    return {.central_data = with_.encoder.epochs > 0,
+            .defaults = with_.system == system_kind::ebr ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n"};
   }
-  bool central_data() const override { return with_.encoder.epochs > 0; }
-  std::string objection(const model& net) const override;
-  findings objections(const method_setup& setup) const override;
+  findings check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fil_ver_server>(run_); }
 
 private:
+  [[nodiscard]] std::string objection(const model& net) const;
   [[nodiscard]] sample_view rows_to_train(const client_context& ctx, const tensor_map& memory,
                                           std::uint32_t task) const;
   void add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const;
@@ -259,7 +255,7 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
   if (with_.rehearses() || recalled(ctx.memory(), task).size() > 0)
     *memory = ctx.memory();
   if (recalled(*memory, task).size() == 0) { // once per task: the encoder is frozen
-    extract_job looking{.net = run_->net->encoder(), .weights = in.once, .samples = ctx.samples()};
+    extract_job looking{.net = run_->net->encoder(), .weights = in.first_contact, .samples = ctx.samples()};
     looking.logits = false;
     auto look = ctx.extract(std::move(looking));
     auto seen = co_await look;
@@ -320,6 +316,7 @@ void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& 
   memory.put("sent", sent);
 }
 
+/// Why a net does not fit, or "".
 std::string fil_ver::objection(const model& net) const {
   const auto* const embedding = dynamic_cast<const embedding_model*>(&net);
   const bool normal = embedding && embedding->what().normal;
@@ -336,16 +333,18 @@ std::string fil_ver::objection(const model& net) const {
   return {};
 }
 
-findings fil_ver::objections(const method_setup& setup) const {
-  findings all;
+findings fil_ver::check(const method_setup& setup) const {
+  findings wrong;
+  if (const auto why = objection(*setup.net); !why.empty())
+    wrong.push_back({"model.name", why});
   if (with_.sends() && with_.pool == pool_kind::reservoir && with_.pool_size < with_.server_batch)
-    all.push_back({"strategy.pool_size",
+    wrong.push_back({"strategy.pool_size",
                    fmt::format("strategy.pool_size = {}: expected at least one batch, strategy.server_batch = {}",
                                with_.pool_size, with_.server_batch)});
   if (setup.trainable == trainable_part::head)
-    all.push_back({"model.trainable", "model.trainable = \"head\": fil-ver trains the whole classifier and freezes the "
+    wrong.push_back({"model.trainable", "model.trainable = \"head\": fil-ver trains the whole classifier and freezes the "
                                       "encoder by itself; expected \"all\""});
-  return all;
+  return wrong;
 }
 
 void fil_ver::keys(key_table& table) {

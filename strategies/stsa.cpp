@@ -107,10 +107,10 @@ tensor_map solve(const tensor_map& in) {
   return out;
 }
 
-class stsa_server final : public server_half {
+class stsa_server final : public averaging_server {
 public:
   explicit stsa_server(std::shared_ptr<const plan_of_run> run)
-      : run_(std::move(run)), adaptation_(run_->setup), weights_(run_->setup.initial) {}
+      : averaging_server(run->setup), run_(std::move(run)), weights_(run_->setup.initial) {}
 
   task<task_plan> open_task(server_context&, const round_place& where) override {
     const auto adaptation = where.task.value == 0 ? run_->adaptation_rounds() : 0;
@@ -120,15 +120,15 @@ public:
   /// The frozen net goes to everybody who takes part in the first statistics, and later to newcomers only.
   broadcast open_round(const round_place& where) override {
     if (run_->adapts(where))
-      return adaptation_.open_round(where);
+      return averaging_server::open_round(where);
     const bool known = run_->adaptation_rounds() == 0 || where.task.value > 0;
-    return {.place = {}, .weights = known ? nullptr : weights_, .extra = nullptr, .once = known ? weights_ : nullptr};
+    return {.place = {}, .weights = known ? nullptr : weights_, .extra = nullptr, .first_contact = known ? weights_ : nullptr};
   }
 
   void fold(const delivery& in) override {
     if (in.upload->find(flat_weights) || !in.upload->find("sums")) {
       if (in.rows > 0) // nothing is learnt without rows
-        adaptation_.fold(in);
+        averaging_server::fold(in);
       return;
     }
     present_.push_back(in.from);
@@ -138,12 +138,11 @@ public:
       add(*in.upload, in.rows);
   }
 
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
+  task<void> close_round(server_context& ctx, const round_place& where) override {
     if (run_->adapts(where)) {
-      auto step = adaptation_.close_round(ctx, where);
-      auto done = co_await step;
-      weights_ = adaptation_.predict().weights;
-      co_return done;
+      average();
+      weights_ = weights_only(weights());
+      co_return;
     }
     frozen_ = true;
     const auto classes = where.current;
@@ -172,7 +171,6 @@ public:
     present_.clear();
     uploaded_floats_ += paper_floats(classes.size());
     triangle_floats_ += triangle_floats(classes.size());
-    co_return true;
   }
 
   predictor predict() const override {
@@ -186,10 +184,10 @@ public:
             .frozen = true};
   }
 
-  void persist(archive& all) override {
-    adaptation_.persist(all);
-    all(weights_)(frozen_)(gram_)(sums_)(task_gram_)(task_sums_)(held_)(present_).frozen(readout_);
-    all(uploaded_floats_)(triangle_floats_)(first_diagonal_);
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(weights_)(frozen_)(gram_)(sums_)(task_gram_)(task_sums_)(held_)(present_).frozen(readout_);
+    state(uploaded_floats_)(triangle_floats_)(first_diagonal_);
   }
 
   /// Uplink of one client over the whole run, as the paper counts it: float32, the square Gram matrix, without task 1's
@@ -266,7 +264,6 @@ private:
   }
 
   std::shared_ptr<const plan_of_run> run_;
-  averaging_server adaptation_;
   tensors_ref weights_; // of the net: frozen once statistics are made
   bool frozen_ = false;
   at::Tensor gram_, sums_;           // G, a triangle, and C transposed [C, M], float64
@@ -283,22 +280,8 @@ class stsa final : public averaging_method {
 public:
   void keys(key_table& table) override;
   std::vector<preset> presets() const override;
-  std::string defaults() const override { return "[strategy]\nweighting = \"uniform\"\n"; }
-  head_kind head() const override { return head_kind::cosine; }
-  bool needs_round_barrier() const override { return true; } // statistics of everybody, each once
-  bool foretells_uploads() const override { return false; }  // statistics are no weights
-  std::filesystem::path feature_folder() const override { return with_.feature_cache; }
-  row_mark_column row_marks() const override {
-    const bool wanted = with_.estimated() && with_.split == dummy_split::file;
-    return wanted ? row_mark_column{.name = "dummy", .below = with_.dummies} : row_mark_column{};
-  }
-  std::map<std::string, std::filesystem::path> tensor_files() const override {
-    if (with_.projection_file.empty())
-      return {};
-    return {{"projection_file", with_.projection_file}};
-  }
-  std::string objection(const model& net) const override;
-  findings objections(const method_setup& setup) const override;
+  method_needs needs() const override;
+  findings check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<stsa_server>(run_); }
@@ -317,6 +300,18 @@ private:
   options with_;
   std::shared_ptr<const plan_of_run> run_;
 };
+
+method_needs stsa::needs() const {
+  method_needs needed{.head = head_kind::cosine,
+                      .round_barrier = true, // statistics of everybody, each once
+                      .feature_folder = with_.feature_cache,
+                      .defaults = "[strategy]\nweighting = \"uniform\"\n"};
+  if (with_.estimated() && with_.split == dummy_split::file)
+    needed.row_marks = {.name = "dummy", .below = with_.dummies};
+  if (!with_.projection_file.empty())
+    needed.tensor_files = {{"projection_file", with_.projection_file}};
+  return needed;
+}
 
 void stsa::prepare(const method_setup& setup) {
   auto run = std::make_shared<plan_of_run>();
@@ -360,7 +355,7 @@ task<client_result> stsa::client_round(client_context& ctx, const broadcast& in)
 
 statistics_job stsa::statistics_of(const client_context& ctx, const broadcast& in) const {
   statistics_job job{.net = run_->setup.net,
-                     .weights = in.weights ? in.weights : in.once,
+                     .weights = in.weights ? in.weights : in.first_contact,
                      .samples = ctx.samples(),
                      .projection = run_->projection,
                      .gram = !with_.estimated(),
@@ -385,36 +380,32 @@ disguise stsa::disguise_of(const client_context& ctx) const {
   return how;
 }
 
-std::string stsa::objection(const model& net) const {
-  return with_.adaptation == adaptation_kind::none ? std::string{} : averaging_method::objection(net);
-}
-
-findings stsa::objections(const method_setup& setup) const {
-  findings all;
+findings stsa::check(const method_setup& setup) const {
+  auto wrong = with_.adaptation == adaptation_kind::none ? findings{} : averaging_method::check(setup);
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
     const auto* found = file->second.find("W_R");
     if (!found)
-      all.push_back({"strategy.projection_file", with_.projection_file.string() +
+      wrong.push_back({"strategy.projection_file", with_.projection_file.string() +
                                                      ": found no tensor 'W_R'; expected W_R of shape [" +
                                                      std::to_string(width) + ", projection width]"});
     else if (found->dim() != 2 || found->size(0) != width || found->size(1) < 1 ||
              !at::isFloatingType(found->scalar_type()))
-      all.push_back({"strategy.projection_file",
+      wrong.push_back({"strategy.projection_file",
                      with_.projection_file.string() + ": found W_R of shape " + c10::str(found->sizes()) + ", " +
                          c10::toString(found->scalar_type()) + "; expected floating-point numbers of shape [" +
                          std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
                          " features"});
   }
   if (with_.secure_sum && with_.estimated())
-    all.push_back({"strategy.secure_sum",
+    wrong.push_back({"strategy.secure_sum",
                    "secure_sum = true with estimator = \"estimated\": the server needs each dummy "
                    "client's sums, not their total; expected estimator = \"exact\""});
   if (!with_.estimated() && (with_.noise_on == noise_place::counts || with_.noise_on == noise_place::both))
-    all.push_back({"strategy.noise_on",
+    wrong.push_back({"strategy.noise_on",
                    "noise on counts with estimator = \"exact\", which sends none; expected \"none\" or "
                    "\"sums\", or estimator = \"estimated\""});
-  return all;
+  return wrong;
 }
 
 void stsa::keys(key_table& table) {

@@ -31,7 +31,7 @@ public:
       : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks) {
     MNEME_CHECK(clients_ > 0, clients_);
     if (from.strategy.method)
-      marks_ = from.strategy.method->row_marks();
+      marks_ = from.strategy.method->needs().row_marks;
     for (const auto& task : tasks.tasks) {
       said_.owned.emplace_back(task.train.size(), nobody);
       if (!marks_.name.empty())

@@ -63,33 +63,25 @@ private:
 };
 
 /// Averages, and keeps the model that the task began with.
-class lwf_server final : public server_half {
+class lwf_server final : public averaging_server {
 public:
-  explicit lwf_server(const method_setup& setup) : averaging_(setup) {}
+  using averaging_server::averaging_server;
   task<task_plan> open_task(server_context&, const round_place& where) override {
     if (where.task.value > 0)
-      teacher_ = averaging_.predict().weights;
+      teacher_ = weights_only(weights());
     co_return task_plan{};
   }
   broadcast open_round(const round_place& where) override {
-    auto made = averaging_.open_round(where);
+    auto made = averaging_server::open_round(where);
     made.extra = teacher_;
     return made;
   }
-  void fold(const delivery& in) override { averaging_.fold(in); }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
-    auto step = averaging_.close_round(ctx, where);
-    auto done = co_await step;
-    co_return done;
-  }
-  predictor predict() const override { return averaging_.predict(); }
-  void persist(archive& all) override {
-    averaging_.persist(all);
-    all(teacher_);
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(teacher_);
   }
 
 private:
-  averaging_server averaging_;
   tensors_ref teacher_; // null in task 1
 };
 

@@ -17,10 +17,10 @@ public:
   frozen_encoder(const method_setup& setup, options with);
 
   /// Trains it and measures how much its embeddings say; what is odd about that becomes a warning.
-  task<bool> train(server_context& ctx, sample_view samples, class_range classes);
+  task<void> train(server_context& ctx, sample_view samples, class_range classes);
 
   [[nodiscard]] const embedding_model& net() const noexcept { return *net_; }
-  /// Of encoder() alone: what clients receive once.
+  /// Of encoder() alone: what clients receive at first contact.
   [[nodiscard]] const tensors_ref& weights() const noexcept { return weights_; }
   /// The whole net with this classifier [P].
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;

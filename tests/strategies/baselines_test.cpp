@@ -53,7 +53,7 @@ struct two_tasks {
             {.client = {0}, .in = std::make_shared<const broadcast>(in), .samples = view_of(rows, mine), .seed = 1});
         uploads.push_back(result.upload);
         server->fold({.from = {0}, .started_from = {}, .upload = result.upload, .rows = result.rows});
-        (void)run_step(server->close_round(ctx, place), desk, *device);
+        run_step(server->close_round(ctx, place), desk, *device);
       }
       after.push_back(server->predict().weights->at(flat_weights));
     }

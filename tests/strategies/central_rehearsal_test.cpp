@@ -26,8 +26,8 @@ std::vector<std::int64_t> rows_of_task(std::uint32_t task) {
 class every_row final : public central_rows {
 public:
   explicit every_row(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
-  [[nodiscard]] sample_view all(task_id which) const override { return view_of(source_, rows_of_task(which.value)); }
-  [[nodiscard]] sample_view enrolled(task_id which) const override { return all(which); }
+  [[nodiscard]] sample_view of_task(task_id task) const override { return view_of(source_, rows_of_task(task.value)); }
+  [[nodiscard]] sample_view of_enrolled(task_id task) const override { return of_task(task); }
 
 private:
   std::shared_ptr<const dataset> source_;
@@ -61,7 +61,7 @@ struct study {
                        .clients = 1,
                        .seed = 5};
     setup.task_classes.assign(tasks, {0, classes});
-    CHECK(method->objections(setup).empty());
+    CHECK(method->check(setup).empty());
     method->prepare(setup);
     server = method->make_server();
     for (std::uint32_t task = 0; task < tasks; ++task)
@@ -81,7 +81,7 @@ private:
     step.start();
     while (!step.done())
       desk.answer(done(desk.take_plan()));
-    (void)step.take();
+    step.take();
   }
   void learn(std::uint32_t task, bool first) {
     const round_place place{.round = {round++},
@@ -98,7 +98,7 @@ private:
     memory_open_ = true;
     auto in = server->open_round(place);
     in.place = place;
-    const auto shown = method->rows() == rows_shown::offline ? view_of(rows, rows_of_all()) //
+    const auto shown = method->needs().rows == rows_shown::offline ? view_of(rows, rows_of_all()) //
                                                              : view_of(rows, rows_of_task(task));
     client_run run(
         *method,
@@ -198,8 +198,8 @@ TEST_CASE("noise is a random encoder's: of the rehearsed vectors, or of all") {
 TEST_CASE("a study has one learner, and no embeddings of an encoder that moves") {
   const auto method = strategy_named("central-rehearsal");
   give_keys(*method, {{"encoder", "trained"}});
-  method_setup setup{.clients = 4};
-  const auto wrong = method->objections(setup);
+  method_setup setup{.net = model_named("ebr", {1, 1, pixels}, classes), .clients = 4};
+  const auto wrong = method->check(setup);
   REQUIRE(wrong.size() == 2);
   CHECK(wrong[0].text == "clients.count = 4: central-rehearsal has one learner; expected 1");
   CHECK(wrong[1].where == "strategy.encoder");

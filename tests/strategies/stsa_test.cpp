@@ -41,7 +41,7 @@ public:
                        .shape = {1, 1, features},
                        .clients = clients,
                        .seed = 5};
-    CHECK(method_->objections(setup).empty());
+    CHECK(method_->check(setup).empty());
     method_->prepare(setup);
     server_ = method_->make_server();
   }
@@ -69,7 +69,7 @@ public:
       server_->fold(
           {.assignment = {c}, .from = {c}, .started_from = place.round, .upload = result.upload, .rows = result.rows});
     }
-    CHECK(run_step(server_->close_round(ctx, place), desk, *device_));
+    run_step(server_->close_round(ctx, place), desk, *device_);
   }
   void learn_all(const std::function<dealt_rows(std::uint32_t)>& dealt) {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(clients_));
@@ -227,7 +227,7 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
         answers.emplace_back(work_output{compute_output{.out = std::make_shared<const tensor_map>(zeros)}});
         desk.answer(std::move(answers));
       }
-      REQUIRE(step.take());
+      step.take();
     }
     return server->figures().at("paper_upload_mib");
   };
@@ -316,10 +316,11 @@ TEST_CASE("the learning rate's schedule spans the adaptation", "[stsa]") {
 TEST_CASE("what cannot be run is refused in words", "[stsa]") {
   const auto said = [](const key_list& keys, std::map<std::string, tensor_map> files = {}) {
     const auto method = strategy_named("stsa");
+    give_keys(*method, {{"adaptation", "none"}});
     give_keys(*method, keys);
     std::string all;
     for (const auto& one :
-         method->objections({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
+         method->check({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
       all += one.where + ": " + one.text + "\n";
     return all;
   };
@@ -335,5 +336,5 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
         std::string::npos);
   CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
-  CHECK(method->objection(*model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
+  CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

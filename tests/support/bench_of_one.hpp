@@ -43,6 +43,14 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
   }
 }
 
+/// What a method has against a net, or "".
+inline std::string wrong_with(const strategy& method, const model_ref& net) {
+  for (const auto& found : method.check({.net = net}))
+    if (found.where == "model.name")
+      return found.text;
+  return {};
+}
+
 /// `rows` rows of `features` pixels that follow from their index; row r has label r mod classes.
 inline std::shared_ptr<const dataset> striped_rows(std::int64_t rows, std::int64_t features, std::int32_t classes) {
   auto made = std::make_shared<dataset>();
@@ -70,13 +78,13 @@ inline outcomes run_plan(executor& device, plan wanted) {
 }
 
 /// Drives a client's round to its end.
-inline client_result run_round(const strategy& method, executor& device, assignment what) {
-  client_run run(method, std::move(what));
+inline client_result run_round(const strategy& method, executor& device, assignment assigned) {
+  client_run run(method, std::move(assigned));
   auto step = run.start();
   while (auto* wanted = std::get_if<plan>(&step))
     step = run.resume(run_plan(device, std::move(*wanted)));
   if (auto* failure = std::get_if<round_failure>(&step))
-    FAIL("the round failed: " << failure->what);
+    FAIL("the round failed: " << failure->reason);
   return std::get<client_result>(std::move(step));
 }
 
