@@ -123,12 +123,11 @@ private:
 
 /// The Fisher information at `at`, over all classes seen so far.
 train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
-  auto options = options_for_round(setup().training, setup().trainable, in.place.opened, in.place.round_of_task,
-                                   in.place.rounds_of_task);
-  options.epochs = 1;
-  options.squared_gradients = true;
-  return {
-      .net = setup().net, .start = at, .samples = ctx.samples(), .options = options, .stream = ctx.training_stream()};
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  job.start = at;
+  job.options.epochs = 1;
+  job.options.squared_gradients = true;
+  return job;
 }
 
 task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& in) const {

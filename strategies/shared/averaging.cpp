@@ -122,6 +122,18 @@ predictor averaging_server::predict() const { return {.net = net_, .weights = we
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
+train_job local_training(const method_setup& setup, const client_context& ctx, const broadcast& in, local_data over) {
+  return {.net = setup.net,
+          .start = in.weights,
+          .samples = std::move(over.samples),
+          .objective = cross_entropy(),
+          .side = nullptr,
+          .teacher = nullptr,
+          .options = options_for_round(setup.training, setup.trainable, over.classes, in.place.round_of_task,
+                                       in.place.rounds_of_task),
+          .stream = ctx.training_stream()};
+}
+
 findings averaging_method::check(const method_setup& setup) const {
   if (setup.net->classes() > 0)
     return {};
@@ -137,15 +149,9 @@ void averaging_method::prepare(const method_setup& setup) {
 }
 
 task<client_result> averaging_method::client_round(client_context& ctx, const broadcast& in) const {
-  const auto options = options_for_round(setup_.training, setup_.trainable, covered(in.place), in.place.round_of_task,
-                                         in.place.rounds_of_task);
-  train_job job{.net = setup_.net,
-                .start = whole_weights(in.weights, in),
-                .samples = ctx.samples(),
-                .objective = lent(objective_),
-                .side = nullptr,
-                .options = options,
-                .stream = ctx.training_stream()};
+  auto job = local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = whole_weights(in.weights, in);
+  job.objective = lent(objective_);
   adjust(job, in);
   auto training = ctx.train(std::move(job));
   auto trained = co_await training;

@@ -61,6 +61,16 @@ private:
   double change_weight_ = 0.0;                     // sum of c_k: FedBuff
 };
 
+/// What a client learns from in a round.
+struct local_data {
+  sample_view samples{};
+  class_range classes{}; ///< The loss covers these.
+};
+/// The job of a client's local training (Algorithm 1, ClientUpdate): from the broadcast weights, by cross-entropy, with
+/// this round's options.
+[[nodiscard]] train_job local_training(const method_setup& setup, const client_context& ctx, const broadcast& in,
+                                       local_data over);
+
 /// The client half: local training from the broadcast weights, with hooks for what differs.
 class averaging_method : public strategy {
 public:

@@ -99,7 +99,7 @@ private:
     auto in = server->open_round(place);
     in.place = place;
     const auto shown = method->needs().rows == rows_shown::offline ? view_of(rows, rows_of_all()) //
-                                                             : view_of(rows, rows_of_task(task));
+                                                                   : view_of(rows, rows_of_task(task));
     client_run run(
         *method,
         {.in = std::make_shared<const broadcast>(in), .memory = memory, .samples = shown, .seed = 5, .visit = round});
