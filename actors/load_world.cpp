@@ -71,6 +71,7 @@ expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, c
                     .rounds = what.rounds,
                     .oracle = what.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
+                    .transition = what.tasks.transition,
                     .classes = tasks.classes,
                     .shape = tasks.train->shape(),
                     .clients = what.clients.count,

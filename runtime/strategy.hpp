@@ -142,7 +142,8 @@ struct method_setup {
   rounds_section rounds{}; ///< Says, too, how the server steps where it does so as uploads come.
   bool oracle = false;
   std::int64_t tasks = 0;
-  std::int64_t classes = 0;                ///< Of the run.
+  task_transition transition = task_transition::round; ///< How clients change task.
+  std::int64_t classes = 0;                ///< Those of the run.
   std::array<std::int64_t, 3> shape{};     ///< C, H, W of the data.
   std::vector<class_range> task_classes{}; ///< [tasks] labels that occur in each.
   std::int64_t clients = 0;

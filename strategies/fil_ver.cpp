@@ -315,7 +315,7 @@ void fil_ver::keys(key_table& table) {
   table.number("server_learning_rate", with_.server_learning_rate, {.low = 0.0}, "Of the server's steps, plain SGD.");
   table.number("rehearsal_ratio", with_.ratio, {.low = 0.0, .high = 1.0},
                "Rows rehearsed of each past task, and rows sent, per round, as a share of the current task's.");
-  table.choice("pool", with_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::all}},
+  table.choice("pool", with_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
                "What the server keeps: a uniform sample per task and label, or everything.");
   table.integer("pool_size", with_.pool_size, {.low = 1, .high = 100'000'000}, "reservoir: rows of a task.");
   table.choice("pool_batch", with_.pool_batch,

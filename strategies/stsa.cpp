@@ -312,6 +312,14 @@ findings stsa::check(const method_setup& setup) const {
                            std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
                            " features"});
   }
+  if (setup.transition == task_transition::staggered)
+    wrong.push_back({"tasks.transition",
+                     "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
+                     "the task opens, and who enters it later has none to send; expected \"round\""});
+  if (setup.rounds.mode == round_mode::sync && setup.rounds.late == late_policy::keep &&
+      setup.rounds.deadline > virtual_duration{0})
+    wrong.push_back({"rounds.late", "rounds.late = \"keep\": statistics that come after the deadline would be added to "
+                                    "the classes of the next task; expected \"drop\", or no rounds.deadline"});
   if (with_.secure_sum && with_.estimated())
     wrong.push_back({"strategy.secure_sum",
                      "secure_sum = true with estimator = \"estimated\": the server needs each dummy "

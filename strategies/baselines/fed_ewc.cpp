@@ -28,7 +28,7 @@ public:
   std::string identity() const override { return identity_; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   bool regularises() const override { return true; }
-  /// lambda F (w - w*)
+  /// The gradient of lambda / 2 sum_i F_i (w_i - w*_i)^2 (eq. 3): lambda F (w - w*).
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
     const auto own = [&](const char* name) {
@@ -43,15 +43,15 @@ private:
   std::string identity_;
 };
 
-/// Averages, also the Fisher information that comes with the last uploads of a task.
+/// Averages the Fisher information, too, that comes with the last uploads of a task.
 class ewc_server final : public averaging_server {
 public:
   using averaging_server::averaging_server;
   task<task_plan> open_task(server_context&, const round_place& where) override {
     if (!fresh_.empty()) {
-      const auto known = static_cast<double>(before_.size()), all = static_cast<double>(seen_.size());
+      const auto known = static_cast<double>(before_.size()), seen = static_cast<double>(seen_.size());
       const auto mean = fresh_.take();
-      fisher_ = fisher_.defined() ? fisher_ * (known / all) + mean * (1.0 - known / all) : mean;
+      fisher_ = fisher_.defined() ? fisher_ * (known / seen) + mean * (1.0 - known / seen) : mean;
       auto made = std::make_shared<tensor_map>();
       made->put(fisher_name, fisher_);
       made->put(anchor_name, weights());

@@ -15,7 +15,7 @@ enum class noise_reading : std::uint8_t {
 /// Options of both, with the same keys.
 struct rehearsal_options {
   frozen_encoder::options encoder{};
-  double ratio = 0.1;          ///< Of a task's rows; its key means something else in each method.
+  double ratio = 0.1;          ///< A share of a task's rows; each method says of which.
   std::int64_t multiplier = 1; ///< Points only: times `ratio`.
   double repeat_cap = 1.0;     ///< Points only: rehearsed at most, times what there is.
   noise_reading noise = noise_reading::other_encoder;

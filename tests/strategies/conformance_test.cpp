@@ -20,7 +20,7 @@ model_ref net_for(const strategy& method) {
   return model_named(name.substr(0, name.find('"')), {1, 1, features}, classes);
 }
 
-/// Of the two open classes.
+/// The rows of the two open classes.
 class open_rows final : public central_rows {
 public:
   explicit open_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
