@@ -1,5 +1,7 @@
 // Fed-LwF and Fed-EWC: their losses by hand, and what links them to other methods.
 #include "tests/support/bench_of_one.hpp"
+#include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -148,4 +150,34 @@ TEST_CASE("the distillation loss has no gradient where student and teacher agree
   const auto entropy = -(p * p.log()).sum(2).mean().item<double>();
   const auto plain = at::cross_entropy_loss(logits[0].narrow(1, 2, 2), at::full({4}, 1, at::kLong)).item<double>();
   CHECK_THAT(out.values.item<double>(), Catch::Matchers::WithinRel(plain + 3.0 * entropy, 1e-5));
+}
+
+TEST_CASE("a client whose task has no classes before it asks no teacher, and trains as in FedAvg", "[lwf]") {
+  const auto method = strategy_named("fed-lwf");
+  method->prepare(setup_of());
+  const auto weights = weights_only(initial_weights(*setup_of().net, 2));
+  for (const class_range current : {class_range{0, 4}, class_range{0, 2}}) { // domains; a client still in task 1
+    broadcast in{.place = {.task = {1}, .opened = {0, 4}, .current = current}, .weights = weights, .extra = weights};
+    const auto sent = std::make_shared<const broadcast>(in);
+    client_run run(*method, {.in = sent, .samples = view_of(striped_rows(8, features, classes), {0, 1, 4, 5})});
+    auto step = run.start();
+    const auto job = std::get<train_job>(std::get<plan>(step).at(0));
+    CHECK(job.teacher == nullptr);
+    CHECK(job.options.taught.size() == 0);
+    CHECK(job.objective->identity() == cross_entropy()->identity());
+  }
+}
+
+TEST_CASE("Fed-LwF runs where domains change, and where clients change task one by one", "[lwf]") {
+  const auto digest_of_run = [](const std::string& method, const settings& more) {
+    settings given{{"strategy.name", method}};
+    given.insert(given.end(), more.begin(), more.end());
+    const auto run = run_toml(small_scenario(given), {.threads = 1});
+    CHECK(run.summary.status == "done");
+    return run.summary.run_digest;
+  };
+  const settings domains{{"tasks.kind", "\"domain-incremental\""}, {"tasks.transform", "\"permute\""}};
+  const settings staggered{{"tasks.transition", "\"staggered\""}, {"tasks.transition_spread", "\"2 s\""}};
+  (void)digest_of_run("\"fed-lwf\"", domains);
+  CHECK(digest_of_run("\"fed-lwf\"", staggered) != digest_of_run("\"fedavg\"", staggered));
 }

@@ -1,7 +1,5 @@
 // A method costs one file: one that is dropped in, with one scenario, is run, checked and explained as all others are.
-#include "tests/support/bench_of_one.hpp"
 #include "tests/support/run.hpp"
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
@@ -18,18 +16,6 @@ std::string scenario_with(const std::string& was, const std::string& is) {
   const auto at = text.find(was);
   REQUIRE(at != std::string::npos);
   return text.replace(at, was.size(), is);
-}
-
-/// What reading a scenario says is wrong with it.
-std::string refusal(const std::string& toml) {
-  const scratch_folder folder;
-  const auto file = folder.path() / "test.toml";
-  write_file(file, toml);
-  std::string said;
-  if (const auto read = read_scenario(file, {}); !read)
-    for (const auto& found : read.error())
-      said += shown(found) + "\n";
-  return said.substr(std::min(said.size(), said.find("test.toml")));
 }
 
 } // namespace
@@ -52,11 +38,11 @@ TEST_CASE("a method of one file is run by its name, with its keys, presets, defa
 
 TEST_CASE("what is wrong with a scenario of a method of one file is said with its place and the likely fix",
           "[dropped-in]") {
-  CHECK_THAT(refusal(scenario_with("server_momentum =", "server_momentun =")),
+  CHECK_THAT(refusal_of(scenario_with("server_momentum =", "server_momentun =")),
              ContainsSubstring("test.toml:26:1") && ContainsSubstring("server_momentum"));
-  CHECK_THAT(refusal(scenario_with("momentum = 0.5", "momentum = 1.5")), ContainsSubstring("test.toml:26:"));
-  CHECK_THAT(refusal(scenario_with("\"server-momentum\"", "\"server-momentom\"")),
+  CHECK_THAT(refusal_of(scenario_with("momentum = 0.5", "momentum = 1.5")), ContainsSubstring("test.toml:26:"));
+  CHECK_THAT(refusal_of(scenario_with("\"server-momentum\"", "\"server-momentom\"")),
              ContainsSubstring("did you mean \"server-momentum\""));
-  CHECK_THAT(refusal(scenario_with("server_momentum = 0.5", "preset = \"plane\"")),
+  CHECK_THAT(refusal_of(scenario_with("server_momentum = 0.5", "preset = \"plane\"")),
              ContainsSubstring("did you mean \"plain\""));
 }
