@@ -14,12 +14,10 @@ constexpr std::int64_t features = 3, classes = 4;
 
 method_setup setup_of(const std::string& model = "linear") {
   const auto net = model_named(model, {1, 1, features}, classes);
-  return {.net = net,
-          .initial = weights_only(initial_weights(*net, 2)),
-          .training = {.batch = 4, .learning_rate = 0.3, .momentum = 0.5},
-          .tasks = 2,
-          .classes = classes,
-          .seed = 1};
+  auto setup = setup_of_run(net, features, 2, 2);
+  setup.training = {.batch = 4, .learning_rate = 0.3, .momentum = 0.5};
+  setup.seed = 1;
+  return setup;
 }
 
 /// Two tasks of two rounds with one client; the model after each task.
@@ -40,7 +38,8 @@ struct two_tasks {
     job_desk desk;
     server_context ctx(desk);
     for (std::uint32_t t = 0; t < 2; ++t) {
-      round_place place{.task = {t}, .rounds_of_task = 2, .opened = {0, 2 * t + 2}, .current = {2 * t, 2 * t + 2}};
+      auto place = class_task(t, 2);
+      place.rounds_of_task = 2;
       (void)run_step(server->open_task(ctx, place), desk, *device);
       std::vector<std::int64_t> mine;
       for (std::int64_t r = 0; r < 32; ++r)

@@ -21,40 +21,28 @@ model_ref net_for(const strategy& method) {
 }
 
 /// The rows of the two open classes.
-class open_rows final : public central_rows {
-public:
-  explicit open_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
-  [[nodiscard]] sample_view of_task(task_id) const override {
-    std::vector<std::int64_t> rows;
-    for (std::int64_t r = 0; r < source_->files_rows(); ++r)
-      if (source_->label(r) < 2)
-        rows.push_back(r);
-    return view_of(source_, rows);
-  }
-  [[nodiscard]] sample_view of_enrolled(task_id task) const override { return of_task(task); }
-
-private:
-  std::shared_ptr<const dataset> source_;
-};
+std::vector<std::int64_t> open_rows(const dataset& source) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t r = 0; r < source.files_rows(); ++r)
+    if (source.label(r) < 2)
+      rows.push_back(r);
+  return rows;
+}
 
 struct federation {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
   std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
   model_ref net;
-  open_rows central{rows};
+  listed_rows central{rows, [this](std::uint32_t) { return open_rows(*rows); }};
   round_place place{.opened = {0, 2}, .current = {0, 2}};
 
   explicit federation(const std::string& name) : method(strategy_named(name)), net(net_for(*method)) {
-    method->prepare({.net = net,
-                     .initial = weights_only(initial_weights(*net, 5)),
-                     .training = {.batch = 4},
-                     .tasks = 2,
-                     .classes = classes,
-                     .shape = {1, 1, features},
-                     .task_classes = {{0, 2}, {2, 4}},
-                     .clients = 3,
-                     .seed = 5});
+    auto setup = setup_of_run(net, features, 2);
+    setup.training.batch = 4;
+    setup.task_classes = {{0, 2}, {2, 4}};
+    setup.clients = 3;
+    method->prepare(setup);
   }
   /// Client c holds rows of the two open classes.
   assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {

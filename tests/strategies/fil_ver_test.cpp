@@ -10,28 +10,14 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t pixels = 10, classes = 2, rows_each = 40, tasks = 3, width = 4;
-/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
-struct key_list {
-  std::vector<std::pair<std::string, std::string>> all;
-  key_list(std::initializer_list<std::pair<std::string, std::string>> pairs) : all(pairs) {}
-};
 
-/// All rows, and those of the clients that are there at first: the even ones.
-class some_rows final : public central_rows {
-public:
-  explicit some_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
-  [[nodiscard]] sample_view of_task(task_id task) const override { return every(task, 1); }
-  [[nodiscard]] sample_view of_enrolled(task_id task) const override { return every(task, 2); }
-
-private:
-  [[nodiscard]] sample_view every(task_id which, std::int64_t nth) const {
-    std::vector<std::int64_t> rows;
-    for (std::int64_t row = 0; row < rows_each; row += nth)
-      rows.push_back(row + static_cast<std::int64_t>(which.value) * rows_each);
-    return view_of(source_, rows);
-  }
-  std::shared_ptr<const dataset> source_;
-};
+/// Every `nth` row of a task; the clients that are there at first hold the even ones.
+std::vector<std::int64_t> rows_of_task(std::uint32_t task, std::int64_t nth) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < rows_each; row += nth)
+    rows.push_back(row + static_cast<std::int64_t>(task) * rows_each);
+  return rows;
+}
 
 /// A federation of two clients, of which client c holds every second row of a task from c on.
 struct federation {
@@ -47,8 +33,8 @@ struct federation {
   std::vector<std::string> warnings{};
 
   explicit federation(key_list keys, double low = -6.0) {
-    keys.all.insert(keys.all.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
-    give_keys(*method, keys.all);
+    keys.pairs.insert(keys.pairs.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
+    give_keys(*method, keys.pairs);
     const bool normal = method->needs().defaults.find("vee") != std::string::npos;
     net = std::make_shared<const embedding_model>(
         embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = normal, .low = low},
@@ -58,14 +44,10 @@ struct federation {
     server = method->make_server();
   }
   method_setup setup() const {
-    method_setup made{.net = net,
-                      .initial = initial,
-                      .training = {.batch = 8},
-                      .tasks = tasks,
-                      .classes = classes,
-                      .shape = {1, 1, pixels},
-                      .clients = 2,
-                      .seed = 5};
+    auto made = setup_of_run(net, pixels, tasks);
+    made.initial = initial;
+    made.training.batch = 8;
+    made.clients = 2;
     made.task_classes.assign(tasks, {0, classes});
     return made;
   }
@@ -75,8 +57,9 @@ struct federation {
   }
   void open(std::uint32_t task) {
     job_desk desk;
-    const some_rows all(rows);
-    server_context ctx(desk, &all);
+    const listed_rows central(
+        rows, [](std::uint32_t t) { return rows_of_task(t, 1); }, [](std::uint32_t t) { return rows_of_task(t, 2); });
+    server_context ctx(desk, &central);
     run_step(server->open_task(ctx, place(task)), desk, *device);
     warnings = ctx.take_warnings();
   }

@@ -17,7 +17,6 @@ BUILD = os.path.dirname(PROGRAM)
 METHOD_LIKE_IT = os.path.join("strategies", "baselines", "fedavg.cpp")
 FOLDERS = ("actors", "runtime", "scenarios", "strategies", "tests", "tools")
 KINDS = (".cpp", ".hpp", ".py", ".txt", ".cmake", ".toml")
-TESTS_OF_IT = {"dropped_in_test.cpp", "dropped_in_test.py"}
 
 
 def without(words, option):
@@ -69,7 +68,7 @@ class DroppedIn(unittest.TestCase):
 
     def test_nothing_else_knows_of_it(self):
         self.assertEqual(sorted(os.listdir(DROPPED_IN)), ["server_momentum.cpp", "server_momentum.toml"])
-        self.assertEqual({os.path.basename(path) for path in files_that_name_it()} - TESTS_OF_IT, set())
+        self.assertEqual(list(files_that_name_it()), [os.path.join(ROOT, "tests", "tools", "dropped_in_test.py")])
 
     def test_it_is_listed_and_explained(self):
         listed = self.said("list", "strategies").stdout
@@ -80,26 +79,49 @@ class DroppedIn(unittest.TestCase):
         for text in ("server_momentum = 0.9", "number in [0, 1]", 'preset = "plain"'):
             self.assertIn(text, explained)
 
-    def test_it_runs(self):
-        folder = os.path.join(self.scratch.name, "run")
-        done = self.said("run", SCENARIO, "--out", folder, "--quiet")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
-            summary = json.load(file)
-        self.assertEqual((summary["strategy"], summary["status"], summary["rounds"]), ("server-momentum", "done", 6))
+    def summary(self, *arguments):
+        with tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
+            done = self.said("run", SCENARIO, "--out", os.path.join(folder, "run"), "--quiet", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(os.path.join(folder, "run", "summary.json"), encoding="utf-8") as file:
+                return json.load(file)
 
-    def test_its_errors_name_file_line_and_column(self):
+    def test_it_runs_alike_for_any_number_of_threads(self):
+        one, two = self.summary("--threads", "1"), self.summary("--threads", "2")
+        self.assertEqual((one["strategy"], one["status"], one["rounds"]), ("server-momentum", "done", 6))
+        self.assertEqual(one["run_digest"], two["run_digest"])
+
+    def test_its_keys_presets_and_figures_count(self):
+        asked, faster = self.summary(), self.summary("--set", "strategy.server_momentum=0.8")
+        self.assertEqual((asked["momentum"], faster["momentum"]), (0.5, 0.8))
+        self.assertNotEqual(asked["run_digest"], faster["run_digest"])
+        plain = self.summary("--set", "strategy.preset=plain")  # the scenario's own keys win over it
+        self.assertEqual((plain["momentum"], plain["rounds"], plain["run_digest"]),
+                         (0.5, 6, asked["run_digest"]))
+
+    def refusal(self, was, now):
+        """What validating the scenario says, where `was` is `now`."""
         with open(SCENARIO, encoding="utf-8") as file:
             text = file.read()
+        self.assertIn(was, text)
         path = os.path.join(self.scratch.name, "wrong.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace("server_momentum =", "server_momentun ="))
+            file.write(text.replace(was, now))
         done = self.said("validate", path)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("wrong.toml:26:1: error: strategy.server_momentun", done.stderr)
-        done = self.said("validate", SCENARIO, "--set", "model.trainable=head")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("the velocity is one of all weights", done.stderr)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        return done.stderr
+
+    def test_its_errors_name_file_line_column_and_the_likely_fix(self):
+        for was, now, place, fix in (
+                ("server_momentum =", "server_momentun =", "wrong.toml:26:1", "server_momentum"),
+                ("server_momentum = 0.5", "server_momentum = 1.5", "wrong.toml:26:19", "[0, 1]"),
+                ('"server-momentum"', '"server-momentom"', "wrong.toml:25:8", 'did you mean "server-momentum"'),
+                ("server_momentum = 0.5", 'preset = "plane"', "wrong.toml:26:10", 'did you mean "plain"'),
+                ("hidden = [16]", 'trainable = "head"', "wrong.toml:22:13", "the velocity is one of all weights")):
+            with self.subTest(now=now):
+                said = self.refusal(was, now)
+                self.assertIn(place, said)
+                self.assertIn(fix, said)
 
 
 if __name__ == "__main__":
