@@ -72,6 +72,106 @@ struct run_settings {
   }
 };
 
+// -- the method -------------------------------------------------------------------------------------------------------
+
+class stsa final : public averaging_method {
+public:
+  void keys(key_table& table) override;
+  std::vector<preset> presets() const override;
+  method_needs needs() const override;
+  findings check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+protected:
+  /// The schedule spans the adaptation, not the round of statistics after it.
+  void adjust(train_job& job, const broadcast& in) const override {
+    job.options = options_for_round(setup().training, setup().trainable, covered(in.place), in.place.round_of_task,
+                                    run_->adaptation_rounds());
+  }
+
+private:
+  [[nodiscard]] statistics_job statistics_of(const client_context& ctx, const broadcast& in) const;
+  [[nodiscard]] privacy_options privacy_of(const client_context& ctx) const;
+
+  options with_;
+  std::shared_ptr<const run_settings> run_;
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+void stsa::prepare(const method_setup& setup) {
+  auto run = std::make_shared<run_settings>();
+  run->with = with_;
+  run->setup = setup;
+  const auto file = setup.files.find("projection_file");
+  if (file != setup.files.end())
+    run->projection = file->second.at("W_R").to(at::kDouble).contiguous();
+  else if (with_.width > 0)
+    run->projection =
+        random_projection({.seed = setup.seed, .what = projection_draw}, setup.net->feature_width(), with_.width);
+  if (run->adaptation_rounds() > 0)
+    averaging_method::prepare(setup);
+  run_ = std::move(run);
+}
+
+/// Adapts the net, or sends statistics of its rows under the frozen one.
+task<client_result> stsa::client_round(client_context& ctx, const broadcast& in) const {
+  if (run_->adapts(in.place)) {
+    auto training = averaging_method::client_round(ctx, in);
+    auto trained = co_await training;
+    co_return trained;
+  }
+
+  // H = ReLU(X W_R), G_k = H^T H, C_k = H^T Y (eqs. 3-6).
+  auto summing = ctx.statistics(statistics_of(ctx, in));
+  auto summed = co_await summing;
+  auto upload = std::make_shared<tensor_map>();
+  if (summed.gram.defined())
+    upload->put("gram", summed.gram);
+  upload->put("sums", summed.sums);
+  if (with_.estimated())
+    upload->put("counts", summed.counts);
+
+  // Noise and masks change what leaves the client, and nothing else.
+  const auto privacy = privacy_of(ctx);
+  if (!privacy.changes_upload())
+    co_return client_result{.upload = upload, .memory = nullptr, .rows = ctx.samples().size()};
+  upload->put(privacy_options::tensor_name, as_tensor(privacy));
+  tensors_ref plain = std::move(upload);
+  auto hiding = ctx.compute({.name = "privacy", .run = &hidden, .in = plain});
+  auto sent = co_await hiding;
+  co_return client_result{.upload = sent.out, .memory = nullptr, .rows = ctx.samples().size()};
+}
+
+statistics_job stsa::statistics_of(const client_context& ctx, const broadcast& in) const {
+  statistics_job job{.net = run_->setup.net,
+                     .weights = in.weights ? in.weights : in.first_contact,
+                     .samples = ctx.samples(),
+                     .projection = run_->projection,
+                     .gram = !with_.estimated(),
+                     .classes = in.place.current,
+                     .frozen = true};
+  if (with_.estimated()) {
+    job.parts = with_.dummies;
+    job.part_of = dummy_of_rows(ctx.samples(), with_.dummies, with_.split, ctx.stream(dummy_draw));
+  }
+  return job;
+}
+
+/// q eps is added, eps ~ N(0, s^2) (Table 7); no noise is no change, to the bit.
+privacy_options stsa::privacy_of(const client_context& ctx) const {
+  const double noise = with_.noise_scale * with_.noise_std;
+  const auto key = ctx.stream(noise_draw);
+  return {.noise = noise,
+          .on_sums = noise > 0.0 && with_.noise_on_sums(),
+          .on_counts = noise > 0.0 && with_.noise_on_counts(),
+          .masked = with_.secure_sum,
+          .noise_key = key,
+          .ring = run_->ring(key.task)};
+}
+
 // -- server half ------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<statistics_sums> sums_for(const run_settings& run) {
@@ -165,7 +265,8 @@ public:
 
   void persist(archive& state) override {
     averaging_server::persist(state);
-    state (*statistics_)(net_weights_).frozen(readout_)(first_diagonal_);
+    statistics_->persist(state);
+    state(net_weights_).frozen(readout_)(first_diagonal_);
   }
 
 private:
@@ -185,32 +286,9 @@ private:
   double first_diagonal_ = 0.0; // mean of task 1's G, to judge gamma by
 };
 
-// -- the method -------------------------------------------------------------------------------------------------------
+std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
 
-class stsa final : public averaging_method {
-public:
-  void keys(key_table& table) override;
-  std::vector<preset> presets() const override;
-  method_needs needs() const override;
-  findings check(const method_setup& setup) const override;
-  void prepare(const method_setup& setup) override;
-  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<stsa_server>(run_); }
-
-protected:
-  /// The schedule spans the adaptation, not the round of statistics after it.
-  void adjust(train_job& job, const broadcast& in) const override {
-    job.options = options_for_round(setup().training, setup().trainable, covered(in.place), in.place.round_of_task,
-                                    run_->adaptation_rounds());
-  }
-
-private:
-  [[nodiscard]] statistics_job statistics_of(const client_context& ctx, const broadcast& in) const;
-  [[nodiscard]] privacy_options privacy_of(const client_context& ctx) const;
-
-  options with_;
-  std::shared_ptr<const run_settings> run_;
-};
+// -- what the engine is told ------------------------------------------------------------------------------------------
 
 method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,
@@ -222,77 +300,6 @@ method_needs stsa::needs() const {
   if (!with_.projection_file.empty())
     needed.tensor_files = {{"projection_file", with_.projection_file}};
   return needed;
-}
-
-void stsa::prepare(const method_setup& setup) {
-  auto run = std::make_shared<run_settings>();
-  run->with = with_;
-  run->setup = setup;
-  const auto file = setup.files.find("projection_file");
-  if (file != setup.files.end())
-    run->projection = file->second.at("W_R").to(at::kDouble).contiguous();
-  else if (with_.width > 0)
-    run->projection =
-        random_projection({.seed = setup.seed, .what = projection_draw}, setup.net->feature_width(), with_.width);
-  if (run->adaptation_rounds() > 0)
-    averaging_method::prepare(setup);
-  run_ = std::move(run);
-}
-
-/// Adapts the net, or sends statistics of its rows under the frozen one.
-task<client_result> stsa::client_round(client_context& ctx, const broadcast& in) const {
-  if (run_->adapts(in.place)) {
-    auto training = averaging_method::client_round(ctx, in);
-    auto trained = co_await training;
-    co_return trained;
-  }
-
-  // H = ReLU(X W_R), G_k = H^T H, C_k = H^T Y (eqs. 3-6).
-  auto summing = ctx.statistics(statistics_of(ctx, in));
-  auto summed = co_await summing;
-  auto upload = std::make_shared<tensor_map>();
-  if (summed.gram.defined())
-    upload->put("gram", summed.gram);
-  upload->put("sums", summed.sums);
-  if (with_.estimated())
-    upload->put("counts", summed.counts);
-
-  // Noise and masks change what leaves the client, and nothing else.
-  const auto privacy = privacy_of(ctx);
-  if (!privacy.changes_upload())
-    co_return client_result{.upload = upload, .memory = nullptr, .rows = ctx.samples().size()};
-  upload->put(privacy_options::tensor_name, as_tensor(privacy));
-  tensors_ref plain = std::move(upload);
-  auto hiding = ctx.compute({.name = "privacy", .run = &hidden, .in = plain});
-  auto sent = co_await hiding;
-  co_return client_result{.upload = sent.out, .memory = nullptr, .rows = ctx.samples().size()};
-}
-
-statistics_job stsa::statistics_of(const client_context& ctx, const broadcast& in) const {
-  statistics_job job{.net = run_->setup.net,
-                     .weights = in.weights ? in.weights : in.first_contact,
-                     .samples = ctx.samples(),
-                     .projection = run_->projection,
-                     .gram = !with_.estimated(),
-                     .classes = in.place.current,
-                     .frozen = true};
-  if (with_.estimated()) {
-    job.parts = with_.dummies;
-    job.part_of = dummy_of_rows(ctx.samples(), with_.dummies, with_.split, ctx.stream(dummy_draw));
-  }
-  return job;
-}
-
-/// q eps is added, eps ~ N(0, s^2) (Table 7); no noise is no change, to the bit.
-privacy_options stsa::privacy_of(const client_context& ctx) const {
-  const double noise = with_.noise_scale * with_.noise_std;
-  const auto key = ctx.stream(noise_draw);
-  return {.noise = noise,
-          .on_sums = noise > 0.0 && with_.noise_on_sums(),
-          .on_counts = noise > 0.0 && with_.noise_on_counts(),
-          .masked = with_.secure_sum,
-          .noise_key = key,
-          .ring = run_->ring(key.task)};
 }
 
 findings stsa::check(const method_setup& setup) const {
