@@ -8,8 +8,8 @@
 // (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official".
 //
 // Equations 7, 8, 10 and 11 are computed in shared/statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
-#include "runtime/ridge.hpp"
-#include "runtime/triangle.hpp"
+#include "runtime/base/triangle.hpp"
+#include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/dummy_clients.hpp"
 #include "strategies/shared/random_features.hpp"

@@ -1,7 +1,7 @@
 /// dummy_clients: the parts that a client of STSA-E cuts its rows into, each a client of its own to the estimate.
 #pragma once
+#include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
-#include "runtime/rng.hpp"
 namespace mneme {
 
 enum class dummy_split : std::uint8_t {

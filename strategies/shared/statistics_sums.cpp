@@ -1,6 +1,6 @@
 #include "strategies/shared/statistics_sums.hpp"
-#include "runtime/archive.hpp"
-#include "runtime/triangle.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/base/triangle.hpp"
 #include "strategies/shared/upload_privacy.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>

@@ -1,6 +1,6 @@
 /// statistics_sums: what the server of STSA and of STSA-E knows of all tasks: G and C of the ridge regression.
 #pragma once
-#include "runtime/strategy.hpp"
+#include "runtime/method/strategy.hpp"
 #include "strategies/shared/gram_estimate.hpp"
 #include "strategies/shared/secure_sum.hpp"
 namespace mneme {
