@@ -13,7 +13,8 @@ client_run::client_run(const strategy& method, assignment assigned)
 template <class Act>
 round_step client_run::advance(Act act) {
   auto failure = [&](job_id last, const char* text) {
-    return round_failure{.last_job = last, .client = assigned_.client, .round = assigned_.in->place.round, .reason = text};
+    return round_failure{
+        .last_job = last, .client = assigned_.client, .round = assigned_.in->place.round, .reason = text};
   };
   try {
     act();

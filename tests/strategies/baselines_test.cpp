@@ -1,7 +1,5 @@
 // Fed-LwF and Fed-EWC: their losses by hand, and what links them to other methods.
 #include "tests/support/bench_of_one.hpp"
-#include "tests/support/run.hpp"
-#include "tests/support/scenario_text.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -165,18 +163,4 @@ TEST_CASE("a client whose task has no classes before it asks no teacher, and tra
     CHECK(job.options.taught.size() == 0);
     CHECK(job.objective->identity() == cross_entropy()->identity());
   }
-}
-
-TEST_CASE("Fed-LwF runs where domains change, and where clients change task one by one", "[lwf]") {
-  const auto digest_of_run = [](const std::string& method, const settings& more) {
-    settings given{{"strategy.name", method}};
-    given.insert(given.end(), more.begin(), more.end());
-    const auto run = run_toml(small_scenario(given), {.threads = 1});
-    CHECK(run.summary.status == "done");
-    return run.summary.run_digest;
-  };
-  const settings domains{{"tasks.kind", "\"domain-incremental\""}, {"tasks.transform", "\"permute\""}};
-  const settings staggered{{"tasks.transition", "\"staggered\""}, {"tasks.transition_spread", "\"2 s\""}};
-  (void)digest_of_run("\"fed-lwf\"", domains);
-  CHECK(digest_of_run("\"fed-lwf\"", staggered) != digest_of_run("\"fedavg\"", staggered));
 }

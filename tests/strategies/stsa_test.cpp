@@ -2,8 +2,6 @@
 #include "runtime/base/triangle.hpp"
 #include "strategies/shared/random_features.hpp"
 #include "tests/support/bench_of_one.hpp"
-#include "tests/support/run.hpp"
-#include "tests/support/scenario_text.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -334,20 +332,4 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
   CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
   CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
-}
-
-TEST_CASE("statistics that would count for another task's classes are refused at the key that lets them come",
-          "[stsa]") {
-  const settings stsa{{"strategy.name", "\"stsa\""}, {"strategy.adaptation_rounds", "2"}};
-  const auto with = [&](settings more) {
-    more.insert(more.begin(), stsa.begin(), stsa.end());
-    return small_scenario(more);
-  };
-  CHECK(refusal_of(with({})).empty());
-  const auto staggered =
-      refusal_of(with({{"tasks.transition", "\"staggered\""}, {"tasks.transition_spread", "\"2 s\""}}));
-  CHECK(staggered.starts_with("test.toml:8:14: error: tasks.transition = \"staggered\": stsa asks each client"));
-  const auto late = refusal_of(with({{"rounds.deadline", "\"1 s\""}, {"rounds.late", "\"keep\""}}));
-  CHECK(late.starts_with("test.toml:14:8: error: rounds.late = \"keep\": statistics"));
-  CHECK(refusal_of(with({{"rounds.deadline", "\"1 s\""}, {"rounds.late", "\"drop\""}})).empty());
 }

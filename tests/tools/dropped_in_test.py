@@ -1,4 +1,4 @@
-"""A method costs one file: a program of this build's objects and one more lists, explains, checks and runs its method."""
+"""A method costs one file: a program of this build's objects and one more lists, explains, checks and runs it."""
 import json
 import os
 import re
@@ -52,8 +52,8 @@ class DroppedIn(unittest.TestCase):
         words[words.index("-c") + 1] = os.path.join(DROPPED_IN, "server_momentum.cpp")
         subprocess.run([*words, "-o", made], cwd=like["directory"], check=True)
         target = os.path.relpath(PROGRAM, BUILD)
-        commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", target], capture_output=True, text=True,
-                                  check=True).stdout.splitlines()
+        asked = ["ninja", "-C", BUILD, "-t", "commands", "-s", target]
+        commands = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
         link = without(shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :")), "-o")
         first_object = next(place for place, word in enumerate(link) if word.endswith(".o"))
         link.insert(first_object, made)

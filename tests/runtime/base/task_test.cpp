@@ -63,7 +63,10 @@ task<void> holding(std::shared_ptr<int> token, gate& at) {
   co_await at;
   *own += 1;
 }
-task<void> awaiting(task<void>& inner) { co_await inner; }
+task<void> awaiting(task<void>& inner) {
+  co_await inner;
+  co_return;
+}
 
 } // namespace
 

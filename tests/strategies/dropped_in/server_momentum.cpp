@@ -1,6 +1,7 @@
 // FedAvgM: T. Hsu, H. Qi and M. Brown, "Measuring the Effects of Non-Identical Data Distribution for Federated Visual
-// Classification", 2019. A method of one file, as strategies/ has them: its scenario lies beside it, and nothing else in
-// the tree knows of it but its test, tests/tools/dropped_in_test.py. (conformance_test.cpp meets it as it meets all.)
+// Classification", 2019. A method of one file, as strategies/ has them: its scenario lies beside it, and nothing else
+// in the tree knows of it but its test, tests/tools/dropped_in_test.py. (conformance_test.cpp meets it as it meets
+// all.)
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros_like.h>
