@@ -1,6 +1,7 @@
 #include "actors/run/load_world.hpp"
 #include "runtime/base/lent.hpp"
 #include "runtime/data/catalog.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/population/reach_trace.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"

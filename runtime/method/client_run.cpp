@@ -1,11 +1,6 @@
 #include "runtime/method/client_run.hpp"
 namespace mneme {
 
-const tensor_map& client_context::memory() const noexcept {
-  static const tensor_map nothing;
-  return assigned_.memory ? *assigned_.memory : nothing;
-}
-
 client_run::client_run(const strategy& method, assignment assigned)
     : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_),
       round_(method.client_round(context_, *assigned_.in)) {}

@@ -1,137 +1,10 @@
 /// strategy: a method. Its client half is a coroutine, its server half a fold and a step. No CAF here.
 #pragma once
-#include "runtime/data/partition.hpp"
-#include "runtime/method/context.hpp"
+#include "runtime/method/client_context.hpp"
+#include "runtime/method/method_needs.hpp"
+#include "runtime/method/server_half.hpp"
 #include "runtime/settings/scenario.hpp"
-#include <filesystem>
-#include <map>
-#include <optional>
 namespace mneme {
-
-class archive;
-
-/// Where in the run a round stands.
-struct round_place {
-  round_id round{};
-  task_id task{};
-  std::int64_t round_of_task = 0; ///< From 0.
-  std::int64_t rounds_of_task = 1;
-  class_range opened{};  ///< Classes of the tasks opened so far.
-  class_range current{}; ///< Classes of this task; for methods that ask for an oracle, and `finetune`.
-};
-
-/// What the server sends to every client of a round. Frozen: shared by all of them.
-struct broadcast {
-  round_place place{}; ///< Filled by the engine; where clients change task one by one, with the task the client is in.
-  tensors_ref weights{};
-  tensors_ref extra{}; ///< Whatever else the method sends every round; may be null.
-  /// Each client receives this with its first dispatch only (a frozen encoder); may be null.
-  tensors_ref first_contact{};
-};
-using broadcast_ref = std::shared_ptr<const broadcast>;
-
-/// All that a client's round depends on: the same assignment gives the same result, always.
-struct assignment {
-  assignment_id id{};
-  client_id client{};
-  broadcast_ref in{};
-  memory_ref memory{};
-  sample_view samples{};
-  std::uint64_t seed = 0;
-  std::uint32_t visit = 0; ///< Earlier assignments of this client.
-};
-
-/// What a round ends with.
-struct client_result {
-  tensors_ref upload{};  ///< Travels to the server.
-  memory_ref memory{};   ///< Replaces the client's memory on delivery; null: memory stays.
-  std::int64_t rows = 0; ///< Weight of the upload in an average: the client's rows, whatever the epochs.
-};
-
-/// One upload that has reached the server.
-struct delivery {
-  assignment_id assignment{};
-  client_id from{};
-  round_id started_from{}; ///< The round of its broadcast; older than the open one: kept although late.
-  tensors_ref upload{};
-  std::int64_t rows = 0;
-  // Where the server steps as uploads come (rounds.mode = "async"):
-  tensors_ref start{};           ///< The weights of its broadcast, shared; null in rounds with a barrier.
-  std::int64_t staleness = 0;    ///< Server steps since that broadcast.
-  double staleness_weight = 1.0; ///< s_k, by the scenario's rule.
-};
-
-/// What a client's round may see. Lives as long as the round.
-class client_context : public context {
-public:
-  client_context(job_desk& desk, const assignment& assigned) : context(desk), assigned_(assigned) {}
-  [[nodiscard]] client_id self() const noexcept { return assigned_.client; }
-  [[nodiscard]] const sample_view& samples() const noexcept { return assigned_.samples; }
-  /// Empty before the first delivered round.
-  [[nodiscard]] const tensor_map& memory() const noexcept;
-  /// @param own_purpose one of the method, first_method_purpose or more
-  [[nodiscard]] rng_key stream(std::uint32_t own_purpose) const noexcept {
-    return {assigned_.seed, own_purpose, assigned_.client, assigned_.in->place.task, assigned_.visit, 0};
-  }
-  /// The stream below which training shuffles and augments.
-  [[nodiscard]] rng_key training_stream() const noexcept { return key_for(stream(0), purpose::shuffle); }
-
-private:
-  const assignment& assigned_;
-};
-
-/// Training rows as a method that trains on the server may ask for them.
-class central_rows {
-public:
-  virtual ~central_rows() = default;
-  [[nodiscard]] virtual sample_view of_task(task_id task) const = 0;
-  /// The rows of a task that belong to clients which are enrolled and active in it.
-  [[nodiscard]] virtual sample_view of_enrolled(task_id task) const = 0;
-};
-
-/// What a step of the server may see.
-class server_context : public context {
-public:
-  explicit server_context(job_desk& desk, const central_rows* rows = nullptr) : context(desk), rows_(rows) {}
-  /// @pre the method needs central data (method_needs)
-  [[nodiscard]] const central_rows& rows() const { return *rows_; }
-  /// Shown to the user, once the step is over.
-  void warn(std::string text) { warnings_.push_back(std::move(text)); }
-  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
-
-private:
-  const central_rows* rows_;
-  std::vector<std::string> warnings_;
-};
-
-/// How a task is run: what the scenario says, unless the method sets it.
-struct task_plan {
-  std::optional<std::int64_t> rounds{}; ///< Instead of rounds.per_task.
-  bool everybody = false;               ///< Instead of a cohort.
-  bool clients_without_rows = false;    ///< They take part too.
-};
-
-/// What the server remembers and does. Calls come one at a time, in virtual order.
-class server_half {
-public:
-  virtual ~server_half() = default;
-  /// A task begins (`where` is its first round); before its first broadcast. May ask for server jobs. By default the
-  /// task runs as the scenario says.
-  virtual task<task_plan> open_task(server_context& ctx, const round_place& where);
-  /// What the round's clients receive.
-  virtual broadcast open_round(const round_place& where) = 0;
-  /// Fold the upload into running sums, in float64: memory must not grow with the cohort.
-  virtual void fold(const delivery& in) = 0;
-  /// The server step: ends a round in which at least one upload was folded. May ask for server jobs.
-  virtual task<void> close_round(server_context& ctx, const round_place& where) = 0;
-  /// What is evaluated and saved.
-  [[nodiscard]] virtual predictor predict() const = 0;
-  /// The method's own figures for summary.json, by key, at the end of the run.
-  [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
-  /// All that calls have changed since the constructor, to and from a checkpoint (runtime/base/archive.hpp): between
-  /// any two calls, and so in the middle of a round, too.
-  virtual void persist(archive& state) = 0;
-};
 
 /// What a method is told before the run.
 struct method_setup {
@@ -152,44 +25,11 @@ struct method_setup {
   std::map<std::string, tensor_map> files{}; ///< What method_needs::tensor_files asked for, by key.
 };
 
-/// Which training rows a client's context shows.
-enum class rows_shown : std::uint8_t {
-  current,     ///< Those of its current task.
-  cumulative,  ///< Those of all tasks so far in which it was enrolled (`joint`).
-  centralised, ///< Everybody's, cumulative, shown to client 0 alone, who is the whole cohort.
-  offline,     ///< The same, but those of all tasks of the run from the first one on.
-};
-
 /// A named set of defaults, as TOML in any section. Keys the user gives win.
 struct preset {
   std::string name{};
   std::string meaning{};
   std::string toml{};
-};
-
-/// What a method needs of the engine. The defaults are what federated averaging of a net with a linear head needs; the
-/// engine asks once, and knows no other way to find out.
-struct method_needs {
-  /// The head that nets are built with.
-  head_kind head = head_kind::linear;
-  rows_shown rows = rows_shown::current;
-  /// The server step needs the uploads of one broadcast, all of them at hand: then the method is refused where the
-  /// server steps as uploads come.
-  bool round_barrier = false;
-  /// A client's round is one job, behind which it uploads as many bytes as the broadcast's weights have: then virtual
-  /// time needs no client's result before its upload arrives, and uploads are folded while others are computed.
-  bool upload_size_known = false;
-  /// The server trains on training rows, which the report says: no federation then.
-  bool central_data = false;
-  /// The column of partition.file that tells a client's rows apart (`sample_view::marks`).
-  row_mark_column row_marks{};
-  /// safetensors files that keys of the method name, by key; they are read before check().
-  std::map<std::string, std::filesystem::path> tensor_files{};
-  /// Features of frozen nets are kept here between runs; empty: nowhere.
-  std::filesystem::path feature_folder{};
-  /// Defaults in any section in place of the usual ones, as TOML; every preset lies above them. They may follow from
-  /// keys that are words: only those have been read when the engine looks at them.
-  std::string defaults{};
 };
 
 /// A method, made once per run and then const: shared by all clients and all threads.
