@@ -132,7 +132,7 @@ void scheduler_state::persist(archive& all, flight& one, bool with_results) {
     return;
   one.stages.assign(stages.begin(), stages.end());
   one.stages_reached = reached;
-  one.foretold = world_->method->foretells_uploads();
+  one.foretold = world_->needs.upload_size_known;
   if (may_leave_at_work())
     at_work_[one.client] = one.id;
   if (one.result)

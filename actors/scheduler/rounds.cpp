@@ -132,7 +132,7 @@ void scheduler_state::dispatch(client_id who) {
   one.in = broadcast_in(presence_.task_of(who));
   one.vanishes = drops_out;
   one.horizon = ready;
-  one.foretold = world_->method->foretells_uploads();
+  one.foretold = world_->needs.upload_size_known;
   one.upload_bytes = foretold_bytes(one.in->weights);
   depart(flights_.add(std::move(one)));
   if (may_leave_at_work())
@@ -171,7 +171,7 @@ broadcast_ref scheduler_state::broadcast_in(task_id which) {
 
 /// Of an upload that is like the broadcast `weights`; 0 where none can be foretold.
 std::int64_t scheduler_state::foretold_bytes(const tensors_ref& weights) {
-  if (!world_->method->foretells_uploads())
+  if (!world_->needs.upload_size_known)
     return 0;
   if (foretold_.first != weights)
     foretold_ = {weights, wire_bytes(weights.get(), world_->what.devices.wire)};

@@ -24,7 +24,7 @@ void scheduler_state::note_wave_start() {
 bool scheduler_state::may_run_at_once() {
   constexpr std::int64_t bytes_max = std::int64_t{16} << 20; // of larger ones the first to arrive are computed first
   const bool some_unwanted = world_->what.rounds.late == late_policy::drop && deadline_at_ != virtual_time::max();
-  if (is_async() || some_unwanted || !world_->method->foretells_uploads() || flights_.size() != to_start_.size() ||
+  if (is_async() || some_unwanted || !world_->needs.upload_size_known || flights_.size() != to_start_.size() ||
       !replays_.empty())
     return false;
   return to_start_.weight_bytes() <= std::min(bytes_max, world_->what.worker.ahead_max.bytes);
@@ -133,9 +133,9 @@ void scheduler_state::fail_foretelling(const flight& one, job_id at) {
     failure_ = round_failure{.last_job = at,
                              .client = one.client,
                              .round = one.round,
-                             .what = "the method foretells its uploads (strategy::foretells_uploads), but this round "
-                                     "asks for a second job or uploads something else than weights; the method's "
-                                     "file has to override it with false"};
+                             .reason = "the method says that upload sizes are known (method_needs::upload_size_known), "
+                                       "but this round asks for a second job or uploads something else than weights; "
+                                       "needs() in the method's file has to say that they are not"};
 }
 
 void scheduler_state::end_wave() {
@@ -145,7 +145,7 @@ void scheduler_state::end_wave() {
     return finish(run_status::failed,
                   "client " + std::to_string(why.client.value) + ", round " + std::to_string(why.round.value + 1) +
                       ", job " + std::to_string(why.last_job.assignment.value) + "." +
-                      std::to_string(why.last_job.stage) + "." + std::to_string(why.last_job.step) + ": " + why.what);
+                      std::to_string(why.last_job.stage) + "." + std::to_string(why.last_job.step) + ": " + why.reason);
   }
   if (!replays_.empty())
     return replay();

@@ -12,7 +12,7 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t features = 12, classes = 6, rows = 240, width = 30;
-using key_list = std::vector<std::pair<std::string, std::string>>;
+using key_texts = std::vector<std::pair<std::string, std::string>>;
 using dealt_rows = std::vector<std::vector<std::int64_t>>; // [clients]
 
 /// Rows of drawn pixels: two rows of a class differ.
@@ -29,19 +29,15 @@ std::shared_ptr<const dataset> drawn_rows_of_classes() {
 /// A run of STSA on pixels: `tasks` tasks of equal size.
 class stsa_run {
 public:
-  stsa_run(const key_list& keys, std::int64_t clients, std::int64_t tasks = 3) : clients_(clients), tasks_(tasks) {
-    key_list all{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
+  stsa_run(const key_texts& keys, std::int64_t clients, std::int64_t tasks = 3) : clients_(clients), tasks_(tasks) {
+    key_texts all{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
     all.insert(all.end(), keys.begin(), keys.end());
     give_keys(*method_, all);
-    method_setup setup{.net = net_,
-                       .initial = weights_only(at::zeros({0})),
-                       .weighting = upload_weighting::uniform,
-                       .tasks = tasks,
-                       .classes = classes,
-                       .shape = {1, 1, features},
-                       .clients = clients,
-                       .seed = 5};
-    CHECK(method_->objections(setup).empty());
+    auto setup = setup_of_run(net_, features, tasks);
+    setup.weighting = upload_weighting::uniform;
+    setup.classes = classes; // the net has no head
+    setup.clients = clients;
+    CHECK(method_->check(setup).empty());
     method_->prepare(setup);
     server_ = method_->make_server();
   }
@@ -49,9 +45,8 @@ public:
   /// One task: `dealt` says which client holds which rows; `order` in which clients answer.
   void learn(std::uint32_t task, const dealt_rows& dealt, const std::vector<std::uint32_t>& order,
              const std::vector<std::vector<std::int32_t>>& marks = {}) {
-    const auto size = classes / tasks_;
-    round_place place{
-        .round = {task}, .task = {task}, .opened = {0, (task + 1) * size}, .current = {task * size, (task + 1) * size}};
+    auto place = class_task(task, classes / tasks_);
+    place.round = {task};
     job_desk desk;
     server_context ctx(desk);
     const auto plan = run_step(server_->open_task(ctx, place), desk, *device_);
@@ -69,7 +64,7 @@ public:
       server_->fold(
           {.assignment = {c}, .from = {c}, .started_from = place.round, .upload = result.upload, .rows = result.rows});
     }
-    CHECK(run_step(server_->close_round(ctx, place), desk, *device_));
+    run_step(server_->close_round(ctx, place), desk, *device_);
   }
   void learn_all(const std::function<dealt_rows(std::uint32_t)>& dealt) {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(clients_));
@@ -206,7 +201,7 @@ TEST_CASE("a part per row makes the estimate exact; parts may come from a file",
 
 TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
   // Ten tasks of c classes; estimates and solves are answered by zeros, because the wide ones would take minutes.
-  const auto metered = [](const key_list& keys, std::int64_t c, std::int64_t width) {
+  const auto metered = [](const key_texts& keys, std::int64_t c, std::int64_t width) {
     const auto method = strategy_named("stsa");
     give_keys(*method, keys);
     auto net = model_named("linear", {1, 1, 2}, 10 * c);
@@ -216,7 +211,7 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
     job_desk desk;
     server_context ctx(desk);
     for (std::uint32_t t = 0; t < 10; ++t) {
-      const round_place where{.task = {t}, .opened = {0, c * (t + 1)}, .current = {c * t, c * (t + 1)}};
+      const auto where = class_task(t, c);
       auto step = server->close_round(ctx, where);
       for (step.start(); !step.done();) {
         REQUIRE(desk.take_plan().size() == 1);
@@ -227,16 +222,16 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
         answers.emplace_back(work_output{compute_output{.out = std::make_shared<const tensor_map>(zeros)}});
         desk.answer(std::move(answers));
       }
-      REQUIRE(step.take());
+      step.take();
     }
     return server->figures().at("paper_upload_mib");
   };
-  const key_list vit{{"adaptation", "none"}, {"projection_width", "1250"}, {"dummies", "10"}};
+  const key_texts vit{{"adaptation", "none"}, {"projection_width", "1250"}, {"dummies", "10"}};
   auto vit_estimated = vit;
   vit_estimated.emplace_back("estimator", "estimated");
   CHECK_THAT(metered(vit, 10, 1250), Catch::Matchers::WithinAbs(60.08, 0.005));
   CHECK_THAT(metered(vit_estimated, 10, 1250), Catch::Matchers::WithinAbs(4.772, 0.0005));
-  const key_list resnet{{"adaptation", "none"}, {"projection_width", "5000"}, {"dummies", "50"}};
+  const key_texts resnet{{"adaptation", "none"}, {"projection_width", "5000"}, {"dummies", "50"}};
   auto resnet_estimated = resnet;
   resnet_estimated.emplace_back("estimator", "estimated");
   CHECK_THAT(metered(resnet, 10, 5000), Catch::Matchers::WithinAbs(955.58, 0.005));
@@ -259,7 +254,7 @@ TEST_CASE("masks cancel: a secure sum differs from the plain one by rounding to 
 }
 
 TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa]") {
-  const auto upload = [](const key_list& keys) {
+  const auto upload = [](const key_texts& keys) {
     stsa_run run(keys, 1, 1);
     run.learn(0, run.at_random(0, 1), {0});
     return run.last_upload();
@@ -269,7 +264,7 @@ TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa
   const auto noisy = upload({{"noise_on", "sums"}, {"noise_scale", "0.5"}, {"noise_std", "4"}});
   const auto difference = noisy.at("gram") - plain.at("gram");
   CHECK_THAT(difference.std().item<double>(), Catch::Matchers::WithinRel(2.0, 0.1)); // 900 draws
-  const key_list counted{{"estimator", "estimated"}, {"dummies", "4"}};
+  const key_texts counted{{"estimator", "estimated"}, {"dummies", "4"}};
   auto noisy_counts = counted;
   noisy_counts.insert(noisy_counts.end(), {{"noise_on", "counts"}, {"noise_scale", "1"}, {"noise_std", "3"}});
   const auto counts = upload(noisy_counts).at("counts");
@@ -314,12 +309,13 @@ TEST_CASE("the learning rate's schedule spans the adaptation", "[stsa]") {
 }
 
 TEST_CASE("what cannot be run is refused in words", "[stsa]") {
-  const auto said = [](const key_list& keys, std::map<std::string, tensor_map> files = {}) {
+  const auto said = [](const key_texts& keys, std::map<std::string, tensor_map> files = {}) {
     const auto method = strategy_named("stsa");
+    give_keys(*method, {{"adaptation", "none"}});
     give_keys(*method, keys);
     std::string all;
     for (const auto& one :
-         method->objections({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
+         method->check({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
       all += one.where + ": " + one.text + "\n";
     return all;
   };
@@ -335,5 +331,5 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
         std::string::npos);
   CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
-  CHECK(method->objection(*model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
+  CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

@@ -20,7 +20,7 @@ layer(actors/protocol base method population training results)
 layer(actors/scheduler base storage method population protocol)
 layer(actors/server storage method protocol)
 layer(actors/compute base method training protocol scheduler)
-layer(actors/run base settings data storage population training results scenario protocol scheduler server compute)
+layer(actors/run base settings data storage method population training results scenario protocol scheduler server compute)
 
 target_link_libraries(mneme_data PRIVATE JPEG::JPEG ZLIB::ZLIB LibLZMA::LibLZMA)
 target_link_libraries(mneme_storage PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)
