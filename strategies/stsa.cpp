@@ -18,6 +18,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
+#include <algorithm>
 namespace mneme {
 namespace {
 
@@ -208,6 +209,7 @@ public:
   broadcast open_round(const round_place& where) override {
     if (run_->adapts(where))
       return averaging_server::open_round(where);
+    asked_in_.push_back(where.round);
     const bool known = run_->adaptation_rounds() == 0 || where.task.value > 0;
     return {.place = {},
             .weights = known ? nullptr : net_weights_,
@@ -216,10 +218,15 @@ public:
   }
 
   void fold(const delivery& in) override {
-    if (in.upload->find("sums"))
+    if (!in.upload->find("sums")) {
+      if (in.rows > 0) // nothing is learnt without rows
+        averaging_server::fold(in);
+    } else if (in.started_from == asked_in_.back()) {
       statistics_->add(in);
-    else if (in.rows > 0) // nothing is learnt without rows
-      averaging_server::fold(in);
+    } else { // it was kept although late
+      const auto task = std::find(asked_in_.begin(), asked_in_.end(), in.started_from) - asked_in_.begin();
+      statistics_->add_late(in, run_->setup.task_classes.at(static_cast<std::size_t>(task)));
+    }
   }
 
   task<void> close_round(server_context& ctx, const round_place& where) override {
@@ -266,7 +273,7 @@ public:
   void persist(archive& state) override {
     averaging_server::persist(state);
     statistics_->persist(state);
-    state(net_weights_).frozen(readout_)(first_diagonal_);
+    state(net_weights_).frozen(readout_)(first_diagonal_)(asked_in_);
   }
 
 private:
@@ -281,9 +288,10 @@ private:
 
   std::shared_ptr<const run_settings> run_;
   std::unique_ptr<statistics_sums> statistics_;
-  tensors_ref net_weights_;     // as far as the net is adapted: one handle for all rounds of statistics
-  at::Tensor readout_;          // W transposed [C, M] float32; undefined before the first statistics
-  double first_diagonal_ = 0.0; // mean of task 1's G, to judge gamma by
+  tensors_ref net_weights_;        // as far as the net is adapted: one handle for all rounds of statistics
+  at::Tensor readout_;             // W transposed [C, M] float32; undefined before the first statistics
+  double first_diagonal_ = 0.0;    // mean of task 1's G, to judge gamma by
+  std::vector<round_id> asked_in_; // by task: the round of its statistics
 };
 
 std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
@@ -323,10 +331,6 @@ findings stsa::check(const method_setup& setup) const {
     wrong.push_back({"tasks.transition",
                      "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
                      "the task opens, and who enters it later has none to send; expected \"round\""});
-  if (setup.rounds.mode == round_mode::sync && setup.rounds.late == late_policy::keep &&
-      setup.rounds.deadline > virtual_duration{0})
-    wrong.push_back({"rounds.late", "rounds.late = \"keep\": statistics that come after the deadline would be added to "
-                                    "the classes of the next task; expected \"drop\", or no rounds.deadline"});
   if (with_.secure_sum && with_.estimated())
     wrong.push_back({"strategy.secure_sum",
                      "secure_sum = true with estimator = \"estimated\": the server needs each dummy "

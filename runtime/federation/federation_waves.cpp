@@ -123,9 +123,9 @@ void federation::fail_known_size(const assignment_in_flight& owner, job_id at) {
   wave_.failed({.last_job = at,
                 .client = owner.client,
                 .round = owner.round,
-                .reason = "the method says that upload sizes are known (method_needs::upload_size_known), "
-                        "but this round asks for a second job or uploads something else than weights; "
-                        "needs() in the method's file has to say that they are not"});
+                .reason = "the method says that upload sizes are known (method_needs::upload_size_known), but this "
+                          "round asks for a second job or uploads something else than weights; needs() in the "
+                          "method's file has to say that they are not"});
 }
 
 /// How a failed run ends does not depend on how far its last wave had come.

@@ -45,12 +45,21 @@ void exact_sums::add(const delivery& in) {
     add_to(task_sums_, sums);
     return;
   }
-  if (in.rows == 0 && !rules_.noisy)
-    return; // zeros
+  if (is_empty(in))
+    return;
 
   begin(gram.options());
   gram_.add_(gram);         // G <- G + G_k (eq. 7)
   add_to(task_sums_, sums); // sum_k C_k, of the task's classes alone
+}
+
+void exact_sums::add_late(const delivery& in, class_range classes) {
+  if (rules_.masked || is_empty(in))
+    return;
+  const auto &gram = in.upload->at("gram"), &sums = in.upload->at("sums");
+  begin(gram.options());
+  gram_.add_(gram);
+  sums_.narrow(0, classes.low, classes.size()).add_(sums.view({classes.size(), size_.width}));
 }
 
 task<void> exact_sums::end_task(server_context&, const round_place& where) {

@@ -20,6 +20,8 @@ public:
 
   /// Takes what one client sends of the open task, in delivery order.
   virtual void add(const delivery& in) = 0;
+  /// Takes what comes after the end of its task, which had these classes; what cannot be told any more is left out.
+  virtual void add_late(const delivery& in, class_range classes) = 0;
   /// Every client's statistics of the open task have come: they enter G and C.
   virtual task<void> end_task(server_context& ctx, const round_place& where) = 0;
   /// Adds the uplink of one client over all tasks so far, in MiB, as the paper counts it (Table 5; its "MB" are MiB).
@@ -55,11 +57,15 @@ public:
   };
   exact_sums(size of_sums, const rules& with) : statistics_sums(of_sums), rules_(with) {}
   void add(const delivery& in) override;
+  /// Late uploads enter the sums of their own classes, unless they are masked: then their masks are gone.
+  void add_late(const delivery& in, class_range classes) override;
   task<void> end_task(server_context& ctx, const round_place& where) override;
   void add_figures(std::map<std::string, double>& figures) const override;
   void persist(archive& state) override;
 
 private:
+  /// An upload of zeros.
+  [[nodiscard]] bool is_empty(const delivery& in) const { return in.rows == 0 && !rules_.noisy; }
   void unmask(task_id task);
 
   rules rules_;
@@ -73,6 +79,8 @@ public:
   estimated_sums(size of_sums, std::int64_t dummies, const estimate_rules& rules)
       : statistics_sums(of_sums), dummies_(dummies), rules_(rules) {}
   void add(const delivery& in) override;
+  /// The parts of a task are estimated together, so what is late is left out.
+  void add_late(const delivery& /*in*/, class_range /*classes*/) override {}
   task<void> end_task(server_context& ctx, const round_place& where) override;
   void add_figures(std::map<std::string, double>& figures) const override;
   void persist(archive& state) override;

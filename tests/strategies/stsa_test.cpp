@@ -36,6 +36,8 @@ public:
     auto setup = setup_of_run(net_, features, tasks);
     setup.weighting = upload_weighting::uniform;
     setup.classes = classes; // the net has no head
+    for (std::uint32_t t = 0; t < tasks; ++t)
+      setup.task_classes.push_back(class_task(t, classes / tasks).current);
     setup.clients = clients;
     CHECK(method_->check(setup).empty());
     method_->prepare(setup);
@@ -53,18 +55,18 @@ public:
     CHECK((plan.rounds == 1 && plan.everybody && plan.clients_without_rows));
     auto in = server_->open_round(place);
     in.place = place;
-    const auto sent = std::make_shared<const broadcast>(in);
-    for (const auto c : order) {
-      auto samples = view_of(source_, dealt.at(c));
-      if (!marks.empty())
-        samples.marks = std::make_shared<const std::vector<std::int32_t>>(marks.at(c));
-      auto result =
-          run_round(*method_, *device_, {.id = {c}, .client = {c}, .in = sent, .samples = samples, .seed = 5});
-      uploaded_ = result.upload;
+    sent_ = std::make_shared<const broadcast>(in);
+    for (const auto& late : late_)
+      server_->fold(late);
+    late_.clear();
+    for (const auto c : order)
       server_->fold(
-          {.assignment = {c}, .from = {c}, .started_from = place.round, .upload = result.upload, .rows = result.rows});
-    }
+          answer(c, dealt.at(c), marks.empty() ? nullptr : std::make_shared<std::vector<std::int32_t>>(marks.at(c))));
     run_step(server_->close_round(ctx, place), desk, *device_);
+  }
+  /// The client answers the round opened last only when the next task is open.
+  void answer_late(std::uint32_t client, const std::vector<std::int64_t>& rows_held) {
+    late_.push_back(answer(client, rows_held, nullptr));
   }
   void learn_all(const std::function<dealt_rows(std::uint32_t)>& dealt) {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(clients_));
@@ -101,12 +103,28 @@ public:
   [[nodiscard]] static at::Tensor y() { return at::one_hot(at::arange(rows) % classes, classes).to(at::kDouble); }
 
 private:
+  delivery answer(std::uint32_t client, const std::vector<std::int64_t>& rows_held,
+                  std::shared_ptr<const std::vector<std::int32_t>> marks) {
+    auto samples = view_of(source_, rows_held);
+    samples.marks = std::move(marks);
+    const assignment assigned{.id = {client}, .client = {client}, .in = sent_, .samples = samples, .seed = 5};
+    const auto result = run_round(*method_, *device_, assigned);
+    uploaded_ = result.upload;
+    return {.assignment = {client},
+            .from = {client},
+            .started_from = sent_->place.round,
+            .upload = result.upload,
+            .rows = result.rows};
+  }
+
   std::int64_t clients_, tasks_;
   std::unique_ptr<strategy> method_ = strategy_named("stsa");
   std::unique_ptr<executor> device_ = make_executor("cpu", std::make_shared<feature_store>());
   std::shared_ptr<const dataset> source_ = drawn_rows_of_classes();
   model_ref net_ = model_named("identity", {1, 1, features}, classes);
   std::unique_ptr<server_half> server_;
+  broadcast_ref sent_;
+  std::vector<delivery> late_;
   tensors_ref uploaded_;
 };
 
@@ -181,6 +199,30 @@ TEST_CASE("a client without rows changes nothing, and neither does an empty part
     without.learn(0, dealt, {0, 1});
     CHECK(at::equal(with.readout(), without.readout()));
     CHECK(at::isfinite(with.readout()).all().item<bool>());
+  }
+}
+
+TEST_CASE("statistics that are kept although late count for the classes of their own task", "[stsa]") {
+  stsa_run in_time({}, 3, 2), late({}, 3, 2), without({}, 3, 2);
+  const auto first = in_time.at_random(0, 1), second = in_time.at_random(1, 1);
+  in_time.learn(0, first, {0, 1, 2});
+  late.learn(0, first, {0, 1});
+  late.answer_late(2, first[2]);
+  without.learn(0, first, {0, 1});
+  for (auto* run : {&in_time, &late, &without})
+    run->learn(1, second, {0, 1, 2});
+  CHECK(relative(late.readout(), in_time.readout()) < 1e-8);
+  CHECK(relative(without.readout(), in_time.readout()) > 1e-3);
+
+  // What masks hide, and what is estimated from all parts of a task together, is left out.
+  for (const key_texts& keys : {key_texts{{"secure_sum", "true"}}, key_texts{{"estimator", "estimated"}}}) {
+    stsa_run lost(keys, 3, 2), never(keys, 3, 2);
+    lost.learn(0, first, {0, 1});
+    lost.answer_late(2, first[2]);
+    never.learn(0, first, {0, 1});
+    for (auto* run : {&lost, &never})
+      run->learn(1, second, {0, 1, 2});
+    CHECK(at::equal(lost.readout(), never.readout()));
   }
 }
 
