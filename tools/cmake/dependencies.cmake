@@ -47,7 +47,9 @@ target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE
 target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only nlohmann_json::nlohmann_json
                       ZLIB::ZLIB LibLZMA::LibLZMA JPEG::JPEG SQLite::SQLite3 ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
-target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=restrict$<SEMICOLON>-Wno-error=maybe-uninitialized>)
+# g++ 12 takes a literal before a string that is moved from for an overflow.
+target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-restrict -Wno-stringop-overflow
+                       $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=maybe-uninitialized>)
 if(MNEME_SANITIZE)
   # A null pointer shows itself, and checks of types of LibTorch's objects would treble the time to compile.
   target_compile_options(mneme_numbers INTERFACE -fsanitize=${MNEME_SANITIZE} -fno-sanitize=null,vptr -fno-omit-frame-pointer)
@@ -56,7 +58,9 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Clones and worktrees on one machine share what they have compiled, precompiled headers as well.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 find_program(LLD ld.lld)
 if(LLD)
