@@ -1,7 +1,7 @@
 // Our models against PyTorch's and torchvision's on made-up weights: tools/export/torchvision_reference.py and
 // vit_reference.py.
-#include "runtime/losses.hpp"
 #include "runtime/safetensors.hpp"
+#include "runtime/training.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"

@@ -1,4 +1,3 @@
-#include "runtime/losses.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/safetensors.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
