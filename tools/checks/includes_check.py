@@ -28,7 +28,8 @@ def check(entry):
 def main():
     commands, count = sys.argv[1], int(sys.argv[2])
     with open(commands, encoding="utf-8") as file:
-        entries = {os.path.relpath(entry["file"]): entry for entry in json.load(file) if "cmake_pch.hxx" in entry["command"]}
+        entries = {os.path.relpath(entry["file"]): entry for entry in json.load(file)
+                   if "cmake_pch.hxx" in entry["command"]}
     sources = [file for file in entries if not file.startswith("build" + os.sep)]
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
     chosen = drawn(sources, count, commit)

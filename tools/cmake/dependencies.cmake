@@ -8,7 +8,6 @@ find_package(Threads REQUIRED)
 find_package(CAF 0.18.7 REQUIRED COMPONENTS core)
 find_package(Catch2 3 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
-find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibLZMA REQUIRED)
@@ -39,12 +38,13 @@ if(MNEME_TORCH_CUDA)
                         ${TORCH_HOME}/lib/libc10_cuda.so -Wl,--as-needed)
 endif()
 
+add_library(mneme_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
+target_link_libraries(mneme_fmt PUBLIC mneme_torch)
+
 add_library(mneme_numbers INTERFACE)
 target_include_directories(mneme_numbers INTERFACE ${PROJECT_SOURCE_DIR})
 target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE} ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE} ${CLI11_INCLUDE})
-# Header-only: LibTorch's wheel carries headers of a newer fmt, found before the system's, which no library on the
-# system matches.
-target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only nlohmann_json::nlohmann_json
+target_link_libraries(mneme_numbers INTERFACE mneme_torch mneme_fmt Eigen3::Eigen nlohmann_json::nlohmann_json
                       ZLIB::ZLIB LibLZMA::LibLZMA JPEG::JPEG SQLite::SQLite3 ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
 # g++ 12 takes a literal before a string that is moved from for an overflow.
