@@ -1,5 +1,5 @@
-#include "runtime/rng.hpp"
-#include "runtime/triangle.hpp"
+#include "runtime/base/rng.hpp"
+#include "runtime/base/triangle.hpp"
 #include "strategies/shared/gram_estimate.hpp"
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

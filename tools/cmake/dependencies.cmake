@@ -41,12 +41,11 @@ endif()
 add_library(mneme_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
 target_link_libraries(mneme_fmt PUBLIC mneme_torch)
 
+# What everything is compiled with. Other libraries stand beside the layers that use them, in layers.cmake.
 add_library(mneme_numbers INTERFACE)
 target_include_directories(mneme_numbers INTERFACE ${PROJECT_SOURCE_DIR})
-target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE} ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE} ${CLI11_INCLUDE})
-target_link_libraries(mneme_numbers INTERFACE mneme_torch mneme_fmt Eigen3::Eigen nlohmann_json::nlohmann_json
-                      ZLIB::ZLIB LibLZMA::LibLZMA JPEG::JPEG SQLite::SQLite3 ${XXHASH_LIBRARY} Threads::Threads)
-target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
+target_include_directories(mneme_numbers SYSTEM INTERFACE ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE})
+target_link_libraries(mneme_numbers INTERFACE mneme_torch mneme_fmt ${XXHASH_LIBRARY} Threads::Threads)
 # g++ 12 takes a literal before a string that is moved from for an overflow.
 target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-restrict -Wno-stringop-overflow
                        $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=maybe-uninitialized>)
@@ -66,3 +65,6 @@ find_program(LLD ld.lld)
 if(LLD)
   add_link_options(-fuse-ld=lld)
 endif()
+
+add_library(mneme_command_line INTERFACE)
+target_include_directories(mneme_command_line SYSTEM INTERFACE ${CLI11_INCLUDE})

@@ -13,6 +13,7 @@ set(mneme_headers_tests ${mneme_headers_numbers}
   <catch2/matchers/catch_matchers_floating_point.hpp> <catch2/matchers/catch_matchers_string.hpp>)
 set(mneme_libraries_actors CAF::core)
 set(mneme_libraries_tests Catch2::Catch2)
+set(mneme_options_tests $<$<CONFIG:Release>:-O1>) # tests are compiled more often than they compute
 
 # mneme_precompile(TARGET KIND): TARGET's sources start from the headers of KIND (numbers, actors, tests), which are
 # compiled once for all targets.
@@ -22,7 +23,9 @@ function(mneme_precompile target kind)
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${holder}.cpp CONTENT "// Holds precompiled headers.\n")
     add_library(${holder} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/${holder}.cpp)
     target_link_libraries(${holder} PRIVATE mneme_numbers ${mneme_libraries_${kind}})
+    target_compile_options(${holder} PRIVATE ${mneme_options_${kind}})
     target_precompile_headers(${holder} PRIVATE ${mneme_headers_${kind}})
   endif()
+  target_compile_options(${target} PRIVATE ${mneme_options_${kind}})
   target_precompile_headers(${target} REUSE_FROM ${holder})
 endfunction()
