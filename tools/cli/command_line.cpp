@@ -28,7 +28,7 @@ struct command_line {
     bind_resume();
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
     list_command->add_option("WHAT", listed, "One of them; without it, all.")->type_name("");
-    list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table of the README.");
+    list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table in docs/catalogue.md.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
