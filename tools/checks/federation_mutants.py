@@ -76,8 +76,9 @@ def play(seconds):
         return ""
     if done.returncode == 0:
         return None
-    fault = re.search(r'^\s*"(.*)" == ""$', done.stdout, re.M) or re.search(r"check failed: .*", done.stderr)
-    return fault.group(fault.lastindex or 0) if fault else f"exit code {done.returncode}"
+    fault = (re.search(r'with expansion:\s*"(.*?)"\s*==\s*""', done.stdout, re.S)
+             or re.search(r"(check failed: .*)", done.stderr))
+    return " ".join(fault.group(1).split()) if fault else f"exit code {done.returncode}"
 
 
 def check(name, seconds):
