@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <iostream>
-#include <new>
 #include <unistd.h>
 
 namespace {
@@ -16,14 +15,10 @@ void open_standard_streams() {
       std::_Exit(mneme::exit_failed);
 }
 
-/// mimalloc ends the program where memory is missing, unless a handler throws.
-void throw_bad_alloc() { throw std::bad_alloc(); }
-
 } // namespace
 
 int main(int count, char** words) {
   open_standard_streams();
-  std::set_new_handler(throw_bad_alloc);
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
   // LibTorch would take a tenth of a second to forget its operators one by one.
