@@ -7,8 +7,8 @@
 
 namespace {
 
-/// The next file that is opened gets the lowest free number, and what is printed would go into it: standard streams that
-/// were closed lead to nowhere.
+/// The next file that is opened gets the lowest free number, and what is printed would go into it: standard streams
+/// that were closed lead to nowhere.
 void open_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
     if (::fcntl(number, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)

@@ -79,13 +79,14 @@ expected<void> check_same_rows(const std::filesystem::path& images, const std::f
   auto of_images = byte_stream::open(images), of_labels = byte_stream::open(labels);
   if (!of_images || !of_labels)
     return {};
-  const auto pictures = rows_stated_in<3>(*of_images, images_magic), words = rows_stated_in<1>(*of_labels, labels_magic);
-  if (!pictures || !words)
+  const auto pictures = rows_stated_in<3>(*of_images, images_magic);
+  const auto classes = rows_stated_in<1>(*of_labels, labels_magic);
+  if (!pictures || !classes)
     return {};
-  if (*pictures != *words)
-    return not_together(*of_images, *pictures, *words);
+  if (*pictures != *classes)
+    return not_together(*of_images, *pictures, *classes);
   const auto row_bytes = static_cast<std::uint64_t>(layout.height * layout.width);
-  return *words == 0 ? expected<void>{} : check_claim(*of_images, *pictures, row_bytes);
+  return *classes == 0 ? expected<void>{} : check_claim(*of_images, *pictures, row_bytes);
 }
 
 } // namespace

@@ -273,7 +273,8 @@ std::vector<remark> impossible_combinations(const scenario& what) {
 std::vector<remark> doubtful_choices(const scenario& what) {
   remarks out;
   if (what.devices.dropout == 1.0)
-    out.push_back({{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever come, and the server learns nothing"});
+    out.push_back(
+        {{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever come, and the server learns nothing"});
   return out;
 }
 
