@@ -72,8 +72,8 @@ public:
   /// written. An empty folder is none: it may be somebody else's.
   [[nodiscard]] static bool never_began(const std::filesystem::path& folder);
   /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
-  /// -2, -3, ... if taken. As `out`, a folder whose run was killed before it began is taken over. Two runs never share a
-  /// folder (created atomically), nor two processes (locked while open).
+  /// -2, -3, ... if taken. As `out`, a folder whose run was killed before it began is taken over. Two runs never share
+  /// a folder (created atomically), nor two processes (locked while open).
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
                                                       const std::string& default_name);
   /// The folder of a run that began earlier; fails while another process writes into it.
