@@ -164,7 +164,9 @@ void check_async(const scenario& s, remarks& out) {
                                s.clients.count)});
   if (s.devices.dropout == 1.0)
     out.push_back({{"devices.dropout", "rounds.mode"},
-                   "devices.dropout = 1.0: with rounds.mode = \"async\" no upload would ever come; expected less"});
+                   fmt::format("devices.dropout = {:.1f}: with rounds.mode = \"async\" no upload would ever come; "
+                               "expected less",
+                               s.devices.dropout)});
   if (s.strategy.method && s.strategy.method->needs().round_barrier)
     out.push_back({{"rounds.mode", "strategy.name"},
                    fmt::format("rounds.mode = \"async\": strategy.name = {} needs all uploads of a round together; "
