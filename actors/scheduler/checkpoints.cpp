@@ -188,12 +188,12 @@ void scheduler_state::replay() {
     return found != replays_.end() && (found->second ? !one.result : one.stages_run < one.stages.size());
   };
   constexpr assignment_id nobody{std::numeric_limits<std::uint64_t>::max()};
-  const release_rules rules{.ahead_bytes_max = std::numeric_limits<std::int64_t>::max(),
-                            .workers = world_->workers,
-                            .balance_over_workers = world_->device == "cpu"};
+  constexpr auto any = std::numeric_limits<std::int64_t>::max();
+  const batch_rules rules{.workers = world_->workers, .balance_over_workers = world_->device == "cpu"};
   std::erase_if(replays_, [&](const auto& one) { return !behind(flights_.at(one.first)); });
   if (!replays_.empty())
-    return send(flights_.release(nobody, rules, [&](const flight& one, virtual_time) { return behind(one); }));
+    return send(plan_batches(
+        flights_.release(nobody, any, [&](const flight& one, virtual_time) { return behind(one); }), rules));
   for (const auto id : flights_.ids())
     if (!flights_.at(id).started)
       depart(flights_.at(id));

@@ -53,6 +53,7 @@ public:
     auto& wave = waves_.at(where.value);
     start_rounds taken;
     std::swap(taken, wave);
+    taken.to = where;
     wave.all.reserve(taken.all.size()); // the next cohort is about as large
     wave.ready.reserve(taken.all.size());
     return taken;

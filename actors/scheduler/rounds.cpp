@@ -296,8 +296,10 @@ void scheduler_state::abandon_flights(const std::vector<assignment_id>& which, c
   if (!which.empty())
     to_start_.erase(which);
   for (std::size_t i = 0; i < told.size(); ++i)
-    if (!told[i].all.empty())
+    if (!told[i].all.empty()) {
+      told[i].to = {static_cast<std::uint32_t>(i)};
       self_->send(peers_.shards[i], std::move(told[i]));
+    }
 }
 
 // -- a round closes

@@ -76,8 +76,8 @@ private:
   void start_waiting();
   [[nodiscard]] bool may_run_at_once();
   void release_for(assignment_id top);
-  void count(const std::map<shard_id, std::vector<composition>>& batches);
-  void send(std::map<shard_id, std::vector<composition>> batches);
+  void count(const std::vector<shard_batches>& batches);
+  void send(std::vector<shard_batches> batches);
   void take(wave_report& report);
   void learn(const wave_report& report);
   void fail_foretelling(const flight& one, job_id at);
@@ -196,7 +196,7 @@ private:
   std::int64_t wave_delivered_bytes_ = 0; // uploads delivered while it was out
   std::size_t reports_missing_ = 0;       // last ones of shards
   std::size_t starts_missing_ = 0;        // of rounds that run at once: shards that have not told what they run
-  std::map<shard_id, std::vector<composition>> run_at_once_; // told by the others
+  std::vector<shard_batches> run_at_once_; // told by the others
   std::size_t folds_missing_ = 0;         // bundles that virtual time waits for
   std::optional<round_failure> failure_;
   std::int64_t events_handled_ = 0; // by this process

@@ -1,5 +1,6 @@
 // The scheduler's waves: real work that virtual time waits for. What runs together follows from virtual bookkeeping
 // alone, and while a wave is out only what it cannot change goes on.
+#include "actors/protocol/batch_rules_of.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
@@ -51,13 +52,14 @@ void scheduler_state::release_for(assignment_id top) {
   auto may_run = [&](const flight& one, virtual_time due) { // what is due after its deadline is never wanted
     return !one.vanishes && !(drops_late && one.round == place_.round && due > deadline_at_);
   };
-  auto batches = flights_.release(top, rules_of(*world_), may_run);
+  auto batches =
+      plan_batches(flights_.release(top, world_->what.worker.ahead_max.bytes, may_run), batch_rules_of(*world_));
   count(batches);
   send(std::move(batches));
 }
 
 /// Replays are not counted.
-void scheduler_state::count(const std::map<shard_id, std::vector<composition>>& batches) {
+void scheduler_state::count(const std::vector<shard_batches>& batches) {
   for (const auto& [shard, all] : batches)
     for (const auto& one : all) {
       ++report_.batches;
@@ -70,10 +72,10 @@ void scheduler_state::count(const std::map<shard_id, std::vector<composition>>& 
     }
 }
 
-void scheduler_state::send(std::map<shard_id, std::vector<composition>> batches) {
+void scheduler_state::send(std::vector<shard_batches> batches) {
   for (auto& [shard, all] : batches) {
     ++reports_missing_;
-    self_->send(peers_.shards[shard.value], release{std::move(all)});
+    self_->send(peers_.shards[shard.value], release{.to = shard, .batches = std::move(all)});
   }
   note_wave_start();
 }
@@ -84,9 +86,12 @@ void scheduler_state::take(wave_report& report) {
     return;
   learn(report);
   if (report.released) {
-    run_at_once_[report.from] = std::move(*report.released);
-    if (--starts_missing_ == 0)
+    run_at_once_.push_back({.shard = report.from, .batches = std::move(*report.released)});
+    if (--starts_missing_ == 0) {
+      std::sort(run_at_once_.begin(), run_at_once_.end(),
+                [](const auto& a, const auto& b) { return a.shard < b.shard; });
       count(std::exchange(run_at_once_, {}));
+    }
   }
   for (auto& done : report.finished) {
     auto& one = flights_.at(done.id);
