@@ -1,6 +1,6 @@
 /// batch_queues: batches that are ready to run and that nobody has begun, for all threads that compute.
 #pragma once
-#include "actors/protocol/messages.hpp"
+#include "runtime/federation/wave.hpp"
 #include <deque>
 #include <mutex>
 #include <optional>

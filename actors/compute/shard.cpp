@@ -1,7 +1,7 @@
 #include "actors/compute/shard.hpp"
 #include "actors/compute/run_batch.hpp"
+#include "actors/protocol/batch_rules_of.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/federation/batch_planner.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
@@ -138,7 +138,7 @@ void shard::start_at_once() {
     parked.push_back({.job = issued, .due = client.ready + issued.takes + upload, .shard = report_.from});
   }
   part.released.emplace();
-  for (auto& planned : plan_batches(parked, rules_of(run_), run_.shards))
+  for (auto& planned : plan_batches(parked, batch_rules_of(run_), run_.shards))
     part.released = std::move(planned.batches);
   auto batches = *part.released;
   reports_.push_back(std::move(part));

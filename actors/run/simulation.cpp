@@ -1,8 +1,9 @@
 #include "actors/run/simulation.hpp"
-#include "actors/compute/worker.hpp"
+#include "actors/compute/compute_layout.hpp"
 #include "actors/run/cast.hpp"
 #include "actors/run/load_world.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
 #include <algorithm>
 #include <caf/actor_system_config.hpp>
@@ -20,33 +21,8 @@ std::int64_t threads_of(const run_options& options) { return options.threads > 0
 /// Threads of the actors that do not compute. A message handed to another thread costs more than most take to handle,
 /// so it needs many workers to make a second one worth while, and shards that it can run.
 std::size_t control_threads(const world& what, const run_options& options) {
-  constexpr std::int64_t workers_fed = 8;
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(threads_of(options) / workers_fed, 1, what.shards));
-}
-
-/// Whether a batch is so short that handing it to a worker is felt, and long enough for a thread of its own to be worth
-/// waking.
-bool has_short_batches(const world& what) {
-  const auto clients = std::max<std::int64_t>(what.what.clients.count, 1);
-  const auto rows = std::ssize(what.tasks->tasks.front().train) / clients * what.what.training.epochs;
-  const auto size = static_cast<double>(rows) * static_cast<double>(what.net->size()); // multiplications of a client
-  return what.device == "cpu" && what.workers > 1 && what.method->foretells_uploads() &&
-         what.what.rounds.mode == round_mode::sync && what.net->dense_layers() && size > multiplications_of_trifle &&
-         size < multiplications_of_short / 10;
-}
-
-/// Shards compute short batches by themselves, one for each thread that a cohort keeps busy. More of them than clients
-/// call for are made only where the scenario names no number, and on a CPU, whose bits do not depend on it.
-void choose_who_computes(world& what) {
-  constexpr std::int64_t clients_of_thread = 4;
-  const auto stated = what.what.rounds.cohort;
-  const auto cohort = stated > 0 ? std::min(stated, what.what.clients.count) : what.what.clients.count;
-  const auto threads = std::min(what.workers, cohort / clients_of_thread);
-  if (threads < 2 || !has_short_batches(what))
-    return;
-  if (what.what.worker.shards == 0)
-    what.shards = std::max(what.shards, threads);
-  what.shards_compute = what.shards >= threads;
+  const auto fed = threads_of(options) / tuning::workers_fed;
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, what.shards));
 }
 
 std::string default_name(const scenario& what, const std::string& digest) {
@@ -67,10 +43,11 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   if (!loaded)
     return loaded;
   auto& world = **loaded;
-  world.workers = what.worker.count > 0 ? what.worker.count : threads_of(options);
-  if (world.device != "cpu")
-    world.workers = 1;
-  choose_who_computes(world);
+  const auto layout = layout_of(world, threads_of(options));
+  world.workers = layout.workers;
+  world.hosts = layout.hosts;
+  world.shards = layout.shards;
+  world.batches_per_worker = layout.batches_per_worker;
   world.trace = options.trace;
   world.events_max = options.events_max;
   world.stored_results_max = options.stored_results_max;

@@ -1,4 +1,6 @@
 #include "actors/server/server.hpp"
+#include "actors/compute/run_batch.hpp"
+#include "actors/compute/wake.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/core/Tensor.h>
@@ -47,8 +49,10 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder)
-    : self_(self), world_(std::move(world)), pool_(std::move(pool)), recorder_(std::move(recorder)),
+server_state::server_state(server_actor::pointer self, world_ref world, std::shared_ptr<batch_queues> queues,
+                           std::vector<worker_actor> workers, recorder_actor recorder)
+    : self_(self), world_(std::move(world)), queues_(std::move(queues)), workers_(std::move(workers)),
+      recorder_(std::move(recorder)),
       rows_(std::make_unique<training_rows>(world_)), half_(world_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
@@ -93,6 +97,7 @@ server_actor::behavior_type server_state::make_behavior() {
           return server_error("going on from a checkpoint", e.what());
         }
       },
+      [this](batch_done& in) { take(in); },
   };
 }
 
@@ -175,26 +180,29 @@ void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
 }
 
 void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
-  struct gathering {
-    outcomes all;
-    std::size_t missing = 0;
-    std::function<void(outcomes)> then;
-  };
-  auto state = std::make_shared<gathering>();
-  state->all.resize(wanted.size());
-  state->missing = wanted.size();
-  state->then = std::move(then);
+  const auto number = next_plan_++;
+  plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
+  std::vector<ready_batch> batches;
   for (std::uint32_t i = 0; i < wanted.size(); ++i) {
-    batch one;
-    one.jobs.push_back({.id = {{}, 0, i}, .what = std::move(wanted[i])});
-    auto arrived = [state, i](job_outcome outcome) {
-      state->all[i] = std::move(outcome);
-      if (--state->missing == 0)
-        state->then(std::move(state->all));
-    };
-    self_->request(pool_, caf::infinite, std::move(one))
-        .then([arrived](batch_outcomes& done) { arrived(std::move(done.all.front())); },
-              [arrived](const caf::error& why) { arrived(caf::to_string(why)); });
+    const job_id id{.assignment = {number}, .step = i};
+    ready_batch& batch = batches.emplace_back();
+    batch.ids.push_back(id);
+    batch.multiplications = multiplications_of(wanted[i]);
+    batch.jobs.push_back({.id = id, .what = std::move(wanted[i])});
+  }
+  put_and_wake(self_, *queues_, workers_, queues_->server_line(), std::move(batches));
+}
+
+void server_state::take(batch_done& in) {
+  for (std::size_t i = 0; i < in.ids.size(); ++i) {
+    const auto of = plans_.find(in.ids[i].assignment.value);
+    MNEME_CHECK(of != plans_.end(), in.ids[i].assignment.value);
+    of->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
+    if (--of->second.missing > 0)
+      continue;
+    auto plan = std::move(of->second);
+    plans_.erase(of);
+    plan.then(std::move(plan.known));
   }
 }
 
