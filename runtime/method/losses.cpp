@@ -1,46 +1,31 @@
-#include "runtime/method/losses.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/kernels/elementwise.hpp"
+#include "runtime/method/training.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/one_hot.h>
 #include <charconv>
 namespace mneme {
 
 // Axes: K models, B rows of a step, C classes of the loss.
 
-loss_output composite_cross_entropy(const loss_input& in) {
-  const auto classes = in.logits.size(2);
-  const auto log_p = at::log_softmax(in.logits, 2);                                            // [K, B, C]
-  const auto truth = at::one_hot(in.labels.clamp_min(0), classes).to(in.logits.scalar_type()); // [K, B, C]
-  const auto weight = in.row_weight.unsqueeze(2);                                              // [K, B, 1]
-  const auto losses = -(log_p * truth).sum(2).to(at::kDouble) * in.row_weight.to(at::kDouble); // [K, B]
-  const auto real = in.row_weight != 0;
-  // A padded row may hold anything, even NaN: it must not pass by way of 0 * NaN.
-  return {.values = losses.masked_fill(~real, 0).sum(1),
-          .d_logits = ((log_p.exp() - truth) * weight).masked_fill(~real.unsqueeze(2), 0)};
-}
-
 namespace {
 
-/// One launch for a whole step, where composites take a dozen.
+/// One launch serves a whole step, where operations of ATen would take a dozen.
 loss_output device_cross_entropy(const loss_input& in) {
   const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
   const auto logits = in.logits.contiguous(), labels = in.labels.contiguous(), weight = in.row_weight.contiguous();
   auto losses = at::empty({models, rows}, logits.options().dtype(at::kDouble));
   auto d_logits = at::empty({models, rows, classes}, logits.options());
-  if constexpr (kernels::cuda::linked)
-    kernels::cuda::start_on(logits.device(),
-                            kernels::cuda::cross_entropy_group{.logits = logits.const_data_ptr<float>(),
-                                                               .labels = labels.const_data_ptr<std::int64_t>(),
-                                                               .weight = weight.const_data_ptr<float>(),
-                                                               .d_logits = d_logits.mutable_data_ptr<float>(),
-                                                               .losses = losses.mutable_data_ptr<double>(),
-                                                               .rows = models * rows,
-                                                               .classes = classes});
+  kernels::cuda::start_on(logits.device(),
+                          kernels::cuda::cross_entropy_group{.logits = logits.const_data_ptr<float>(),
+                                                             .labels = labels.const_data_ptr<std::int64_t>(),
+                                                             .weight = weight.const_data_ptr<float>(),
+                                                             .d_logits = d_logits.mutable_data_ptr<float>(),
+                                                             .losses = losses.mutable_data_ptr<double>(),
+                                                             .rows = models * rows,
+                                                             .classes = classes});
   return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
 }
 
@@ -50,7 +35,7 @@ public:
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     if (!in.logits.is_cpu())
-      return kernels::cuda::run_on(in.logits.device()) ? device_cross_entropy(in) : composite_cross_entropy(in);
+      return device_cross_entropy(in);
     MNEME_CHECK(in.logits.is_contiguous() && in.labels.is_contiguous() && in.row_weight.is_contiguous());
     const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
     loss_output out{.values = at::empty({models}, at::kDouble),

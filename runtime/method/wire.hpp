@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/settings/scenario.hpp"
 namespace mneme {
 
 /// Payload bytes of `tensors` in `format`: float32 tensors at 4, 2, 2 or 1 bytes an element, others

@@ -1,6 +1,7 @@
 #include "runtime/training/executor.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/fused_training.hpp"
 #include "runtime/training/passes.hpp"
 #include <ATen/Context.h>
@@ -98,7 +99,10 @@ private:
   training_buffers buffers_;
 };
 
-std::int64_t cuda_devices() { return at::hasCUDA() ? at::detail::getCUDAHooks().getNumGPUs() : 0; }
+/// Programs without our kernels are linked without LibTorch's CUDA libraries too (tools/cmake/cuda.cmake).
+std::int64_t cuda_devices() {
+  return kernels::cuda::linked && at::hasCUDA() ? at::detail::getCUDAHooks().getNumGPUs() : 0;
+}
 
 } // namespace
 
@@ -136,6 +140,10 @@ tl::expected<std::string, std::string> resolve_device(const std::string& wanted)
   const auto* const end = wanted.data() + wanted.size();
   if (!wanted.starts_with(prefix) || std::from_chars(wanted.data() + prefix.size(), end, index).ptr != end || index < 0)
     return tl::unexpected("device \"" + wanted + "\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
+  if (!kernels::cuda::linked)
+    return tl::unexpected("device \"" + wanted +
+                          "\" cannot be used: this program was built without kernels for CUDA; " +
+                          "install nvcc 13, run tools/bootstrap and build again, or take \"cpu\"");
   if (index >= devices)
     return tl::unexpected("device \"" + wanted + "\" is not there: " +
                           (devices == 0 ? "no CUDA device was found; \"auto\" takes the CPU then"

@@ -9,23 +9,18 @@
 namespace mneme {
 namespace {
 
-[[maybe_unused]] constexpr std::size_t at_once = kernels::cuda::uploads_max;
+void fold_on_device(at::Tensor& sum, std::span<const weighted_upload> uploads) {
+  constexpr std::size_t at_once = kernels::cuda::uploads_max;
+  for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), at_once)))
+    kernels::cuda::start_on(sum.device(), fold_call(sum, uploads.first(std::min(uploads.size(), at_once))));
+}
 
 } // namespace
 
 void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
   MNEME_CHECK(sum.scalar_type() == at::kDouble, sum.scalar_type());
-  if constexpr (kernels::cuda::linked)
-    if (kernels::cuda::run_on(sum.device())) {
-      for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), at_once)))
-        kernels::cuda::start_on(sum.device(), fold_call(sum, uploads.first(std::min(uploads.size(), at_once))));
-      return;
-    }
-  if (!sum.is_cpu()) {
-    for (const auto& one : uploads)
-      sum.add_(one.values, one.weight);
-    return;
-  }
+  if (!sum.is_cpu())
+    return fold_on_device(sum, uploads);
   std::array<kernels::weighted_upload, kernels::folded_at_once_max> several;
   for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), several.size()))) {
     const auto count = std::min(uploads.size(), several.size());
@@ -37,16 +32,9 @@ void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
 
 at::Tensor take_mean(at::Tensor& sum, double weight) {
   MNEME_CHECK(sum.scalar_type() == at::kDouble && weight != 0.0, sum.sizes(), weight);
-  if constexpr (kernels::cuda::linked)
-    if (kernels::cuda::run_on(sum.device())) {
-      auto mean = at::empty_like(sum, sum.options().dtype(at::kFloat));
-      kernels::cuda::start_on(sum.device(), mean_call(sum, mean, weight));
-      return mean;
-    }
   auto mean = at::empty_like(sum, sum.options().dtype(at::kFloat));
   if (!sum.is_cpu()) {
-    mean.copy_(sum.div_(weight));
-    sum.zero_();
+    kernels::cuda::start_on(sum.device(), mean_call(sum, mean, weight));
     return mean;
   }
   auto* const from = sum.mutable_data_ptr<double>();

@@ -61,9 +61,4 @@ inline void gather_any(const dataset& source, std::span<const std::int64_t> rows
     gather(source, rows, augment, out);
 }
 
-/// The same as gather() by ATen, on the device of `images` (the data set's images, or a copy): what gather() is
-/// compared with, and what other devices run. Returns [rows.size(), C, H, W] float32.
-[[nodiscard]] at::Tensor composite_gather(const dataset& source, const at::Tensor& images,
-                                          std::span<const std::int64_t> rows, std::span<const augmentation> augment);
-
 } // namespace mneme

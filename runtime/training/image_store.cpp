@@ -15,13 +15,9 @@ void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const datas
   auto& known = copies_[source.get()];
   if (!known.source)
     known = {.source = source, .tables = tables_on(device_, *source)};
-  if constexpr (kernels::cuda::linked)
-    if (kernels::cuda::run_on(device_)) {
-      // Pinned, so that nobody waits; LibTorch does not hand the memory on before the copy is done.
-      const auto packed = packed_rows(*source, rows, augment, true).to(device_, /*non_blocking=*/true);
-      return kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));
-    }
-  out.copy_(composite_gather(*source, known.tables.images, rows, augment));
+  // Pinned, so that nobody waits; LibTorch does not hand the memory on before the copy is done.
+  const auto packed = packed_rows(*source, rows, augment, true).to(device_, /*non_blocking=*/true);
+  kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));
 }
 
 /// Vectors are few and short-lived: they are gathered by the host.

@@ -21,10 +21,7 @@ at::Tensor zeros_beside(const at::Tensor& like) {
 
 optimizer::optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights,
                      at::Tensor gradients)
-    : options_(options), trained_(std::move(trained)), weights_(std::move(weights)), gradients_(std::move(gradients)),
-      way_(weights_.is_cpu()                          ? way::cpu_kernels
-           : kernels::cuda::run_on(weights_.device()) ? way::device_kernels
-                                                      : way::composites) {
+    : options_(options), trained_(std::move(trained)), weights_(std::move(weights)), gradients_(std::move(gradients)) {
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
   if (adaptive || options_.momentum != 0.0)
     first_ = zeros_beside(weights_);
@@ -40,44 +37,39 @@ std::int64_t optimizer::buffers(const training_options& options) {
 
 void optimizer::step(model_run run, std::span<const std::int64_t> step_of) {
   MNEME_CHECK(std::ssize(step_of) == run.count, step_of.size(), run.count);
-  if (way_ == way::device_kernels)
+  if (!weights_.is_cpu())
     return step_on_device(run, step_of);
-  const bool adaptive = options_.optimizer != optimizer_kind::sgd, composite = way_ == way::composites;
   if (options_.clip_norm > 0.0)
-    composite ? composite_clip(run) : clip(run);
-  if (adaptive)
-    composite ? composite_adam(run, step_of) : adam(run, step_of);
+    clip(run);
+  if (options_.optimizer == optimizer_kind::sgd)
+    sgd(run);
   else
-    composite ? composite_sgd(run) : sgd(run);
+    adam(run, step_of);
 }
 
 void optimizer::step_on_device(model_run run, std::span<const std::int64_t> step_of) {
-  if constexpr (kernels::cuda::linked) {
-    if (options_.clip_norm > 0.0)
-      clip_on_device(run);
-    const models_in_step of{weights_, gradients_, first_, second_, trained_, run};
-    if (options_.optimizer == optimizer_kind::sgd)
-      for (const auto& call : sgd_calls(of, options_))
-        kernels::cuda::start_on(weights_.device(), call);
-    else
-      for (const auto& call : adam_calls(of, options_, step_of))
-        kernels::cuda::start_on(weights_.device(), call);
-  }
+  if (options_.clip_norm > 0.0)
+    clip_on_device(run);
+  const models_in_step models{weights_, gradients_, first_, second_, trained_, run};
+  if (options_.optimizer == optimizer_kind::sgd)
+    for (const auto& call : sgd_calls(models, options_))
+      kernels::cuda::start_on(weights_.device(), call);
+  else
+    for (const auto& call : adam_calls(models, options_, step_of))
+      kernels::cuda::start_on(weights_.device(), call);
 }
 
 void optimizer::clip_on_device(model_run run) {
-  if constexpr (kernels::cuda::linked) {
-    const auto& device = gradients_.device();
-    auto partial = at::zeros({run.count, kernels::cuda::norm_lanes}, gradients_.options().dtype(at::kDouble));
-    auto factor = at::empty({run.count}, gradients_.options());
-    const auto calls =
-        calls_to_clip({weights_, gradients_, first_, second_, trained_, run}, options_.clip_norm, partial, factor);
-    for (const auto& call : calls.squares)
-      kernels::cuda::start_on(device, call);
-    kernels::cuda::start_on(device, calls.factors);
-    for (const auto& call : calls.scaled)
-      kernels::cuda::start_on(device, call);
-  }
+  const auto& device = gradients_.device();
+  auto partial = at::zeros({run.count, kernels::cuda::norm_lanes}, gradients_.options().dtype(at::kDouble));
+  auto factor = at::empty({run.count}, gradients_.options());
+  const auto calls =
+      calls_to_clip({weights_, gradients_, first_, second_, trained_, run}, options_.clip_norm, partial, factor);
+  for (const auto& call : calls.squares)
+    kernels::cuda::start_on(device, call);
+  kernels::cuda::start_on(device, calls.factors);
+  for (const auto& call : calls.scaled)
+    kernels::cuda::start_on(device, call);
 }
 
 void optimizer::clip(model_run run) {

@@ -31,25 +31,17 @@ public:
   /// this one included: [run.count]. Waits for nothing on a device.
   void step(model_run run, std::span<const std::int64_t> step_of);
 
-  /// Runs ATen's composites on any device: for tests of the kernels.
-  void use_composites() { way_ = way::composites; }
-
 private:
-  enum class way { cpu_kernels, device_kernels, composites };
   void clip(model_run run);
   void sgd(model_run run);
   void adam(model_run run, std::span<const std::int64_t> step_of);
   void step_on_device(model_run run, std::span<const std::int64_t> step_of);
   void clip_on_device(model_run run);
-  void composite_clip(model_run run);
-  void composite_sgd(model_run run);
-  void composite_adam(model_run run, std::span<const std::int64_t> step_of);
 
   training_options options_;
   std::vector<segment> trained_;
   at::Tensor weights_, gradients_;
   at::Tensor first_, second_; // [K, P]: momentum; moments of Adam
-  way way_;
 };
 
 } // namespace mneme

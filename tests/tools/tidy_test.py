@@ -63,10 +63,10 @@ CLEAN = {"runtime/base/thing.hpp": HEADER, "runtime/base/thing.cpp": SOURCE, "st
          "tools/cmake/layers.cmake": LAYERS, "README.md": "# mneme\n"}
 
 
-def found(changes):
+def found(changes, rules=tuple(tidy.RULES)):
     """[(rule, path, line)] for the clean tree with some files added or replaced."""
     tree = {**CLEAN, **changes}
-    return sorted((one.rule, one.path, one.line) for rule in tidy.RULES for one in rule(tree))
+    return sorted((one.rule, one.path, one.line) for rule in rules for one in rule(tree))
 
 
 class Tidy(unittest.TestCase):
@@ -195,6 +195,42 @@ class Tidy(unittest.TestCase):
         derived = "class derived : public base {\n  int answer() const override { return 1; }\n};\n"
         self.assertEqual(found({"runtime/base/base.hpp": base, "runtime/base/derived.cpp": derived}),
                          [("dead", "runtime/base/base.hpp", 5)])
+
+    def test_a_member_says_what_it_holds(self):
+        path, rules = "runtime/base/m.hpp", [tidy.member_names]
+        for member in ("int what;", "std::map<int, std::string> what{};", "kind what = kind::none;",
+                       "const job& what_;", "int size = 0, what = 1;", "int what[2] = {1, 2};",
+                       "enum class k { a } what = k::a;"):
+            text = "struct a {\n  " + member + "\n};\n"
+            self.assertEqual(found({path: text}, rules), [("member-name", path, 2)], member)
+        for text in ("struct a {\n  void f(int what);\n  int what() const { return 1; }\n  int whatever = 1;\n};\n",
+                     "namespace mneme {\nint f(int what) {\n  auto what2 = what;\n}\n}\n",
+                     "struct a {\n  a(int what) : n_(what) {}\n  int n_;\n  void g() { int what = 1; }\n};\n"):
+            self.assertEqual(found({path: text}, rules), [], text)
+
+    def test_a_header_declares_something_of_its_name(self):
+        start, rules = "/// A header.\n#pragma once\nnamespace mneme {\n", [tidy.header_names]
+        path = "runtime/base/rounding_modes.hpp"
+        for good in ("struct rounding {};", "void set_mode(int n);", "enum class mode : int { up, down };",
+                     "template <class T>\nclass rounded {\n  int n_;\n};", "inline constexpr int rounds_max = 1;",
+                     "using modes = std::vector<int>;", ""):
+            self.assertEqual(found({path: start + good + "\n}\n"}, rules), [], good)
+        for bad in ("struct other {\n  int rounding = 1;\n};", "void set(int mode);", "using other = mode;"):
+            self.assertEqual(found({path: start + bad + "\n}\n"}, rules), [("header-name", path, 1)], bad)
+        self.assertEqual(found({"actors/run/messages.hpp": start + "struct stop {};\n}\n"}, rules), [])
+
+    def test_a_functions_name_belongs_to_one_folder(self):
+        rules, text = [tidy.spread_names], "std::string shown(int n);\nstruct a {\n  int size();\n};\n"
+        self.assertEqual(found({"runtime/base/a.hpp": text, "runtime/base/b.hpp": text}, rules), [])
+        self.assertEqual(found({"runtime/base/a.hpp": text, "runtime/data/b.hpp": "\n" + text}, rules),
+                         [("spread-name", "runtime/base/a.hpp", 1), ("spread-name", "runtime/data/b.hpp", 2)])
+
+    def test_a_comment_is_a_sentence(self):
+        path, rules = "runtime/base/a.cpp", [tidy.comment_starts]
+        for bad in ("// Of a round.", "int n; ///< Whether it is late.", "  /// Of all", "//Whether"):
+            self.assertEqual(found({path: "\n" + bad + "\n"}, rules), [("comment", path, 2)], bad)
+        for good in ("// Often.", "/// Says whether it is late.", 'f("Of a round");', "/// A line,\n/// of two."):
+            self.assertEqual(found({path: good + "\n"}, rules), [], good)
 
     def test_text_names_no_registry_and_no_machine(self):
         self.assertEqual(found({"a.sh": "curl https://py" + "pi.org/simple\n"}), [("host", "a.sh", 1)])

@@ -1,4 +1,4 @@
-# CUDA: LibTorch's libraries for it, and our own kernels. Neither is needed; a program without them runs on CPUs.
+# CUDA: LibTorch's libraries for it, and our own kernels. A program holds both or runs on CPUs only.
 set(MNEME_CUDA AUTO CACHE STRING "CUDA: AUTO (what is there), ON (kernels are compiled, or configuring fails), OFF (none)")
 set_property(CACHE MNEME_CUDA PROPERTY STRINGS AUTO ON OFF)
 
@@ -10,8 +10,9 @@ if(NOT MNEME_CUDA STREQUAL OFF AND EXISTS ${TORCH_HOME}/lib/libtorch_cuda.so AND
   set(MNEME_TORCH_CUDA ON)
 endif()
 
-# MNEME_CUDA_KERNELS: whether our kernels are compiled; programs hold them where MNEME_TORCH_CUDA is on too. CMake 3.25 knows
-# neither CUDA20 nor the architectures of nvcc 13, so both are said: devices from compute capability 8.0 on.
+# MNEME_CUDA_KERNELS: whether our kernels are compiled; programs hold them where MNEME_TORCH_CUDA is on too, which is off
+# without them. CMake 3.25 knows neither CUDA20 nor the architectures of nvcc 13, so both are said: devices from compute
+# capability 8.0 on.
 set(MNEME_CUDA_KERNELS OFF)
 if(MNEME_CUDA STREQUAL ON OR (MNEME_CUDA STREQUAL AUTO AND MNEME_TORCH_CUDA))
   find_program(CMAKE_CUDA_COMPILER nvcc HINTS /usr/local/cuda/bin)
@@ -20,7 +21,8 @@ if(MNEME_CUDA STREQUAL ON OR (MNEME_CUDA STREQUAL AUTO AND MNEME_TORCH_CUDA))
   elseif(MNEME_CUDA STREQUAL ON)
     message(FATAL_ERROR "MNEME_CUDA is ON, but there is no nvcc. Set CMAKE_CUDA_COMPILER to it, or MNEME_CUDA to AUTO.")
   else()
-    message(STATUS "No nvcc: LibTorch's own kernels run on CUDA devices")
+    set(MNEME_TORCH_CUDA OFF)
+    message(STATUS "No nvcc: programs run on CPUs only")
   endif()
 endif()
 if(MNEME_CUDA_KERNELS)

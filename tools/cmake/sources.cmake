@@ -19,6 +19,7 @@ function(layer folder)
   endforeach()
   list(REMOVE_DUPLICATES reach)
   set_property(GLOBAL PROPERTY mneme_reach_${name} ${reach})
+  set_property(GLOBAL APPEND PROPERTY mneme_layers ${folder})
 endfunction()
 
 # mneme_links(PROGRAM LAYER...): links the layers and all that their lines lead to. CMake links the objects of a library

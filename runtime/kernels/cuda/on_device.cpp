@@ -5,10 +5,10 @@
 #include <c10/cuda/CUDAStream.h>
 namespace mneme::kernels::cuda {
 
-template <class What>
-void start_on(const c10::Device& device, const What& what) {
+template <class Launch>
+void start_on(const c10::Device& device, const Launch& parameters) {
   const c10::cuda::CUDAGuard chosen(device);
-  launch(what, c10::cuda::getCurrentCUDAStream(device.index()).stream());
+  launch(parameters, c10::cuda::getCurrentCUDAStream(device.index()).stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 

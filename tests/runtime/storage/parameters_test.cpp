@@ -1,7 +1,7 @@
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>

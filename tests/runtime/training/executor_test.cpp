@@ -1,3 +1,4 @@
+#include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/step_plan.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
@@ -276,4 +277,8 @@ TEST_CASE("a device that is not there is refused", "[executor]") {
   CHECK_FALSE(resolve_device("cuda:99").has_value());
   CHECK(resolve_device("gpu").error() == "device \"gpu\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
   CHECK_FALSE(resolve_device("cuda:0x").has_value());
+  if (!kernels::cuda::linked) {
+    CHECK(resolve_device("auto").value() == "cpu");
+    CHECK(resolve_device("cuda:0").error().find("was built without kernels for CUDA") != std::string::npos);
+  }
 }

@@ -2,7 +2,7 @@
 #include "runtime/training/folding_calls.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/grids.hpp"
+#include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
 using namespace mneme;
 using namespace mneme::test;

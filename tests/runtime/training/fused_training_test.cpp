@@ -1,9 +1,11 @@
 #include "runtime/data/catalog.hpp"
+#include "runtime/training/executor.hpp"
 #include "runtime/training/gather.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/data.hpp"
 #include "tests/support/learning.hpp"
+#include "tests/support/reference_gather.hpp"
 #include "tests/support/wrapped_model.hpp"
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -41,7 +43,7 @@ at::Tensor plainly_trained(const train_job& what) {
     for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(with.batch_rows)) {
       const auto count = std::min(order.size() - first, static_cast<std::size_t>(with.batch_rows));
       const auto rows = std::span(order).subspan(first, count);
-      const auto x = composite_gather(*what.samples.source, what.samples.source->images, rows, {}).flatten(1);
+      const auto x = reference_gather(*what.samples.source, rows, {}).flatten(1);
       std::vector<std::int64_t> labels;
       for (const auto row : rows)
         labels.push_back(what.samples.source->label(row));
@@ -199,7 +201,7 @@ TEST_CASE("running statistics move by the step's own rows, and no optimizer touc
   const auto net = net_of("resnet8", small, 6);
   const auto job = with_model(net, small, 3, {.batch_rows = 0}); // padding would make four rows of them
   auto seen = job.start->at(flat_weights).clone().unsqueeze(0);
-  const auto inputs = composite_gather(*job.samples.source, job.samples.source->images, *job.samples.rows, {});
+  const auto inputs = reference_gather(*job.samples.source, *job.samples.rows, {});
   const training_mode training;
   tape kept;
   (void)net->forward(seen, inputs.unsqueeze(0).contiguous(), {0, 6}, &kept, &training);

@@ -1,6 +1,6 @@
 // Our models against PyTorch's and torchvision's on made-up weights: tools/export/torchvision_reference.py and
 // vit_reference.py.
-#include "runtime/method/losses.hpp"
+#include "runtime/method/training.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 

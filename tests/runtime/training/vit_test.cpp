@@ -1,6 +1,6 @@
-#include "runtime/method/losses.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/storage/safetensors.hpp"
+#include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"

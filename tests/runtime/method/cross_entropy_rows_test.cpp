@@ -3,7 +3,8 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/grids.hpp"
-#include "tests/support/learning.hpp"
+#include "tests/support/tensors.hpp"
+#include <limits>
 using namespace mneme;
 using namespace mneme::test;
 
