@@ -1,25 +1,14 @@
 #include "actors/compute/compute_layout.hpp"
-#include "tests/support/loaded.hpp"
+#include "tests/actors/compute/hand_made_run.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;
 
-namespace {
-
-/// @param keys lines of sections, each with its section's name
-std::string scenario_with(const std::string& model, const std::string& more) {
-  return "[data]\nname = \"synthetic\"\nshape = [64]\nclasses = 10\nrows = 2000\n[tasks]\nkind = \"single\"\n"
-         "[partition]\nkind = \"iid\"\n[clients]\ncount = 40\n[strategy]\nname = \"fedavg\"\n[model]\n" +
-         model + more;
-}
-
-const std::string small_mlp = "name = \"mlp\"\nhidden = [32]\n";
-const std::string large_mlp = "name = \"mlp\"\nhidden = [4096]\n";
-
-} // namespace
+// A wave of a small net takes microseconds, one of a large net many milliseconds.
+constexpr std::int64_t small = 64, large = 200'000;
 
 TEST_CASE("on a CPU every worker hosts a shard where a wave keeps it busy") {
-  const auto run = loaded(scenario_with(large_mlp, "[rounds]\ncohort = 8\n"));
+  const auto run = hand_made_run(8, large);
   const auto layout = layout_of(*run, 4);
   CHECK(layout.workers == 4);
   CHECK(layout.hosts == 4);
@@ -29,20 +18,24 @@ TEST_CASE("on a CPU every worker hosts a shard where a wave keeps it busy") {
   CHECK(layout_of(*run, 1).shards == 1);
 }
 
-TEST_CASE("where nobody trains one worker hosts all shards") {
-  const auto run = loaded(scenario_with(small_mlp, "[training]\nepochs = 0\n"));
+TEST_CASE("where nobody trains one worker hosts all shards, and the others wait for evaluations") {
+  const auto run = hand_made_run(40, small);
+  run->what.training.epochs = 0;
   CHECK(layout_of(*run, 4).hosts == 1);
-  CHECK(layout_of(*run, 4).workers == 4); // evaluations have rows
+  CHECK(layout_of(*run, 4).workers == 4);
 }
 
 TEST_CASE("stated numbers of shards and workers hold") {
-  const auto run = loaded(scenario_with(large_mlp, "[worker]\nshards = 3\ncount = 2\n"));
+  const auto run = hand_made_run(40, large);
+  run->what.worker.shards = 3;
+  run->what.worker.count = 2;
   CHECK(layout_of(*run, 8).shards == 3);
   CHECK(layout_of(*run, 8).workers == 2);
 }
 
 TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the number of threads") {
-  const auto run = loaded(scenario_with(large_mlp, "[worker]\nshards = 3\n"));
+  const auto run = hand_made_run(40, large);
+  run->what.worker.shards = 3;
   run->device = "cuda:0";
   for (const std::int64_t threads : {1, 8}) {
     const auto layout = layout_of(*run, threads);
@@ -53,8 +46,9 @@ TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the nu
   }
 }
 
-TEST_CASE("short jobs are cut into more batches, long ones and those of other devices are not") {
-  CHECK(layout_of(*loaded(scenario_with(small_mlp, "")), 2).batches_per_worker > 1);
-  CHECK(layout_of(*loaded(scenario_with(small_mlp, "")), 1).batches_per_worker == 1);
-  CHECK(layout_of(*loaded(scenario_with(large_mlp, "")), 2).batches_per_worker == 1);
+TEST_CASE("a wave of short jobs is cut into more batches than there are threads, one of long jobs is not") {
+  const auto run = hand_made_run(4000, small * 4);
+  CHECK(layout_of(*run, 2).batches_per_worker > 1);
+  CHECK(layout_of(*run, 1).batches_per_worker == 1);
+  CHECK(layout_of(*hand_made_run(40, large), 2).batches_per_worker == 1);
 }

@@ -1,7 +1,9 @@
 // A shard without actors and threads: rounds and outcomes go in, reports and batches come out.
+#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+
 #include "actors/compute/shard.hpp"
 #include "runtime/training/executor.hpp"
-#include "tests/support/loaded.hpp"
+#include "tests/actors/compute/hand_made_run.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -11,38 +13,11 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const std::string six_clients = R"(
-[data]
-name = "synthetic"
-shape = [4]
-classes = 2
-rows = 60
-[tasks]
-kind = "single"
-[partition]
-kind = "iid"
-[clients]
-count = 6
-[model]
-name = "mlp"
-hidden = [3]
-[training]
-batch = 5
-[strategy]
-name = "fedavg"
-)";
-const std::string large_uploads = "hidden = [20000]"; // 560 KB
-
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  return text.replace(text.find(from), from.size(), to);
-}
-
 /// Assignments 10, 11, ... to clients 0, 1, ..., whose downloads are over after 0, 1, ... seconds.
 start_rounds wave_of(const world& run, std::uint32_t clients, bool at_once = false) {
-  const auto server = run.method->make_server();
-  round_place place{.current = {0, 2}, .opened = {0, 2}};
-  auto sent = server->open_round(place);
-  sent.place = place;
+  broadcast sent;
+  sent.place = {.opened = {0, 2}, .current = {0, 2}};
+  sent.weights = weights_only(initial_weights(*run.net, 1));
   const auto in = std::make_shared<const broadcast>(std::move(sent));
   start_rounds wave{.at_once = at_once};
   for (std::uint32_t c = 0; c < clients; ++c) {
@@ -71,7 +46,7 @@ outcomes computed(const ready_batch& batch) { return make_executor("cpu")->run(b
 } // namespace
 
 TEST_CASE("a shard reports the jobs that its clients ask for, in the order of their ids, and then is quiet") {
-  const auto run = loaded(six_clients);
+  const auto run = hand_made_run(6);
   shard tested({0}, *run);
   auto wave = wave_of(*run, 3);
   std::reverse(wave.all.begin(), wave.all.end());
@@ -83,7 +58,7 @@ TEST_CASE("a shard reports the jobs that its clients ask for, in the order of th
   CHECK_FALSE(reports[0].released);
   REQUIRE(reports[0].issued.size() == 3);
   for (std::uint64_t i = 0; i < 3; ++i) {
-    CHECK(reports[0].issued[i].id == job_id{{10 + i}, 0, 0});
+    CHECK((reports[0].issued[i].id == job_id{{10 + i}, 0, 0}));
     CHECK(reports[0].issued[i].rows == 10);
     CHECK(reports[0].issued[i].key == reports[0].issued[0].key);
   }
@@ -91,14 +66,14 @@ TEST_CASE("a shard reports the jobs that its clients ask for, in the order of th
 }
 
 TEST_CASE("a shard makes exactly the released batches ready, and reports when the last outcome has come") {
-  const auto run = loaded(six_clients);
+  const auto run = hand_made_run(6);
   shard tested({0}, *run);
   tested.start(wave_of(*run, 4));
   (void)tested.take_reports();
   tested.release({ids_of({11, 13}), ids_of({10})}); // 12 stays parked
   auto batches = tested.take_batches();
   REQUIRE(batches.size() == 2);
-  CHECK(batches[0].ids == ids_of({11, 13}));
+  CHECK((batches[0].ids == ids_of({11, 13})));
   CHECK(batches[0].jobs.size() == 2);
   CHECK(batches[0].multiplications == 2 * batches[1].multiplications);
   CHECK(tested.take_batches().empty());
@@ -119,7 +94,7 @@ TEST_CASE("a shard makes exactly the released batches ready, and reports when th
 }
 
 TEST_CASE("large uploads are reported as they come, and the last report says so") {
-  const auto run = loaded(with(six_clients, "hidden = [3]", large_uploads));
+  const auto run = hand_made_run(6, 20'000);
   shard tested({0}, *run);
   tested.start(wave_of(*run, 2));
   (void)tested.take_reports();
@@ -138,7 +113,7 @@ TEST_CASE("large uploads are reported as they come, and the last report says so"
 }
 
 TEST_CASE("rounds that are started at once run without a release, and the shard tells what runs together") {
-  const auto run = loaded(six_clients);
+  const auto run = hand_made_run(6);
   shard tested({0}, *run);
   tested.start(wave_of(*run, 4, true));
   const auto batches = tested.take_batches();
@@ -149,7 +124,7 @@ TEST_CASE("rounds that are started at once run without a release, and the shard 
   REQUIRE(reports[0].released);
   REQUIRE(reports[0].released->size() == batches.size());
   for (std::size_t i = 0; i < batches.size(); ++i)
-    CHECK(reports[0].released->at(i) == batches[i].ids);
+    CHECK((reports[0].released->at(i) == batches[i].ids));
   for (const auto& batch : batches)
     tested.take(batch.ids, computed(batch));
   reports = tested.take_reports();
@@ -159,7 +134,7 @@ TEST_CASE("rounds that are started at once run without a release, and the shard 
 }
 
 TEST_CASE("a job without an outcome fails its client's round by name, and no other") {
-  const auto run = loaded(six_clients);
+  const auto run = hand_made_run(6);
   shard tested({0}, *run);
   tested.start(wave_of(*run, 2));
   (void)tested.take_reports();
@@ -173,12 +148,12 @@ TEST_CASE("a job without an outcome fails its client's round by name, and no oth
   CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10});
   REQUIRE(reports[0].failed.size() == 1);
   CHECK(reports[0].failed[0].client == client_id{1});
-  CHECK(reports[0].failed[0].last_job == job_id{{11}, 0, 0});
+  CHECK((reports[0].failed[0].last_job == job_id{{11}, 0, 0}));
   CHECK_THAT(reports[0].failed[0].what, ContainsSubstring("it broke"));
 }
 
 TEST_CASE("outcomes of forgotten rounds are nobody's") {
-  const auto run = loaded(six_clients);
+  const auto run = hand_made_run(6);
   shard tested({0}, *run);
   tested.start(wave_of(*run, 3));
   (void)tested.take_reports();
