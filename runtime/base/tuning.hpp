@@ -11,7 +11,7 @@ inline constexpr double short_job_min = 1e4;
 inline constexpr double short_job_max = 1e7;
 inline constexpr std::int64_t short_batches_per_worker = 8;
 inline constexpr std::int64_t workers_fed = 8;
-inline constexpr int mailbox_polls = 1000;
+inline constexpr int mailbox_polls = 5000;
 inline constexpr std::int64_t reported_bytes_max = std::int64_t{1} << 17;
 
 } // namespace mneme::tuning
