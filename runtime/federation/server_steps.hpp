@@ -9,7 +9,7 @@ namespace mneme {
 struct open_task { round_place where{}; };
 struct open_round { round_place where{}; };
 struct opened_round { broadcast_ref in{}; std::int64_t bytes = 0, once_bytes = 0; };
-struct deliveries { std::vector<delivery> all{}; };            // in virtual order
+struct deliveries { std::vector<delivery> all{}; bool tell_when_folded = false; }; // in virtual order
 struct close_round { round_place where{}; };
 struct closed_round { digest128 model{}; };
 struct evaluate { task_id upto{}; class_range mask{}; };

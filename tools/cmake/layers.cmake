@@ -14,12 +14,12 @@ layer(runtime/training base kernels models settings data storage method)
 layer(runtime/results base data)
 layer(runtime/scenario base options settings models data method)
 
-layer(runtime/federation base method results)
+layer(runtime/federation base storage method population results)
 
 layer(strategies base kernels models data method training)
 
 layer(actors/protocol population training federation)
-layer(actors/scheduler base storage method population federation protocol)
+layer(actors/scheduler federation protocol)
 layer(actors/compute base method population training federation protocol)
 layer(actors/server base storage method federation protocol compute)
 layer(actors/run base settings data storage population training results federation scenario protocol scheduler server compute)

@@ -27,7 +27,7 @@ TEST_CASE("a table holds what a map holds, whatever comes and goes") {
     REQUIRE(table.find(id) != nullptr);
     CHECK(table.at(id) == value);
   }
-  CHECK(table.ids() == ids);
+  CHECK((table.ids() == ids));
   CHECK(table.find({next + 1}) == nullptr);
 }
 
