@@ -24,8 +24,8 @@ class batch_queues {
 public:
   /// @param hosts the first so many workers host the shards in turn
   batch_queues(std::size_t shards, std::size_t workers, std::size_t hosts);
-  /// Adds to the end of a line. Answers with the workers that have to be told, because they wait for work: whoever hosts
-  /// the line, then as many others as the batches keep busy, the last of the workers first.
+  /// Adds to the end of a line. Answers with the workers that have to be told, because they wait for work: whoever
+  /// hosts the line, then as many others as the batches keep busy, the last of the workers first.
   [[nodiscard]] std::vector<worker_id> put(std::size_t line, std::vector<ready_batch> batches);
   /// The next batch for a worker: of its own shards', then of the longest other line. Nothing: the worker counts as
   /// waiting from now on, until put() names it.

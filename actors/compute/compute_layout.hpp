@@ -11,8 +11,8 @@ struct compute_layout {
   std::int64_t batches_per_worker = 1; ///< Of a wave, at least: more where the first are folded while others run.
 };
 
-/// The one place that decides who computes. Where bits depend on the batch, on a GPU, nothing of the layout follows from
-/// the number of threads.
+/// The one place that decides who computes. Where bits depend on the batch, on a GPU, nothing of the layout follows
+/// from the number of threads.
 /// @param run is loaded; its own layout is not read
 [[nodiscard]] compute_layout layout_of(const world& run, std::int64_t threads);
 

@@ -5,8 +5,8 @@
 #include "runtime/training/executor.hpp"
 namespace mneme {
 
-/// Hosts the shards that the queues say. A worker either has told itself to run the next batch, or waits and is listed as
-/// such in the queues: then whoever puts a batch into a line tells it.
+/// Hosts the shards that the queues say. A worker either has told itself to run the next batch, or waits and is listed
+/// as such in the queues: then whoever puts a batch into a line tells it.
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";

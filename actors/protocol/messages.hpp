@@ -46,7 +46,7 @@ struct fairness { std::vector<double> deciles{}; };                           //
 
 struct next_batch {};                                                         // who put batches into a queue -> worker
 /// `to`: the shard whose batch it was; the server reads `ids` only. `done`: in the order of `ids`.
-struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> the host of the shard, or server
+struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> host of the shard, or server
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
 // -- recorder ---------------------------------------------------------------------------------------------------------

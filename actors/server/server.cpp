@@ -1,6 +1,7 @@
 #include "actors/server/server.hpp"
 #include "actors/compute/run_batch.hpp"
 #include "actors/compute/wake.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/core/Tensor.h>
@@ -8,8 +9,6 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
-
-constexpr std::int64_t evaluation_rows = 1000; // of one evaluation job: losses are summed chunk by chunk
 
 caf::error server_error(const char* step, const std::string& what) {
   return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + what);
@@ -41,7 +40,7 @@ private:
 
 sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
                      std::size_t first) {
-  const auto last = std::min(rows.size(), first + evaluation_rows);
+  const auto last = std::min(rows.size(), first + tuning::evaluation_rows);
   return {.source = source,
           .rows = std::make_shared<const std::vector<std::int64_t>>(rows.begin() + static_cast<std::ptrdiff_t>(first),
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
@@ -75,7 +74,7 @@ server_actor::behavior_type server_state::make_behavior() {
         }
       },
       [this](const close_round& in) { return close(in); },
-      [this](const evaluate& in) { return judge(in); },
+      [this](const evaluate& in) { return evaluate_model(in); },
       [this](save_model) { return named_model(); },
       [this](measure_fairness) { return measure(); },
       [this](save_state& in) -> caf::result<saved_state> {
@@ -214,14 +213,14 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   const auto learnt = half_->predict();
   for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
     const auto& rows = world_->tasks->tasks[t].test;
-    for (std::size_t first = 0; first < rows.size(); first += evaluation_rows)
+    for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
       wanted.push_back(
           evaluate_job{.what = learnt, .samples = chunk_of(world_->tasks->test, rows, first), .mask = in.mask});
   }
   return wanted;
 }
 
-caf::result<evaluated> server_state::judge(const evaluate& in) {
+caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   auto answer = self_->make_response_promise<evaluated>();
   auto wanted = evaluation_plan(in);
   if (wanted.empty()) {
@@ -233,7 +232,8 @@ caf::result<evaluated> server_state::judge(const evaluate& in) {
     auto next = all.begin();
     for (std::uint32_t t = 0; t <= upto.value; ++t) {
       auto& sum = sums.per_task[t];
-      for (std::size_t first = 0; first < world_->tasks->tasks[t].test.size(); first += evaluation_rows, ++next) {
+      const auto rows = world_->tasks->tasks[t].test.size();
+      for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
         if (auto* why = std::get_if<std::string>(&*next))
           return answer.deliver(server_error("evaluation", *why));
         const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));

@@ -32,7 +32,7 @@ private:
   caf::result<closed_round> close(const close_round& in);
   [[nodiscard]] digest128 model_digest() const;
   opened_round broadcast_of(const round_place& where);
-  caf::result<evaluated> judge(const evaluate& in);
+  caf::result<evaluated> evaluate_model(const evaluate& in);
   learnt named_model() const;
   caf::result<fairness> measure();
 

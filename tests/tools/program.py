@@ -29,7 +29,7 @@ def needs_data(test, name):
 
 
 def mneme(*arguments, environment=None, before=()):
-    """Runs the program from the root of the tree; its exit code and what it said. `before`: a command that starts it."""
+    """Runs the program from the root of the tree; its exit code and what it said. `before`: words in front of it."""
     return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
 
 

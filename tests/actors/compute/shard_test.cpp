@@ -21,7 +21,8 @@ start_rounds wave_of(const world& run, std::uint32_t clients, bool at_once = fal
   const auto in = std::make_shared<const broadcast>(std::move(sent));
   start_rounds wave{.at_once = at_once};
   for (std::uint32_t c = 0; c < clients; ++c) {
-    wave.all.push_back({.id = {10 + c}, .client = {c}, .in = in, .memory = nullptr, .samples = {}, .seed = 1, .visit = 0});
+    wave.all.push_back(
+        {.id = {10 + c}, .client = {c}, .in = in, .memory = nullptr, .samples = {}, .seed = 1, .visit = 0});
     wave.ready.push_back(virtual_time{std::chrono::seconds(c)});
   }
   return wave;

@@ -1,4 +1,4 @@
-#include "actors/run/cast.hpp"
+#include "actors/run/run_actors.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/compute/sharing_worker.hpp"
 #include "actors/run/checkpoint_writer.hpp"
@@ -27,9 +27,9 @@ private:
 };
 
 /// All actors of a run, and their end.
-class cast {
+class run_actors {
 public:
-  cast(caf::actor_system& system, const world_ref& world, cast_setup setup) {
+  run_actors(caf::actor_system& system, const world_ref& world, run_actors_setup setup) {
     if (setup.checkpoints)
       setup.recorder.writer = writer_ =
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
@@ -49,7 +49,7 @@ public:
         world, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
   }
   /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
-  ~cast() {
+  ~run_actors() {
     end(scheduler_);
     end(server_);
     for (const auto& worker : workers_)
@@ -69,9 +69,9 @@ private:
         std::make_shared<batch_queues>(count(world->shards), count(world->workers), count(world->hosts));
     for (std::uint32_t w = 0; w < world->workers; ++w) {
       const worker_id which{w};
-      workers_.push_back(has_own_thread(*world, which)
-                             ? system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(which, world, queues)
-                             : system.spawn<sharing_worker>(which, world, queues));
+      using worker = worker_actor::stateful_impl<worker_state>;
+      workers_.push_back(has_own_thread(*world, which) ? system.spawn<worker, caf::detached>(which, world, queues)
+                                                       : system.spawn<sharing_worker>(which, world, queues));
     }
     return queues;
   }
@@ -93,7 +93,7 @@ void fail(run_report& report, const std::string& why) {
   report.status = run_status::failed;
 }
 
-run_report await_end(caf::scoped_actor& self, const cast& actors, const std::atomic<int>* interrupts) {
+run_report await_end(caf::scoped_actor& self, const run_actors& actors, const std::atomic<int>* interrupts) {
   run_report report;
   const interrupt_watch watch(interrupts, actors.scheduler());
   self->request(actors.scheduler(), caf::infinite, run_request{})
@@ -102,7 +102,7 @@ run_report await_end(caf::scoped_actor& self, const cast& actors, const std::ato
   return report;
 }
 
-void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& report) {
+void save_predictor(caf::scoped_actor& self, const run_actors& actors, run_report& report) {
   learnt named;
   auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
   self->request(actors.server(), caf::infinite, save_model{})
@@ -111,7 +111,7 @@ void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& rep
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }
 
-void measure_clients(caf::scoped_actor& self, const cast& actors, run_report& report) {
+void measure_clients(caf::scoped_actor& self, const run_actors& actors, run_report& report) {
   self->request(actors.server(), caf::infinite, measure_fairness{})
       .receive([&](fairness& in) { report.client_accuracy_deciles = std::move(in.deciles); },
                [&](const caf::error& why) { fail(report, in_words(why)); });
@@ -119,10 +119,10 @@ void measure_clients(caf::scoped_actor& self, const cast& actors, run_report& re
 
 } // namespace
 
-run_summary play(caf::actor_system& system, const world_ref& world, cast_setup setup) {
+run_summary run_to_end(caf::actor_system& system, const world_ref& world, run_actors_setup setup) {
   caf::scoped_actor self(system);
   const auto* const interrupts = setup.interrupts;
-  const cast actors(system, world, std::move(setup));
+  const run_actors actors(system, world, std::move(setup));
   auto report = await_end(self, actors, interrupts);
   if (report.status != run_status::failed)
     save_predictor(self, actors, report);
