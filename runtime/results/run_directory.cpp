@@ -134,7 +134,8 @@ expected<run_directory> run_directory::open(const fs::path& path) {
                                   path.string()));
   if (!fs::exists(path / "scenario.toml", none))
     return failed("", fmt::format("'{}' has no scenario.toml: the run ended before it began, or this is another "
-                                  "folder; run the scenario again with mneme run, which may name the same folder with --out",
+                                  "folder; run the scenario again with mneme run, which may name the same folder "
+                                  "with --out",
                                   path.string()));
   auto lock = locked(path);
   return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
