@@ -83,10 +83,12 @@ expected<void> check_same_rows(const std::filesystem::path& images, const std::f
   const auto classes = rows_stated_in<1>(*of_labels, labels_magic);
   if (!pictures || !classes)
     return {};
-  if (*pictures != *classes)
-    return not_together(*of_images, *pictures, *classes);
   const auto row_bytes = static_cast<std::uint64_t>(layout.height * layout.width);
-  return *classes == 0 ? expected<void>{} : check_claim(*of_images, *pictures, row_bytes);
+  if (auto held = check_claim(*of_labels, *classes, 1); !held)
+    return held;
+  if (auto held = check_claim(*of_images, *pictures, row_bytes); !held)
+    return held;
+  return *pictures == *classes ? expected<void>{} : not_together(*of_images, *pictures, *classes);
 }
 
 } // namespace

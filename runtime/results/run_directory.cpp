@@ -130,11 +130,13 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
 expected<run_directory> run_directory::open(const fs::path& path) {
   std::error_code none;
   if (!fs::is_directory(path, none))
-    return failed("", "'" + path.string() + "' is no folder; expected that of a run, as in mneme resume runs/NAME");
+    return failed("", fmt::format("'{}' is no folder; expected that of a run, as in mneme resume runs/NAME",
+                                  path.string()));
   if (!fs::exists(path / "scenario.toml", none))
-    return failed("", "'" + path.string() +
-                          "' has no scenario.toml: the run ended before it began, or this is another folder; run the "
-                          "scenario again with mneme run, which may name the same folder with --out");
+    return failed("", fmt::format("'{}' has no scenario.toml: the run ended before it began, or this is another "
+                                  "folder; run the scenario again with mneme run, which may name the same folder "
+                                  "with --out",
+                                  path.string()));
   auto lock = locked(path);
   return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
 }

@@ -328,5 +328,6 @@ TEST_CASE("a run that starts again from the beginning finds nothing of the one b
   run.add(two_events);
   run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
   run.cut_back({}, {}, 1, 0);
+  fs::remove(folder.path() / "run" / "checkpoint"); // fails unless it is empty
   CHECK(fs::is_empty(folder.path() / "run"));
 }
