@@ -13,8 +13,17 @@ public:
   static constexpr const char* name = "mneme.worker";
   worker_state(worker_actor::pointer self, worker_id which, world_ref world, std::shared_ptr<batch_queues> queues);
   worker_actor::behavior_type make_behavior();
+  /// Whether it has run a batch since the last call.
+  [[nodiscard]] bool take_has_computed() noexcept { return std::exchange(has_computed_, false); }
 
 private:
+  /// A shard and its clients.
+  struct hosted_shard {
+    client_actors clients;
+    shard rounds;
+    hosted_shard(worker_actor::pointer host, shard_id id, const world& run)
+        : clients(host, id, run), rounds(id, run, clients) {}
+  };
   [[nodiscard]] shard& hosted(shard_id which);
   /// Passes on what has come of a shard: reports to the scheduler, batches into its line.
   void pass_on(shard_id which);

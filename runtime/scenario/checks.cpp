@@ -3,6 +3,9 @@
 #include "runtime/options/units.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wstringop-overread" // g++ 12 sees one where a text is moved into a vector
+#endif
 namespace mneme {
 namespace {
 
