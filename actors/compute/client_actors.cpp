@@ -23,8 +23,8 @@ client_actors::client_actors(worker_actor::pointer worker, shard_id home, const 
 
 std::unique_ptr<hosted_client> client_actors::start(assignment assigned) {
   auto actor = unit_.within([&] {
-    return worker_->spawn<client_actor::stateful_impl<client_state>, caf::hidden>(worker_actor{worker_}, home_,
-                                                                                   std::cref(run_), std::move(assigned));
+    using client = client_actor::stateful_impl<client_state>;
+    return worker_->spawn<client, caf::hidden>(worker_actor{worker_}, home_, std::cref(run_), std::move(assigned));
   });
   return std::make_unique<hosted>(*this, std::move(actor));
 }

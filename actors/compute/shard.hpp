@@ -6,8 +6,8 @@
 #include "runtime/base/assignment_table.hpp"
 namespace mneme {
 
-/// Rounds, answers and outcomes go in, reports and batches come out. It knows neither actors nor threads: its clients run
-/// where its host lets them.
+/// Rounds, answers and outcomes go in, reports and batches come out. It knows neither actors nor threads: its clients
+/// run where its host lets them.
 class shard {
 public:
   /// @param run, clients outlive the shard

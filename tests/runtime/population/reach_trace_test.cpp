@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-virtual_time at(virtual_duration since) { return virtual_time(since); }
+virtual_time moment(virtual_duration since) { return virtual_time(since); }
 
 /// What reading `csv` for five clients finds wrong, or "".
 std::string complaints(const std::string& csv) {
@@ -28,27 +28,27 @@ std::string complaints(const std::string& csv) {
 } // namespace
 
 TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
-  const reach_trace trace({{.who = {1}, .from = at(10s), .to = at(20s)}, {.who = {1}, .from = at(30s), .to = at(40s)}});
-  const auto before = trace.window({1}, at(0s)), within = trace.window({1}, at(10s)),
-             between = trace.window({1}, at(20s)), after = trace.window({1}, at(40s));
+  const reach_trace trace({{.who = {1}, .from = moment(10s), .to = moment(20s)}, {.who = {1}, .from = moment(30s), .to = moment(40s)}});
+  const auto before = trace.window({1}, moment(0s)), within = trace.window({1}, moment(10s)),
+             between = trace.window({1}, moment(20s)), after = trace.window({1}, moment(40s));
   CHECK_FALSE(before.within);
-  CHECK(before.until == at(10s));
+  CHECK(before.until == moment(10s));
   CHECK(within.within);
-  CHECK(within.until == at(20s));
+  CHECK(within.until == moment(20s));
   CHECK_FALSE(between.within);
-  CHECK(between.until == at(30s));
+  CHECK(between.until == moment(30s));
   CHECK_FALSE(after.within);
   CHECK(after.until == never);
 }
 
 TEST_CASE("who is not named can never be reached; spans that touch or overlap are one") {
-  const reach_trace trace({{.who = {3}, .from = at(5s), .to = at(9s)},
-                           {.who = {3}, .from = at(0s), .to = at(5s)},
-                           {.who = {3}, .from = at(1s), .to = at(2s)}});
-  CHECK(trace.window({3}, at(0s)).until == at(9s));
-  CHECK_FALSE(trace.window({2}, at(0s)).within);
-  CHECK(trace.window({2}, at(0s)).until == never);
-  CHECK_FALSE(trace.window({4}, at(0s)).within);
+  const reach_trace trace({{.who = {3}, .from = moment(5s), .to = moment(9s)},
+                           {.who = {3}, .from = moment(0s), .to = moment(5s)},
+                           {.who = {3}, .from = moment(1s), .to = moment(2s)}});
+  CHECK(trace.window({3}, moment(0s)).until == moment(9s));
+  CHECK_FALSE(trace.window({2}, moment(0s)).within);
+  CHECK(trace.window({2}, moment(0s)).until == never);
+  CHECK_FALSE(trace.window({4}, moment(0s)).within);
 }
 
 TEST_CASE("a trace is read by the names of its columns") {
