@@ -28,7 +28,7 @@ double multiplications_of_client(const world& run) {
 /// uploads of the first are folded while others run, and threads end together.
 bool has_short_jobs(const world& run) {
   const auto size = multiplications_of_client(run);
-  return run.method->foretells_uploads() && run.what.rounds.mode == round_mode::sync && run.net->dense_layers() &&
+  return run.needs.upload_size_known && run.what.rounds.mode == round_mode::sync && run.net->dense_layers() &&
          size > tuning::short_job_min && size < tuning::short_job_max;
 }
 

@@ -67,7 +67,7 @@ void shard::note(hosted_round& client, round_step step) {
   if (auto* wanted = std::get_if<plan>(&step))
     return park(client, std::move(*wanted));
 
-  const auto id = client.run->what().id;
+  const auto id = client.run->assigned().id;
   if (auto* result = std::get_if<client_result>(&step))
     finish(id, std::move(*result));
   else
@@ -91,12 +91,12 @@ void shard::park(hosted_round& client, plan wanted) {
   for (std::uint32_t step = 0; step < wanted.size(); ++step) {
     const auto& job = wanted[step];
     const auto& kind = kind_of(job);
-    report_.issued.push_back({.id = {client.run->what().id, client.run->stage(), step},
+    report_.issued.push_back({.id = {client.run->assigned().id, client.run->stage(), step},
                               .key = kind.key,
                               .rows = rows_of(job),
                               .bytes = outcome_bytes(job),
                               .width = kind.width,
-                              .takes = run_.people->compute_time(client.run->what().client, rows_of(job))});
+                              .takes = run_.people->compute_time(client.run->assigned().client, rows_of(job))});
   }
   client.parked = std::move(wanted);
 }
@@ -134,7 +134,7 @@ void shard::start_at_once() {
   parked.reserve(part.issued.size());
   for (const auto& issued : part.issued) {
     const auto& client = clients_.at(issued.id.assignment);
-    const auto upload = run_.people->upload_time(client.run->what().client, issued.bytes);
+    const auto upload = run_.people->upload_time(client.run->assigned().client, issued.bytes);
     parked.push_back({.job = issued, .due = client.ready + issued.takes + upload, .shard = report_.from});
   }
   part.released.emplace();

@@ -10,7 +10,7 @@ namespace mneme::test {
 class train_once final : public strategy {
 public:
   void prepare(const method_setup& /*setup*/) override {}
-  [[nodiscard]] bool foretells_uploads() const override { return true; }
+  [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
   void use(model_ref net) { net_ = std::move(net); }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     const training_options options{.epochs = 1, .batch_rows = 5, .learning_rate = 0.1, .classes = {0, 2}};
@@ -42,6 +42,7 @@ inline std::shared_ptr<world> hand_made_run(std::int64_t clients, std::int64_t h
   auto method = std::make_shared<train_once>();
   method->use(made->net);
   made->method = method;
+  made->needs = method->needs();
   made->rows = std::make_shared<const client_rows>(made->tasks, split, made->people, rows_shown::current);
   made->device = "cpu";
   made->what = std::move(from);

@@ -150,7 +150,7 @@ TEST_CASE("a job without an outcome fails its client's round by name, and no oth
   REQUIRE(reports[0].failed.size() == 1);
   CHECK(reports[0].failed[0].client == client_id{1});
   CHECK((reports[0].failed[0].last_job == job_id{{11}, 0, 0}));
-  CHECK_THAT(reports[0].failed[0].what, ContainsSubstring("it broke"));
+  CHECK_THAT(reports[0].failed[0].reason, ContainsSubstring("it broke"));
 }
 
 TEST_CASE("outcomes of forgotten rounds are nobody's") {

@@ -38,39 +38,33 @@ tensor_map ask_in_server_job(const tensor_map& /*in*/) {
 }
 
 /// Averaging that asks, wherever its code runs, how many threads an operation would use there.
-class asking_server final : public server_half {
+class asking_server final : public averaging_server {
 public:
-  explicit asking_server(std::unique_ptr<server_half> inner) : inner_(std::move(inner)) {}
+  explicit asking_server(const method_setup& setup) : averaging_server(setup) {}
   task<task_plan> open_task(server_context& ctx, const round_place& where) override {
     ask(place::server_handler);
-    return inner_->open_task(ctx, where);
+    return averaging_server::open_task(ctx, where);
   }
   broadcast open_round(const round_place& where) override {
     ask(place::server_handler);
-    return inner_->open_round(where);
+    return averaging_server::open_round(where);
   }
   void fold(const delivery& in) override {
     ask(place::server_handler);
-    inner_->fold(in);
+    averaging_server::fold(in);
   }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
+  task<void> close_round(server_context& ctx, const round_place& where) override {
     ask(place::server_handler);
     auto asking = ctx.compute({.name = "ask", .run = &ask_in_server_job, .in = std::make_shared<const tensor_map>()});
     auto answer = co_await asking;
-    auto closing = inner_->close_round(ctx, where);
-    auto closed = co_await closing;
-    co_return closed;
+    auto closing = averaging_server::close_round(ctx, where);
+    co_await closing;
   }
-  predictor predict() const override { return inner_->predict(); }
-  void persist(archive& all) override { inner_->persist(all); }
-
-private:
-  std::unique_ptr<server_half> inner_;
 };
 
 class asking final : public averaging_method {
 public:
-  bool foretells_uploads() const override { return false; }
+  method_needs needs() const override { return {}; }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     ask(place::client);
     auto asked = ctx.compute({.name = "ask", .run = &ask_in_job, .in = std::make_shared<const tensor_map>()});
@@ -80,7 +74,7 @@ public:
     co_return result;
   }
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<asking_server>(averaging_method::make_server());
+    return std::make_unique<asking_server>(setup());
   }
 };
 const strategy_registration asking_line{
