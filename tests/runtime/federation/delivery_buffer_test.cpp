@@ -30,7 +30,7 @@ TEST_CASE("a bundle holds uploads in the order in which they came, and is due by
 
 TEST_CASE("virtual time waits for a server that was given much and has not folded it") {
   delivery_buffer buffer;
-  buffer.add(upload_of(0), delivery_buffer::unfolded_bytes_max - 1);
+  buffer.add(upload_of(0), tuning::unfolded_bytes_max - 1);
   CHECK_FALSE(buffer.take()->tell_when_folded);
   CHECK_FALSE(buffer.waits_for_server());
   buffer.add(upload_of(1), 1);
