@@ -82,6 +82,6 @@ TEST_CASE("what is needed is computed again, with what arrives next as far as th
   CHECK((chosen == std::vector<assignment_id>{{1}, {0}}));
   waiting_results small(10, {2, 1});
   CHECK(small.results.evict(small.table, clients));
-  CHECK(small.results.to_recompute({0}, small.table, clients) ==
-        std::vector<assignment_id>{{0}}); // needed: no question
+  CHECK((small.results.to_recompute({0}, small.table, clients) ==
+         std::vector<assignment_id>{{0}})); // needed: no question
 }

@@ -25,7 +25,7 @@ TEST_CASE("a cohort has distinct available clients, ascending") {
     CHECK((std::set<client_id>(drawn.begin(), drawn.end()).size() == 3));
     CHECK(std::all_of(drawn.begin(), drawn.end(), odd));
     CHECK((draw(1, clients, 3, odd) == drawn));
-    CHECK(draw(2, clients, 3, odd) != drawn);
+    CHECK((draw(2, clients, 3, odd) != drawn));
   }
 }
 
