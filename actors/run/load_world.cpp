@@ -118,11 +118,13 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   gather(all, setup);
   const auto trace = read_reach_trace(what);
   gather(all, trace);
+  expected<at::Tensor> initial;
+  if (net) {
+    initial = starting_weights(what, **net, use);
+    gather(all, initial);
+  }
   if (!all.empty())
     return tl::unexpected{all};
-  const auto initial = starting_weights(what, **net, use);
-  if (!initial)
-    return tl::unexpected{initial.error()};
 
   setup->initial = weights_only(*initial);
 
