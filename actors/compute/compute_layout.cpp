@@ -24,12 +24,16 @@ double multiplications_of_client(const world& run) {
   return static_cast<double>(rows) * static_cast<double>(run.net->size());
 }
 
-/// Whether a client's training is short and trained client by client, so that narrow batches cost nothing: then the
-/// uploads of the first are folded while others run, and threads end together.
+/// Whether clients train and do nothing else, and each of them for a short time.
 bool has_short_jobs(const world& run) {
-  const auto size = multiplications_of_client(run);
-  return run.needs.upload_size_known && run.what.rounds.mode == round_mode::sync && run.net->dense_layers() &&
-         size > tuning::short_job_min && size < tuning::short_job_max;
+  return run.needs.upload_size_known && multiplications_of_client(run) < tuning::short_job_max;
+}
+
+/// Whether short jobs are trained client by client, so that narrow batches cost nothing: then the uploads of the first
+/// are folded while others run, and threads end together.
+bool gains_by_narrow_batches(const world& run) {
+  return has_short_jobs(run) && multiplications_of_client(run) > tuning::short_job_min &&
+         run.what.rounds.mode == round_mode::sync && run.net->dense_layers();
 }
 
 } // namespace
@@ -47,11 +51,12 @@ compute_layout layout_of(const world& run, std::int64_t threads) {
   layout.hosts = std::clamp<std::int64_t>(std::min(kept_busy, at_work), 1, layout.workers);
   if (run.what.worker.shards == 0)
     layout.shards = std::max(layout.shards, layout.hosts);
-  if (layout.hosts > 1 && has_short_jobs(run))
+  if (layout.hosts > 1 && gains_by_narrow_batches(run))
     layout.batches_per_worker = tuning::short_batches_per_worker;
+  layout.control_computes = has_short_jobs(run);
   return layout;
 }
 
-bool has_own_thread(const world& run, worker_id which) { return which.value > 0 || run.device != "cpu"; }
+bool has_own_thread(const world& run, worker_id which) { return which.value > 0 || !run.control_computes; }
 
 } // namespace mneme

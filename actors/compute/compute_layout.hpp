@@ -9,6 +9,9 @@ struct compute_layout {
   std::int64_t hosts = 1;   ///< Workers that clients' jobs keep busy: they host the shards; the others help out.
   std::int64_t shards = 1;
   std::int64_t batches_per_worker = 1; ///< Of a wave, at least: more where the first are folded while others run.
+  /// The first worker shares its thread with scheduler and server, so that one thread is one core. Where jobs are long
+  /// it has its own, because uploads that others have computed would lie in memory while it computes.
+  bool control_computes = false;
 };
 
 /// The one place that decides who computes. Where bits depend on the batch, on a GPU, nothing of the layout follows
@@ -16,8 +19,7 @@ struct compute_layout {
 /// @param run is loaded; its own layout is not read
 [[nodiscard]] compute_layout layout_of(const world& run, std::int64_t threads);
 
-/// Whether a worker's thread is its own. The first worker of a CPU shares the thread on which control runs, so that one
-/// thread is one core.
+/// Whether a worker's thread is its own, and not the one on which scheduler and server run.
 [[nodiscard]] bool has_own_thread(const world& run, worker_id which);
 
 } // namespace mneme

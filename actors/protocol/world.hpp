@@ -19,6 +19,7 @@ struct world {
   std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
   /// Who computes, as actors/compute/compute_layout.hpp has it.
   std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;
+  bool control_computes = false;
   bool trace = false;
   byte_size stored_results_max{};
   std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.

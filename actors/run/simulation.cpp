@@ -50,6 +50,7 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   world.hosts = layout.hosts;
   world.shards = layout.shards;
   world.batches_per_worker = layout.batches_per_worker;
+  world.control_computes = layout.control_computes;
   world.trace = options.trace;
   world.events_max = options.events_max;
   world.stored_results_max = options.stored_results_max;

@@ -43,7 +43,19 @@ TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the nu
     CHECK(layout.hosts == 1);
     CHECK(layout.shards == 3);
     CHECK(layout.batches_per_worker == 1);
+    CHECK_FALSE(layout.control_computes);
   }
+}
+
+TEST_CASE("the first worker shares the thread of control where jobs are short, and has its own where they are long") {
+  const auto run = hand_made_run(40, small);
+  run->control_computes = layout_of(*run, 2).control_computes;
+  CHECK(run->control_computes);
+  CHECK_FALSE(has_own_thread(*run, {0}));
+  CHECK(has_own_thread(*run, {1}));
+  CHECK_FALSE(layout_of(*hand_made_run(40, large), 2).control_computes); // ten rows of 1.4 million weights
+  run->needs.upload_size_known = false;                                  // jobs may be more than a training
+  CHECK_FALSE(layout_of(*run, 2).control_computes);
 }
 
 TEST_CASE("a wave of short jobs is cut into more batches than there are threads, one of long jobs is not") {
