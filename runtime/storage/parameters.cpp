@@ -1,6 +1,6 @@
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/storage/safetensors.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 #include <set>
 #include <sstream>
@@ -86,7 +86,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, 
                                      const at::Tensor* others_from) {
   MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
   const additions added(net, named, others_from != nullptr);
-  auto flat = at::zeros({net.size()}, at::kFloat); // [P]
+  auto flat = new_tensor({net.size()}, at::kFloat).zero_(); // [P]
   findings wrong;
   std::set<std::string, std::less<>> known;
   for (const auto& one : net.layout()) {
