@@ -51,7 +51,8 @@ class Readme(unittest.TestCase):
             named = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|docs|\.ci)/[\w./-]*)`", text)
             linked = [os.path.join(os.path.dirname(name), link) for link in re.findall(r"\]\(([\w./-]+)\)", text)]
             with self.subTest(name):
-                self.assertGreater(len(named), 1)
+                if name == "README.md":  # a page of docs/ need not name any
+                    self.assertGreater(len(named), 1)
                 self.assertEqual([one for one in named + linked if not os.path.exists(os.path.join(ROOT, one))], [])
 
     def test_the_readme_is_read_in_a_quarter_of_an_hour(self):

@@ -53,7 +53,7 @@ public:
       throw std::runtime_error("the fold is wrong");
     inner_->fold(in);
   }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
+  task<void> close_round(server_context& ctx, const round_place& where) override {
     if (method_.place_ == "close" && where.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
     return inner_->close_round(ctx, where);
@@ -147,7 +147,7 @@ TEST_CASE("a throw in a client's code names client and round, and keeps what was
 TEST_CASE("an upload of another size than the method foretells ends the run by name") {
   const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\nplace = \"upload\"\n");
   CHECK(run.summary.status == "failed");
-  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("foretells_uploads"));
+  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("upload_size_known"));
 }
 
 TEST_CASE("a run that fails leaves the same events and digest, however far others had come when it failed") {
@@ -199,11 +199,11 @@ TEST_CASE("numbers that are not finite end the run by name") {
              ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
 }
 
-TEST_CASE("numbers that are not finite end the run by name, and alike, where shards compute by themselves") {
+TEST_CASE("numbers that are not finite end the run by name, and alike, where several workers host the shards") {
   const auto failed = [](std::int64_t threads) {
     return run_toml(five_clients + fedavg, {.over = {{"worker.shards", "2"},
                                                      {"model.name", "mlp"},
-                                                     {"model.hidden", "[64]"},
+                                                     {"model.hidden", "[4096]"},
                                                      {"training.batch", "2"},
                                                      {"training.learning_rate", "1e30"},
                                                      {"training.epochs", "9"}},

@@ -33,6 +33,7 @@ struct toy_federation {
   std::int64_t stages_max = 1;
   std::int64_t rows_of_every_job = 0; ///< 0: drawn.
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
+  std::int64_t upload_scale = 1;  ///< Uploads are said to weigh so much more than they do.
   std::vector<task_plan> plans{}; ///< [tasks]
 
   /// Every stage is one job.
@@ -53,6 +54,12 @@ struct toy_server {
   void fold(const delivery& upload, std::uint64_t value);
   [[nodiscard]] digest128 step();
   [[nodiscard]] evaluated evaluate(task_id upto, class_range mask) const;
+  /// What follows from the same: accuracies in percent, pooled and then by task, and the mean loss.
+  struct metrics_of_model {
+    std::vector<double> accuracies{};
+    double loss = 0.0;
+  };
+  [[nodiscard]] metrics_of_model metrics(task_id upto, class_range mask) const;
 };
 
 /// A number as the first of `bytes` / 8 elements of a tensor, and back. 0: null.
