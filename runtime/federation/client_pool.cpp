@@ -23,15 +23,16 @@ void client_pool::list(client_id client) {
 }
 
 bool client_pool::has_rows(client_id client) const {
+  if (settings_->rows->central()) // client 0 shows everybody's rows
+    return settings_->rows->size(client, opened_) > 0;
   return plan_.clients_without_rows || settings_->rows->size(client, availability_.task_of(client)) > 0;
 }
 
 bool client_pool::is_available(client_id client) const {
   if (records_[client.value].busy)
     return false;
-  if (settings_->rows->central()) // client 0 shows everybody's rows, wherever it is itself
-    return settings_->rows->size(client, opened_) > 0;
-  return availability_.is_available(client) && has_rows(client);
+  const bool is_there = settings_->rows->central() || availability_.is_available(client); // wherever client 0 is itself
+  return is_there && has_rows(client);
 }
 
 bool client_pool::somebody_may_come() const {

@@ -3,16 +3,30 @@
 namespace mneme {
 namespace {
 
-/// Assignments in one phase, the one whose upload arrives first at the front.
-std::vector<assignment_id> by_arrival(in_flight_table& table, flight_phase phase, const population& clients) {
-  std::vector<std::pair<virtual_time, assignment_id>> arrivals;
+/// Uploads that arrive at one time are delivered in the order in which they were sent off, which follows from when each
+/// stage before ended. An event that is in the queue leaves before those of its time that are still to come.
+bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flight& b) {
+  const auto ends_a = a.stage_events(), ends_b = b.stage_events();
+  const auto [of_a, of_b] = std::mismatch(ends_a.begin(), ends_a.end(), ends_b.begin(), ends_b.end());
+  if (of_a != ends_a.end() && of_b != ends_b.end())
+    return *of_a < *of_b;
+  if (of_a == ends_a.end() && of_b == ends_b.end())
+    return a.event_sequence < b.event_sequence;
+  return of_a == ends_a.end();
+}
+
+/// Assignments in one phase, the one that is delivered first at the front.
+std::vector<assignment_id> by_delivery(in_flight_table& table, flight_phase phase, const population& clients) {
+  std::vector<std::pair<virtual_time, const assignment_in_flight*>> arrivals;
   for (const auto id : table.ids())
     if (const auto& found = table.at(id); found.phase == phase)
-      arrivals.emplace_back(found.horizon + clients.upload_time(found.client, found.upload_bytes), id);
-  std::sort(arrivals.begin(), arrivals.end());
+      arrivals.emplace_back(found.horizon + clients.upload_time(found.client, found.upload_bytes), &found);
+  std::sort(arrivals.begin(), arrivals.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : is_delivered_before(*a.second, *b.second);
+  });
   std::vector<assignment_id> ids;
-  for (const auto& [at, id] : arrivals)
-    ids.push_back(id);
+  for (const auto& [at, found] : arrivals)
+    ids.push_back(found->id);
   return ids;
 }
 
@@ -22,7 +36,7 @@ bool evicted_results::evict(in_flight_table& table, const population& clients) {
   auto kept_bytes = std::exchange(wave_delivered_bytes_, 0);
   if (kept_bytes + held_bytes_ <= bytes_max_ || !results_are_repeatable_)
     return false;
-  for (const auto id : by_arrival(table, flight_phase::finished, clients)) {
+  for (const auto id : by_delivery(table, flight_phase::finished, clients)) {
     auto& owner = table.at(id);
     kept_bytes += owner.upload_bytes;
     if (kept_bytes <= bytes_max_)
@@ -39,7 +53,7 @@ std::vector<assignment_id> evicted_results::to_recompute(assignment_id top, in_f
                                                          const population& clients) const {
   std::vector<assignment_id> chosen{top};
   auto bytes = held_bytes_ + table.at(top).upload_bytes;
-  for (const auto id : by_arrival(table, flight_phase::evicted, clients)) {
+  for (const auto id : by_delivery(table, flight_phase::evicted, clients)) {
     const auto more = table.at(id).upload_bytes;
     if (id == top || bytes + more > bytes_max_)
       continue;

@@ -96,6 +96,7 @@ private:
   void next_round();
 
   // federation_clients.cpp: clients at work, and clients that come, go, or change task by themselves
+  void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at);
   void stage_over(assignment_in_flight& owner);
   void begin_to_drop_out(assignment_in_flight& owner);
   void drop_out(const assignment_in_flight& owner);
@@ -133,6 +134,7 @@ private:
   memory_book memories_;
   current_round round_;
   std::uint64_t next_assignment_ = 0;
+  std::uint64_t next_sequence_ = 0; // of the events of assignments
   in_flight_table in_flight_;
   start_queue start_queue_;
   delivery_buffer deliveries_;

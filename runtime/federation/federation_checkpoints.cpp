@@ -87,7 +87,7 @@ void federation::after_checkpoint() {
 // -----------------------------------------------------------------------------------------------------
 
 void federation::persist(archive& file) {
-  file.section("time")(next_)(queue_)(churn_at_)(next_assignment_);
+  file.section("time")(next_)(queue_)(churn_at_)(next_assignment_)(next_sequence_);
   file.section("clients")(pool_);
   persist_memories(file);
   persist_assignments(file);
@@ -129,7 +129,7 @@ void federation::persist_assignment(archive& file, assignment_in_flight& saved, 
   std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
   std::uint64_t reached = saved.stages_reached;
   file(saved.id)(saved.client)(saved.round)(saved.in)(phase)(saved.drops_out)(saved.horizon);
-  file(stages)(reached)(saved.upload_bytes)(saved.held_bytes);
+  file(stages)(reached)(saved.is_uploading)(saved.event_sequence)(saved.upload_bytes)(saved.held_bytes);
   if (phase == flight_phase::finished)
     file(saved.result);
   if (!file.loading())

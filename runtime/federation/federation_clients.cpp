@@ -9,6 +9,13 @@ namespace mneme {
 // -- clients at work
 // ---------------------------------------------------------------------------------------------------
 
+/// Each assignment has one event in the queue.
+void federation::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at) {
+  owner.event_sequence = next_sequence_++;
+  owner.is_uploading = next == federation_event::kind::arrival;
+  queue_.push(at, {.event_kind = next, .assignment = owner.id});
+}
+
 /// A download or a stage is over: the next stage's time runs, or the upload is on its way.
 void federation::stage_over(assignment_in_flight& owner) {
   if (owner.drops_out)
@@ -16,12 +23,11 @@ void federation::stage_over(assignment_in_flight& owner) {
   if (owner.stages_reached < owner.stages.size()) {
     record("client", owner.stages_reached == 0 ? "start" : "next_stage", owner.client);
     const auto duration = owner.stages[owner.stages_reached++];
-    return queue_.push(queue_.now() + duration,
-                       {.event_kind = federation_event::kind::stage_over, .assignment = owner.id});
+    return expect(owner, federation_event::kind::stage_over, queue_.now() + duration);
   }
   record("client", "upload", owner.client, owner.upload_bytes);
   const auto duration = settings_.clients->upload_time(owner.client, owner.upload_bytes);
-  queue_.push(queue_.now() + duration, {.event_kind = federation_event::kind::arrival, .assignment = owner.id});
+  expect(owner, federation_event::kind::arrival, queue_.now() + duration);
 }
 
 /// The client is at its first job, and will not see its end.
@@ -30,7 +36,7 @@ void federation::begin_to_drop_out(assignment_in_flight& owner) {
   const auto stage = owner.stages.empty() ? virtual_duration{0} : owner.stages.front();
   const auto share = settings_.clients->vanishing_point(owner.client, pool_.visit_of(owner.client));
   const virtual_duration left(static_cast<std::int64_t>(std::ceil(share * static_cast<double>(stage.count()))));
-  queue_.push(queue_.now() + left, {.event_kind = federation_event::kind::drop_out, .assignment = owner.id});
+  expect(owner, federation_event::kind::drop_out, queue_.now() + left);
 }
 
 void federation::drop_out(const assignment_in_flight& owner) {

@@ -108,9 +108,10 @@ void federation::dispatch(client_id client) {
   added.horizon = ready;
   added.upload_size_known = settings_.upload_size_known;
   added.upload_bytes = round_.known_upload_bytes(settings_);
-  queue_start(in_flight_.add(std::move(added)));
+  auto& owner = in_flight_.add(std::move(added));
+  queue_start(owner);
   pool_.assigned(client, id);
-  queue_.push(ready, {.event_kind = federation_event::kind::stage_over, .assignment = id});
+  expect(owner, federation_event::kind::stage_over, ready);
   ++round_.missing;
 }
 

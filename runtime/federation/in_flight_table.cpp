@@ -15,6 +15,18 @@ virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration t
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
 }
 
+c10::SmallVector<virtual_time, 4> assignment_in_flight::stage_events() const {
+  c10::SmallVector<virtual_time, 4> times;
+  auto at = horizon;
+  for (auto stage = stages.size(); !is_uploading && stage + 1 > stages_reached; --stage) {
+    times.push_back(at);
+    if (stage == 0)
+      break;
+    at -= stages[stage - 1];
+  }
+  return times;
+}
+
 assignment_in_flight& in_flight_table::add(assignment_in_flight added) {
   const auto id = added.id;
   held_bytes_ += added.held_bytes;

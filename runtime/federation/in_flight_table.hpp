@@ -23,11 +23,13 @@ struct assignment_in_flight {
   round_id round{};
   broadcast_ref in{}; ///< What it works on; with the client's memory and visits, all of its assignment.
   flight_phase phase = flight_phase::waiting;
-  bool drops_out = false;         ///< During its first stage: none of its jobs are ever needed.
-  bool upload_size_known = false; ///< Its round is one job, and `upload_bytes` is known before it has run.
-  std::uint32_t stages_run = 0;   ///< How far its coroutine is: behind `stages` where it runs again.
-  std::size_t stages_reached = 0; ///< How far virtual time is.
-  virtual_time horizon{};         ///< When the last known stage is over; at first the end of the download.
+  bool drops_out = false;           ///< During its first stage: none of its jobs are ever needed.
+  bool upload_size_known = false;   ///< Its round is one job, and `upload_bytes` is known before it has run.
+  std::uint32_t stages_run = 0;     ///< How far its coroutine is: behind `stages` where it runs again.
+  bool is_uploading = false;        ///< Its event in the queue is the arrival of its upload.
+  std::uint64_t event_sequence = 0; ///< Its event in the queue was pushed after those of lower ones.
+  std::size_t stages_reached = 0;   ///< How far virtual time is.
+  virtual_time horizon{};           ///< When the last known stage is over; at first the end of the download.
   std::int64_t upload_bytes = 0;
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
   client_result result{};      ///< finished: known once the last stage has run, perhaps long before its time.
@@ -35,6 +37,9 @@ struct assignment_in_flight {
 
   /// A stage's duration is known; where a round runs again, it was. Returns when its jobs are due.
   virtual_time learn(std::uint32_t stage, virtual_duration takes);
+  /// When its events leave the queue, from the end of its last stage back to the one that is in the queue; nothing if
+  /// that is its upload's arrival. @pre all its stages are known
+  [[nodiscard]] c10::SmallVector<virtual_time, 4> stage_events() const;
   /// The answer that virtual time needs before the upload's arrival has come.
   [[nodiscard]] bool answered() const noexcept {
     return stages_reached < stages.size() || has_had_result() || (upload_size_known && !stages.empty());

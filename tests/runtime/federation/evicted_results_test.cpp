@@ -85,3 +85,23 @@ TEST_CASE("what is needed is computed again, with what arrives next as far as th
   CHECK((small.results.to_recompute({0}, small.table, clients) ==
          std::vector<assignment_id>{{0}})); // needed: no question
 }
+
+TEST_CASE("results that arrive at one time are kept in the order in which they will be delivered") {
+  const auto clients = instant_clients();
+  const auto kept = [&](const auto& change) {
+    waiting_results waiting(10, {5, 5});
+    change(waiting.table.at({0}), waiting.table.at({1}));
+    CHECK(waiting.results.evict(waiting.table, clients));
+    return waiting.in_phase(flight_phase::finished);
+  };
+  // Both wait in the queue: the one that was pushed first leaves first.
+  CHECK(kept([](auto& a, auto& b) { a.event_sequence = 1, b.event_sequence = 2; }) == ids{0});
+  CHECK(kept([](auto& a, auto& b) { a.event_sequence = 2, b.event_sequence = 1; }) == ids{1});
+  // An upload on its way leaves before one that is still to be sent off.
+  CHECK(kept([](auto& a, auto& b) { a.event_sequence = 1, b.event_sequence = 2, b.is_uploading = true; }) == ids{1});
+  // Their last stages end together: the one whose last stage began first is sent off first.
+  CHECK(kept([](auto& a, auto& b) {
+          a.stages.assign(1, std::chrono::seconds(1));
+          b.stages.assign(1, std::chrono::seconds(2));
+        }) == ids{1});
+}

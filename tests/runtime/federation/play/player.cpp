@@ -70,6 +70,7 @@ private:
   std::optional<kept_checkpoint> checkpoint_;
   run_outcome out_;
   std::optional<run_report> report_;
+  bool stop_asked_ = false;
 };
 
 run_outcome player::play() {
@@ -79,6 +80,7 @@ run_outcome player::play() {
       cut_off();
     if (interruptions_left_ > 0 && stream_.uniform() < style_.stop) {
       --interruptions_left_;
+      stop_asked_ = true;
       federation_->stop();
     }
     if (step())
@@ -87,6 +89,7 @@ run_outcome player::play() {
     if (report_->status == run_status::done)
       break;
     require(report_->status == run_status::interrupted, report_->error.c_str());
+    require(std::exchange(stop_asked_, false), "a run ends");
     begin();
   }
   out_.report = *report_;

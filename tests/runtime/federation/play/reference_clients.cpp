@@ -114,14 +114,15 @@ bool reference_clients::somebody_may_come() const {
 // -- work -------------------------------------------------------------------------------------------------------------
 
 bool reference_clients::has_rows(client_id who) const {
+  if (rules_.rows->central())
+    return rules_.rows->size(who, opened_) > 0;
   return plan_.clients_without_rows || rules_.rows->size(who, clients_[who.value].task) > 0;
 }
 
 bool reference_clients::can_work(client_id who) const {
   const auto& client = clients_[who.value];
-  if (rules_.rows->central())
-    return !client.busy && rules_.rows->size(who, opened_) > 0;
-  return !client.busy && client.reachable && member(who) == membership::active && has_rows(who);
+  const bool is_there = rules_.rows->central() || (client.reachable && member(who) == membership::active);
+  return !client.busy && is_there && has_rows(who);
 }
 
 std::vector<client_id> reference_clients::drawn_for(std::int64_t places, std::uint64_t draw) const {

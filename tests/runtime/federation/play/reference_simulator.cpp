@@ -148,6 +148,7 @@ private:
   void close_if_through() { open_ = missing_ > 0; }
 
   void step() {
+    require(++steps_ < toy_federation::events_max, "a run ends");
     const auto coming = clients_.next_change();
     if (events_.empty() && coming == never)
       return close();
@@ -287,7 +288,7 @@ private:
   std::uint64_t sequence_ = 0, next_id_ = 0;
   round_place place_;
   bool open_ = false, wants_ = false, ambiguous_ = false;
-  std::int64_t missing_ = 0, folded_ = 0;
+  std::int64_t missing_ = 0, folded_ = 0, steps_ = 0;
   std::vector<client_id> dropped_out_; // of the open round
 };
 

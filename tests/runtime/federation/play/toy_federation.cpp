@@ -156,7 +156,8 @@ toy_federation toy_maker::make() {
                                    .method = "toy",
                                    .rounds_are_stated = chance(0.5),
                                    .checkpoint = scenario_.checkpoint,
-                                   .trace = true}};
+                                   .trace = true,
+                                   .events_max = toy_federation::events_max}};
   for (std::int64_t t = 0; t < tasks_; ++t)
     made.settings.tasks.push_back({.current = {2 * t, 2 * t + 2}, .opened = {0, 2 * t + 2}});
   draw_work(made);
@@ -164,6 +165,11 @@ toy_federation toy_maker::make() {
 }
 
 } // namespace
+
+void require(bool holds, const char* rule, std::uint64_t number) {
+  if (!holds)
+    throw broken_rule(std::string(rule) + " (" + std::to_string(number) + ")");
+}
 
 std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
   std::uint64_t sum = 0x9e3779b97f4a7c15;

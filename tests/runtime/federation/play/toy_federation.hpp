@@ -3,6 +3,7 @@
 #include "runtime/federation/federation_settings.hpp"
 #include "runtime/federation/server_steps.hpp"
 #include "runtime/method/strategy.hpp"
+#include <stdexcept>
 namespace mneme::test {
 
 /// Mixes values so that neither their order nor any of them can be exchanged.
@@ -27,7 +28,14 @@ struct toy_assignment {
   std::uint64_t memory = 0; ///< 0: none.
 };
 
+/// What the federation did wrong, in words.
+struct broken_rule : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+void require(bool holds, const char* rule, std::uint64_t number = 0);
+
 struct toy_federation {
+  static constexpr std::int64_t events_max = 200'000;   ///< No run has so many: one that does would never end.
   static constexpr std::int64_t plenty = 1'000'000'000; ///< Bytes that are never reached.
   federation_settings settings{};
   std::int64_t stages_max = 1;

@@ -14,11 +14,6 @@ wave_report in_order(wave_report report) {
 
 } // namespace
 
-void require(bool holds, const char* rule, std::uint64_t number) {
-  if (!holds)
-    throw broken_rule(std::string(rule) + " (" + std::to_string(number) + ")");
-}
-
 void toy_shard::handle(const message& received) {
   if (const auto* wave = std::get_if<start_rounds>(&received)) {
     start(*wave);

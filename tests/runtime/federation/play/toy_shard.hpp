@@ -7,12 +7,6 @@
 #include <variant>
 namespace mneme::test {
 
-/// What the federation did wrong, in words.
-struct broken_rule : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-void require(bool holds, const char* rule, std::uint64_t number = 0);
-
 class toy_shard {
 public:
   using message = std::variant<start_rounds, release, abandon>;
