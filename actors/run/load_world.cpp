@@ -1,18 +1,18 @@
 #include "actors/run/load_world.hpp"
 #include "runtime/base/lent.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/population/reach_trace.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ops/zeros.h>
 namespace mneme {
 namespace {
 
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
 expected<at::Tensor> starting_weights(const scenario& what, const model& net, world_use use) {
-  auto flat =
-      use == world_use::check ? at::zeros({net.size()}) : initial_weights(net, static_cast<std::uint64_t>(what.seed));
+  auto flat = use == world_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
+                                      : initial_weights(net, static_cast<std::uint64_t>(what.seed));
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
     if (!named)

@@ -1,6 +1,6 @@
 #include "runtime/base/archive.hpp"
 #include "runtime/base/check.hpp"
-#include <ATen/ops/empty.h>
+#include "runtime/base/new_tensor.hpp"
 #include <bit>
 #include <cstring>
 namespace mneme {
@@ -211,7 +211,7 @@ void archive::load_tensor(at::Tensor& value) {
   const auto count = elements_within(sizes, c10::elementSize(dtype), end_ - at_);
   if (!count)
     throw archive_error("has a tensor that is larger than the bytes that are left");
-  value = at::empty(sizes, at::TensorOptions().dtype(dtype));
+  value = new_tensor(sizes, dtype);
   raw(value.data_ptr(), *count * c10::elementSize(dtype));
 }
 

@@ -1,6 +1,5 @@
 #include "runtime/base/digest.hpp"
 #include "runtime/base/check.hpp"
-#include <ATen/ATen.h>
 #include <array>
 #include <bit>
 #include <cerrno>

@@ -1,7 +1,5 @@
 #include "runtime/base/triangle.hpp"
 #include "runtime/base/check.hpp"
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <algorithm>
 #include <cmath>
 namespace mneme {
@@ -43,20 +41,20 @@ void add_gram(at::Tensor& flat, const at::Tensor& rows) {
 }
 
 at::Tensor square(const at::Tensor& flat, std::int64_t width) {
-  auto full = at::empty({width, width}, flat.options());
+  auto full = flat.new_empty({width, width});
   for (const auto& one : panels_of(flat, width)) {
     const auto rows = one.values.size(0), columns = one.values.size(1);
     full.narrow(0, one.first, rows).narrow(1, 0, columns).copy_(one.values);
     full.narrow(1, one.first, rows).narrow(0, 0, one.first).copy_(one.values.narrow(1, 0, one.first).t());
     auto corner = full.narrow(0, one.first, rows).narrow(1, one.first, rows);
-    corner.copy_(corner.tril() + corner.tril(-1).t());
+    corner.copy_(corner.tril().add(corner.tril(-1).t()));
   }
   return full;
 }
 
 at::Tensor triangle_of(const at::Tensor& matrix) {
   const auto width = matrix.size(0);
-  auto flat = at::empty({triangle_size(width)}, matrix.options());
+  auto flat = matrix.new_empty({triangle_size(width)});
   for (auto& one : panels_of(flat, width))
     one.values.copy_(matrix.narrow(0, one.first, one.values.size(0)).narrow(1, 0, one.values.size(1)));
   return flat;

@@ -1,8 +1,8 @@
 #include "runtime/data/idx.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/data/byte_stream.hpp"
 #include "runtime/data/splits.hpp"
-#include <ATen/ATen.h>
 #include <array>
 #include <fmt/format.h>
 namespace mneme {
@@ -134,7 +134,7 @@ expected<at::Tensor> read_idx_images(const std::filesystem::path& file, const id
     return tl::unexpected(claim.error());
   if (stated != rows_stated)
     return not_together(*stream, stated, rows_stated);
-  auto images = at::empty({rows, 1, layout.height, layout.width}, at::kByte); // [rows, 1, H, W]
+  auto images = new_tensor({rows, 1, layout.height, layout.width}, at::kByte); // [rows, 1, H, W]
   const std::span pixels(images.mutable_data_ptr<std::uint8_t>(), static_cast<std::size_t>(images.numel()));
   if (auto read = stream->read(pixels); !read)
     return tl::unexpected(read.error());

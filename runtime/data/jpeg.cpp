@@ -1,6 +1,6 @@
 #include "runtime/data/jpeg.hpp"
 #include "runtime/base/disk_file.hpp"
-#include <ATen/ops/empty.h>
+#include "runtime/base/new_tensor.hpp"
 #include <algorithm>
 #include <array>
 #include <csetjmp>
@@ -155,7 +155,7 @@ expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t s
   if (one.file_pixels() > pixels_max)
     return failed(file.string(), fmt::format("the header states {} pixels, but pictures of data sets have at most {}",
                                              one.file_pixels(), pixels_max));
-  auto planes = at::empty({3, one.height(), one.width()}, at::kByte);
+  auto planes = new_tensor({3, one.height(), one.width()}, at::kByte);
   std::vector<std::uint8_t> line(static_cast<std::size_t>(3 * one.width()));
   if (!one.decode(line.data(), planes.mutable_data_ptr<std::uint8_t>()))
     return damaged(one.why());

@@ -1,8 +1,7 @@
 #include "runtime/data/photographs.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/data/jpeg.hpp"
 #include "runtime/data/resize.hpp"
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
@@ -99,7 +98,7 @@ expected<image_table> read_photographs(const std::vector<photograph>& all, row_l
       table.labels.push_back(all[row].label);
     }
   const auto row_bytes = 3 * side_px * side_px;
-  table.images = at::empty({table.size(), 3, side_px, side_px}, at::kByte);
+  table.images = new_tensor({table.size(), 3, side_px, side_px}, at::kByte);
   auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
   std::vector<findings> wrong(table.labels.size());
   on_all_cores(wrong.size(), [&](std::size_t i) {

@@ -1,7 +1,7 @@
 #include "runtime/data/records.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/data/byte_stream.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme {
@@ -36,7 +36,7 @@ class record_reader {
 public:
   record_reader(const record_layout& layout, row_limits limits, std::int64_t records_max)
       : layout_(layout), filter_(limits, layout.classes), before_(layout.label_bytes) {
-    table_.images = at::empty({records_max, channels, side, side}, at::kByte); // pages are taken as they are filled
+    table_.images = new_tensor({records_max, channels, side, side}, at::kByte); // pages are taken as they are filled
     next_ = table_.images.mutable_data_ptr<std::uint8_t>();
     table_.labels.reserve(static_cast<std::size_t>(records_max));
   }

@@ -1,6 +1,6 @@
 #include "runtime/data/resize.hpp"
 #include "runtime/base/check.hpp"
-#include <ATen/ATen.h>
+#include "runtime/base/new_tensor.hpp"
 #include <algorithm>
 #include <vector>
 namespace mneme {
@@ -32,7 +32,7 @@ at::Tensor resized_bilinear(const at::Tensor& images, std::int64_t height, std::
   MNEME_CHECK(images.dim() == 4 && images.scalar_type() == at::kByte, images.dim(), images.scalar_type());
   const auto input = images.contiguous(); // [N, C, H, W]
   const auto rows = taps(input.size(2), height), columns = taps(input.size(3), width);
-  auto output = at::empty({input.size(0), input.size(1), height, width}, at::kByte);
+  auto output = new_tensor({input.size(0), input.size(1), height, width}, at::kByte);
   const auto* plane = input.const_data_ptr<std::uint8_t>();
   auto* out = output.mutable_data_ptr<std::uint8_t>();
   const auto whole_y = 2 * height, whole_x = 2 * width, whole = whole_y * whole_x;

@@ -1,5 +1,6 @@
 #include "runtime/data/splits.hpp"
-#include <ATen/ATen.h>
+#include "runtime/base/new_tensor.hpp"
+#include <algorithm>
 namespace mneme {
 
 expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test) {
@@ -12,7 +13,9 @@ expected<raw_data> with_splits(raw_data about, expected<image_table> train, expe
 
 image_table selected(const image_table& table, const std::vector<std::int64_t>& rows) {
   image_table kept;
-  kept.images = table.images.index_select(0, at::tensor(rows, at::kLong));
+  auto indices = new_tensor({std::ssize(rows)}, at::kLong);
+  std::copy(rows.begin(), rows.end(), indices.mutable_data_ptr<std::int64_t>());
+  kept.images = table.images.index_select(0, indices);
   for (const auto row : rows) {
     kept.file_rows.push_back(table.file_rows.empty() ? row : table.file_rows[static_cast<std::size_t>(row)]);
     kept.labels.push_back(table.labels[static_cast<std::size_t>(row)]);

@@ -1,6 +1,5 @@
 #include "runtime/method/wire.hpp"
 #include "runtime/base/check.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -28,8 +27,8 @@ at::Tensor through_int8(const at::Tensor& values) {
   if (values.numel() == 0)
     return values;
   const auto [least, most] = values.aminmax(); // NaN if there is any
-  const auto scale = at::maximum(-least, most) / 127.0;
-  const auto step = at::where(scale == 0.0, at::ones_like(scale), scale); // all zero, or too small for a step
+  const auto scale = least.neg().maximum(most).div(127.0);
+  const auto step = scale.masked_fill(scale.eq(0.0), 1.0); // all zero, or too small for a step
   return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale);     // at::round is to even
 }
 
@@ -43,7 +42,7 @@ std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layou
 
 /// The flat weights [P] of a net, of its first layers or of its last, each parameter with a scale of its own.
 at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& layout) {
-  auto result = at::empty_like(flat);
+  auto result = flat.new_empty(flat.sizes());
   const auto first = beginning_of(flat.numel(), layout);
   std::int64_t covered = 0;
   for (const auto& one : layout) {

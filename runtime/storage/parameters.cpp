@@ -1,6 +1,6 @@
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/storage/safetensors.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 #include <array>
 #include <set>
@@ -110,7 +110,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
   findings wrong;
   const auto named = renamed(in_file, file, wrong);
   const additions added(net, named, others_from != nullptr);
-  auto flat = at::zeros({net.size()}, at::kFloat); // [P]
+  auto flat = new_tensor({net.size()}, at::kFloat).zero_(); // [P]
   std::set<std::string, std::less<>> known;
   for (const auto& one : net.layout()) {
     known.insert(one.name);

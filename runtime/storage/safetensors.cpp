@@ -1,6 +1,6 @@
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/base/check.hpp"
-#include <ATen/ATen.h>
+#include "runtime/base/new_tensor.hpp"
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -199,7 +199,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& all, s
 
 /// The contents of one tensor. A byte of a BOOL that is neither 0 nor 1 is damage.
 at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, complaints& wrong) {
-  auto value = at::empty(from.shape, from.type);
+  auto value = new_tensor(from.shape, from.type);
   MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
   auto* bytes = static_cast<char*>(value.mutable_data_ptr());
   in.seekg(static_cast<std::streamoff>(contents_begin + from.begin));

@@ -13,14 +13,35 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "checks"))
 import clang_check  # noqa: E402
 
 CHECKS = os.path.join(ROOT, "tools", "checks")
-REPORT = """<?xml version="1.0" encoding="UTF-8"?>
+DASHES, DOTS = 79 * "-", 79 * "."
+REPORT = f"""<?xml version="1.0" encoding="UTF-8"?>
 <testsuite>
-  <testcase name="runtime: passes" status="run"><system-out>SKIPPED: never said</system-out></testcase>
-  <testcase name="runtime: needs data" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/>
-    <system-out>a_test.cpp:2: SKIPPED:
+  <testcase name="runtime/data: idx_test" status="run"><system-out>Filters: [#idx_test]
+{DASHES}
+MNIST is read as published, with a name that
+  takes two lines
+{DASHES}
+a_test.cpp:42
+{DOTS}
+
+a_test.cpp:43: SKIPPED:
 explicitly with message:
   data set 'mnist' not found below $MNEME_DATA
+
+{DASHES}
+USPS too
+{DASHES}
+a_test.cpp:52
+{DOTS}
+
+a_test.cpp:53: SKIPPED:
+explicitly with message:
+  data set 'usps' not found
+
+===============================================================================
+test cases: 3 | 1 passed | 2 skipped
 </system-out></testcase>
+  <testcase name="runtime/data: passes" status="run"><system-out>SKIPPED: never said</system-out></testcase>
   <testcase name="tools: agreement" status="notrun"><skipped message="SKIP_RETURN_CODE=4"/>
     <system-out>OK
 skipped: data set 'usps' not found
@@ -39,7 +60,10 @@ class Checks(unittest.TestCase):
             program = os.path.join(CHECKS, "skips.py")
             done = subprocess.run([sys.executable, program, report], capture_output=True, text=True)
         self.assertEqual(done.stdout.splitlines(),
-                         ["skipped tests: 3", "  runtime: needs data: data set 'mnist' not found below $MNEME_DATA",
+                         ["skipped tests: 4",
+                          "  runtime/data: idx_test: MNIST is read as published, with a name that takes two lines: "
+                          "data set 'mnist' not found below $MNEME_DATA",
+                          "  runtime/data: idx_test: USPS too: data set 'usps' not found",
                           "  tools: agreement: data set 'usps' not found", "  tools: silent: SKIP_RETURN_CODE=4"])
 
     def test_clang_gets_the_flags_of_the_build_and_writes_nothing(self):

@@ -1,28 +1,33 @@
-"""Prints which tests of a ctest JUnit report were skipped, and why: skips.py REPORT"""
+"""Prints which tests of a ctest JUnit report were skipped, and why: skips.py REPORT
+
+A ctest of Catch2 holds the cases of a file, of which some may be skipped although the ctest passes.
+"""
 import re
 import sys
 import xml.etree.ElementTree as xml
 
+CASE = re.compile(r"^-{60,}\n(?P<name>(?:(?!-{60}|\.{60}).*\n)+?)-{60,}\n.*\n\.{60,}\n\n"
+                  r"\S+: SKIPPED:\s*explicitly with message:\s*(?P<reason>.+)", re.M)
 
-def reason(case):
-    """What the test said about its skip, in one line."""
-    said = case.findtext("system-out") or ""
-    catch = re.search(r"SKIPPED:\s*explicitly with message:\s*\n?\s*(.+)", said)
+
+def skips(test):
+    """[what was skipped: why] of one ctest."""
+    name, said = test.get("name"), test.findtext("system-out") or ""
+    cases = [f"{name}: {' '.join(case['name'].split())}: {case['reason'].strip()}" for case in CASE.finditer(said)]
+    skipped = test.find("skipped")
+    if cases or skipped is None:
+        return cases
     plain = re.search(r"(?im)^\s*skipped:\s*(.+)$", said)
-    found = catch or plain
-    if found:
-        return found.group(1).strip()
-    skipped = case.find("skipped")
-    return skipped.get("message", "no reason given") if skipped is not None else "no reason given"
+    return [f"{name}: {plain.group(1).strip() if plain else skipped.get('message', 'no reason given')}"]
 
 
 def main():
-    cases = [case for case in xml.parse(sys.argv[1]).iter("testcase") if case.find("skipped") is not None]
-    if not cases:
+    found = sorted(skip for test in xml.parse(sys.argv[1]).iter("testcase") for skip in skips(test))
+    if not found:
         return
-    print(f"skipped tests: {len(cases)}")
-    for case in sorted(cases, key=lambda one: one.get("name")):
-        print(f"  {case.get('name')}: {reason(case)}")
+    print(f"skipped tests: {len(found)}")
+    for skip in found:
+        print(f"  {skip}")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ endif()
 find_program(CCACHE ccache)
 if(CCACHE)
   # Clones and worktrees on one machine share what they have compiled, precompiled headers as well.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_PCH_EXTSUM=true ${CCACHE})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 find_program(LLD ld.lld)
@@ -71,3 +72,11 @@ endif()
 
 add_library(mneme_command_line INTERFACE)
 target_include_directories(mneme_command_line SYSTEM INTERFACE ${CLI11_INCLUDE})
+
+# What the headers of others hold, in a line.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE compiler)
+foreach(file IN ITEMS ${TORCH_HOME}/version.py ${EXPECTED_INCLUDE}/tl/expected.hpp)
+  file(MD5 ${file} digest)
+  list(APPEND mneme_versions ${digest})
+endforeach()
+string(MD5 mneme_versions "${compiler} ${mneme_versions} ${CAF_VERSION} ${Catch2_VERSION}")

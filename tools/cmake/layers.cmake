@@ -31,3 +31,8 @@ target_compile_definitions(mneme_results PUBLIC MNEME_VERSION="${PROJECT_VERSION
 target_include_directories(mneme_scenario SYSTEM PUBLIC ${TOMLPLUSPLUS_INCLUDE})
 target_link_libraries(mneme_protocol PUBLIC CAF::core)
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
+
+# What only reads, checks and writes text is compiled for a short build; what computes has the preset's -O3.
+foreach(name IN ITEMS options settings scenario results)
+  target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endforeach()

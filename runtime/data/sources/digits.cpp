@@ -1,9 +1,9 @@
 // digits: MNIST and USPS as two domains of one data set. USPS is resized from 16x16 to 28x28.
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/data/resize.hpp"
 #include "runtime/data/splits.hpp"
-#include <ATen/ATen.h>
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -19,7 +19,12 @@ expected<raw_data> load_part(const std::string& name, const data_section& data,
 
 /// Domain 0, then domain 1.
 image_table chained(image_table first, const image_table& second) {
-  first.images = at::cat({first.images, second.images});
+  auto shape = first.images.sizes().vec();
+  shape[0] += second.size();
+  const auto images = new_tensor(shape, at::kByte);
+  images.narrow(0, 0, first.size()).copy_(first.images);
+  images.narrow(0, first.size(), second.size()).copy_(second.images);
+  first.images = images;
   first.domains.assign(first.labels.size(), 0);
   first.domains.insert(first.domains.end(), second.labels.size(), 1);
   first.labels.insert(first.labels.end(), second.labels.begin(), second.labels.end());

@@ -1,9 +1,9 @@
 // synthetic: made data, a Gaussian cloud for each class, drawn from the seed alone. For benchmarks and
 // tests that should need no files.
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/kernels/gaussian_pixels.hpp"
-#include <ATen/ops/empty.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -52,7 +52,7 @@ void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& 
 
 image_table made(std::uint64_t seed, part split, const std::vector<float>& means, std::int64_t rows,
                  std::int64_t classes, const std::array<std::int64_t, 3>& shape) {
-  image_table table{.images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte)}; // [N, C, H, W]
+  image_table table{.images = new_tensor({rows, shape[0], shape[1], shape[2]}, at::kByte)}; // [N, C, H, W]
   table.labels.reserve(static_cast<std::size_t>(rows));
   const auto pixels = static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
   auto* out = table.images.mutable_data_ptr<std::uint8_t>();
