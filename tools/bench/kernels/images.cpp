@@ -4,71 +4,17 @@
 #include "tools/bench/kernels/contest.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/max_pool2d_with_indices.h>
-#include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
-#include <ATen/ops/zeros.h>
 #include <cmath>
 namespace mneme::bench {
 namespace {
-
-using kernels::pool_shape;
 
 at::Tensor channels_first(const at::Tensor& images) { return images[0].permute({0, 3, 1, 2}); }
 at::Tensor channels_last(const at::Tensor& images) { return images.permute({0, 2, 3, 1}).unsqueeze(0); }
 
 // -- pooling ----------------------------------------------------------------------------------------------------------
-
-std::string text_of(const pool_shape& shape) {
-  return std::to_string(shape.rows) + " x " + std::to_string(shape.height) + "x" + std::to_string(shape.width) + "x" +
-         std::to_string(shape.channels) + ", " + std::to_string(shape.window) + "x" + std::to_string(shape.window);
-}
-
-std::tuple<at::Tensor, at::Tensor> pooled(const pool_shape& shape, const at::Tensor& images) {
-  return at::max_pool2d_with_indices(channels_first(images), {shape.window, shape.window}, {shape.stride, shape.stride},
-                                     {shape.padding, shape.padding});
-}
-
-contest max_pool_of(const pool_shape& shape) {
-  auto out = at::empty({1, shape.rows, shape.out_height(), shape.out_width(), shape.channels});
-  const auto places = at::zeros(out.sizes(), at::kByte);
-  return {.kernel = "max_pool",
-          .shape = text_of(shape),
-          .in = {drawn({1, shape.rows, shape.height, shape.width, shape.channels}, 1)},
-          .out = out,
-          .ours =
-              [shape, places](const operands& in, at::Tensor& made) {
-                kernels::max_pool(shape, in[0].const_data_ptr<float>(), made.mutable_data_ptr<float>(),
-                                  places.mutable_data_ptr<std::uint8_t>());
-              },
-          .theirs = [shape](const operands& in) { return channels_last(std::get<0>(pooled(shape, in[0]))); }};
-}
-
-contest max_pool_back_of(const pool_shape& shape) {
-  const auto x = drawn({1, shape.rows, shape.height, shape.width, shape.channels}, 1);
-  auto made = at::empty({1, shape.rows, shape.out_height(), shape.out_width(), shape.channels});
-  const auto places = at::zeros(made.sizes(), at::kByte);
-  kernels::max_pool(shape, x.const_data_ptr<float>(), made.mutable_data_ptr<float>(),
-                    places.mutable_data_ptr<std::uint8_t>());
-  const auto indices = std::get<1>(pooled(shape, x));
-  return {.kernel = "max_pool_back",
-          .shape = text_of(shape),
-          .in = {drawn(made.sizes(), 2), x},
-          .out = at::empty(x.sizes()),
-          .ours =
-              [shape, places](const operands& in, at::Tensor& out) {
-                kernels::max_pool_back(shape, in[0].const_data_ptr<float>(), places.const_data_ptr<std::uint8_t>(),
-                                       out.mutable_data_ptr<float>());
-              },
-          .theirs =
-              [shape, indices](const operands& in) {
-                return channels_last(at::max_pool2d_with_indices_backward(
-                    channels_first(in[0]), channels_first(in[1]), {shape.window, shape.window},
-                    {shape.stride, shape.stride}, {shape.padding, shape.padding}, {1, 1}, false, indices));
-              }};
-}
 
 contest mean_pool_of(std::int64_t rows, std::int64_t pixels, std::int64_t channels) {
   return {.kernel = "mean_pool",
@@ -217,16 +163,6 @@ contest summed(std::int64_t rows, std::int64_t columns) {
 
 std::vector<contest> image_contests() {
   std::vector<contest> contests;
-  for (const auto& shape :
-       {pool_shape{.rows = 10, .height = 28, .width = 28, .channels = 64}, // cnn of B1
-        pool_shape{.rows = 32, .height = 28, .width = 28, .channels = 6},  // lenet
-        pool_shape{.rows = 32, .height = 10, .width = 10, .channels = 16}, // lenet
-        pool_shape{
-            .rows = 2, .height = 112, .width = 112, .channels = 64, .window = 3, .stride = 2, .padding = 1}}) { // resnet18's
-                                                                                                                // stem
-    contests.push_back(max_pool_of(shape));
-    contests.push_back(max_pool_back_of(shape));
-  }
   contests.push_back(mean_pool_of(32, 64, 64));  // resnet8
   contests.push_back(mean_pool_of(16, 16, 512)); // resnet18
   for (const auto& shape :

@@ -20,7 +20,9 @@ struct linear_shape {
   }
 };
 
-const float* part(const at::Tensor& group, std::int64_t k) { return group.const_data_ptr<float>() + k * group.stride(0); }
+const float* part(const at::Tensor& group, std::int64_t k) {
+  return group.const_data_ptr<float>() + k * group.stride(0);
+}
 float* part(at::Tensor& group, std::int64_t k) { return group.mutable_data_ptr<float>() + k * group.stride(0); }
 
 /// y = x W^T + b

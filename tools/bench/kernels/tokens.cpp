@@ -54,25 +54,32 @@ contest softmax_of(const row_shape& shape) {
           .out = shape.made(2),
           .ours =
               [shape](const operands& in, at::Tensor& out) {
-                out.copy_(in[0]); // ours works in place
+                out.copy_(in[0]); // both work in place
                 kernels::softmax_rows(out.mutable_data_ptr<float>(), shape.rows, shape.columns, scale);
               },
-          .theirs = [](const operands& in) { return at::softmax(in[0] * scale, 2); }};
+          .theirs =
+              [kept = shape.made(2)](const operands& in) {
+                auto p = kept;
+                return at::softmax_out(p, kept.copy_(in[0]).mul_(scale), 2);
+              }};
 }
 
 contest softmax_back_of(const row_shape& shape) {
-  return {
-      .kernel = "softmax_rows_backward",
-      .shape = shape.text(),
-      .in = {shape.made(1), at::softmax(shape.made(2), 2)},
-      .out = shape.made(3),
-      .ours =
-          [shape](const operands& in, at::Tensor& out) {
-            out.copy_(in[0]); // ours works in place
-            kernels::softmax_rows_backward(out.mutable_data_ptr<float>(), in[1].const_data_ptr<float>(), shape.rows,
-                                           shape.columns, scale);
-          },
-      .theirs = [](const operands& in) { return at::_softmax_backward_data(in[0], in[1], 2, at::kFloat).mul_(scale); }};
+  return {.kernel = "softmax_rows_backward",
+          .shape = shape.text(),
+          .in = {shape.made(1), at::softmax(shape.made(2), 2)},
+          .out = shape.made(3),
+          .ours =
+              [shape](const operands& in, at::Tensor& out) {
+                out.copy_(in[0]); // both work in place
+                kernels::softmax_rows_backward(out.mutable_data_ptr<float>(), in[1].const_data_ptr<float>(), shape.rows,
+                                               shape.columns, scale);
+              },
+          .theirs =
+              [kept = shape.made(3)](const operands& in) {
+                auto d = kept;
+                return at::_softmax_backward_data_out(d, kept.copy_(in[0]), in[1], 2, at::kFloat).mul_(scale);
+              }};
 }
 
 contest norm_of(const row_shape& shape) {
