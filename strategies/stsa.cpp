@@ -6,8 +6,8 @@
 //     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
 // STSA-E sends C_k and the class counts of `dummies` parts of each client only; the server estimates G from them
 // (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official".
-#include "runtime/ridge.hpp"
-#include "runtime/triangle.hpp"
+#include "runtime/base/triangle.hpp"
+#include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/gram_estimate.hpp"
 #include "strategies/shared/random_features.hpp"

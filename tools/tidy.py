@@ -4,12 +4,15 @@
 Heuristics over text, not a compiler: each rule says in its docstring what it looks at.
 """
 import ast
-import bisect
 import collections
 import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "checks"))
+from cpp_text import (BEFORE_HEAD, NOT_CODE, VARIABLE_NAME, Lines, blanked, code_of, declared_name,  # noqa: E402
+                      first_character, pieces, plain_head, top_level_names)
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
@@ -57,84 +60,6 @@ def top(path):
 
 def numbered(text):
     return enumerate(text.split("\n"), start=1)
-
-
-# -- C++ without a compiler -------------------------------------------------------------------------------------------
-
-NOT_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(?P<fence>[^()\s\\]*)\(.*?\)(?P=fence)"|"(?:\\.|[^"\\\n])*"
-                          |(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""", re.S | re.X)
-DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
-
-
-def blanked(match):
-    return re.sub(r"[^\n]", " ", match.group())
-
-
-def code_of(text):
-    """The text with comments, literals and preprocessor lines blanked; every character keeps its place."""
-    return DIRECTIVE.sub(blanked, NOT_CODE.sub(blanked, text))
-
-
-class Piece(collections.namedtuple("Piece", "head start end opens scope_name")):
-    """A statement or a block outside of any function; `head` is what stands before its `;` or `{`.
-
-    `start` and `end` are offsets of the first and the last character. `opens` is "function", "scope" (namespace,
-    class), "value" (an initialiser), or "" for a statement; `scope_name` names the class or namespace around it.
-    """
-
-
-SCOPE = re.compile(r"\s*(?:template\s*<.*>\s*)?(?:inline\s+|typedef\s+)?(?:namespace|class|struct|union|enum|extern)\b",
-                   re.S)
-SCOPE_NAME = re.compile(r"(?:namespace|class|struct|union)\s+(?:\[\[.*?\]\]\s*)?(\w+)", re.S)
-
-
-def kind_of_block(head):
-    if SCOPE.match(head) and not re.search(r"\w\s*\([^()]*\)\s*(?:const|noexcept|override|\s)*$", head):
-        return "scope"
-    return "function" if ")" in head and not head.rstrip().endswith("=") else "value"
-
-
-def pieces(code):
-    """All declarations and definitions at namespace and class scope, in the order in which they end."""
-    found, blocks, brackets, head_start = [], [], 0, 0
-    for match in re.finditer(r"[{};()]", code):
-        place, character = match.start(), match.group()
-        if character in "()":
-            brackets = max(0, brackets + (1 if character == "(" else -1))
-            continue
-        nested = brackets > 0 or any(block.opens != "scope" for block in blocks)
-        head = code[head_start:place]
-        around = SCOPE_NAME.search(blocks[-1].head) if blocks and not nested else None
-        scope_name = around.group(1) if around else ""
-        if character == "{":
-            blocks.append(Piece(head, head_start, place, "inner" if nested else kind_of_block(head), scope_name))
-        elif character == "}" and blocks:
-            block = blocks.pop()
-            if block.opens in ("function", "value"):
-                found.append(block._replace(end=place))
-                brackets = 0
-        elif not nested:
-            found.append(Piece(head, head_start, place, "", scope_name))
-        if not brackets:
-            head_start = place + 1
-    return found
-
-
-class Lines:
-    """Line numbers of offsets."""
-
-    def __init__(self, text):
-        self.starts = [0] + [m.end() for m in re.finditer("\n", text)]
-
-    def __call__(self, offset):
-        return bisect.bisect_right(self.starts, offset)
-
-
-BEFORE_HEAD = re.compile(r"(?:\s|(?:public|private|protected)\s*:(?!:))*")
-
-
-def first_character(piece):
-    return piece.start + BEFORE_HEAD.match(piece.head).end()
 
 
 # -- Rules: files -----------------------------------------------------------------------------------------------------
@@ -201,28 +126,32 @@ def header_starts(tree):
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 OWN_FOLDERS = ("runtime", "strategies", "actors", "tools", "tests")
-MAY_INCLUDE = {"runtime": {"runtime"}, "strategies": {"runtime", "strategies"}, "actors": {"runtime", "actors"},
-               "tools": {"runtime", "strategies", "actors", "tools"}, "tests": set(OWN_FOLDERS)}
+LAYERED = ("runtime", "strategies", "actors")
 NOT_FOR_METHODS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "stop_token", "fstream"}
 
 
-def include_direction(tree):
-    """tools -> actors -> runtime <- strategies; CAF in actors and tools; no thread and no file in a method."""
+def includes(tree, folders):
+    """(path, line, own, other) of every #include in code of these top folders; one of own and other is None."""
     for path, text in tree.items():
-        if not path.endswith(CODE) or top(path) not in MAY_INCLUDE:
-            continue
-        for line, content in numbered(text):
-            match = INCLUDE.match(content)
-            if match:
-                for what in forbidden_include(tree, path, match.group(1), match.group(2)):
-                    yield Finding(path, line, "include", what)
+        if path.endswith(CODE) and top(path) in folders:
+            for line, content in numbered(text):
+                match = INCLUDE.match(content)
+                if match:
+                    yield path, line, match.group(1), match.group(2)
+
+
+def include_names(tree):
+    """Own headers exist; CAF in actors and tools; no thread and no file in a method; tests are for tests."""
+    for path, line, own, other in includes(tree, OWN_FOLDERS):
+        for what in forbidden_include(tree, path, own, other):
+            yield Finding(path, line, "include", what)
 
 
 def forbidden_include(tree, path, own, other):
     folder = top(path)
     name = own or other
-    if top(name) in OWN_FOLDERS and top(name) not in MAY_INCLUDE[folder]:
-        yield f"{folder}/ may not know {top(name)}/ ({name})"
+    if folder == "tools" and top(name) == "tests":
+        yield f"tools/ may not know tests/ ({name})"
     if own and own not in tree:
         yield f'"{own}" does not exist; paths are relative to the root'
     if name.startswith("caf/") and folder in ("runtime", "strategies"):
@@ -233,6 +162,51 @@ def forbidden_include(tree, path, own, other):
         yield "costs 12 s a file; include ATen/ATen.h or single operators"
     if name == "ATen/ATen.h" and path.endswith(".hpp") and folder != "tests":
         yield "headers include ATen/core/Tensor.h"
+
+
+LAYERS_FILE = "tools/cmake/layers.cmake"
+LAYER_LINE = re.compile(r"^layer\((\S+?)((?:\s+\w+)*)\)", re.M)
+
+
+def read_layers(tree):
+    """{folder: folders that it may include}, as the build declares them."""
+    declared = LAYER_LINE.findall(tree.get(LAYERS_FILE, ""))
+    folder_of = {folder.rsplit("/", 1)[-1]: folder for folder, _ in declared}
+    return {folder: [folder_of.get(name, name) for name in names.split()] for folder, names in declared}
+
+
+def layer_of(path, layers):
+    """The declared folder that holds the file; None if no layer does."""
+    folders = path.split("/")[:-1]
+    return next((name for name in ("/".join(folders[:2]), "/".join(folders[:1])) if name in layers), None)
+
+
+def layer_arrows(tree):
+    """A layer includes what its line in tools/cmake/layers.cmake names, and it includes something of each of them."""
+    layers = read_layers(tree)
+    used = set()
+    for path, line, own, other in includes(tree, LAYERED):
+        name = own or other
+        here, there = layer_of(path, layers), layer_of(name, layers)
+        used.add((here, there))
+        if here and top(name) in OWN_FOLDERS and there != here and there not in layers[here]:
+            yield Finding(path, line, "layer", f"{here} may not know {there or top(name)} ({LAYERS_FILE})")
+    text = tree.get(LAYERS_FILE, "")
+    for match in LAYER_LINE.finditer(text):
+        for there in layers[match.group(1)]:
+            if (match.group(1), there) not in used:
+                line = Lines(text)(match.start())
+                yield Finding(LAYERS_FILE, line, "layer", f"{match.group(1)} includes nothing of {there}")
+
+
+def layer_files(tree):
+    """Every file of code lies in a layer, and no file at the top of runtime/ or actors/."""
+    layers = read_layers(tree)
+    for path in tree:
+        if top(path) in ("runtime", "actors") and path.count("/") == 1:
+            yield Finding(path, 1, "layer", f"{top(path)}/ has folders only")
+        elif top(path) in LAYERED and path.endswith(CODE) and layer_of(path, layers) is None:
+            yield Finding(path, 1, "layer", f"no line of {LAYERS_FILE} declares its folder")
 
 
 CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_clock|gettimeofday|clock_gettime)\b"
@@ -252,7 +226,7 @@ def clocks_and_generators(tree):
             if not MAY_READ_CLOCK.search(path) and CLOCKS.search(content):
                 yield Finding(path, line, "clock", "no wall-clock, no thread ids: time is a value that arrives")
             if GENERATORS.search(content):
-                yield Finding(path, line, "generator", "randomness comes from a key: runtime/rng.hpp")
+                yield Finding(path, line, "generator", "randomness comes from a key: runtime/base/rng.hpp")
 
 
 # -- Rules: coroutines and registration -------------------------------------------------------------------------------
@@ -292,30 +266,11 @@ def registrations(tree):
 # -- Rules: declarations that nobody needs ----------------------------------------------------------------------------
 
 WORD = re.compile(r"[A-Za-z_]\w*")
-CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
 DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # at the left edge, so outside of any function
-NO_NAMES = {"decltype", "noexcept", "alignas", "sizeof", "requires", "explicit", "if", "while", "for", "switch",
-            "return", "static_assert", "throw"}
 # Called by the language or by CAF through names that stand nowhere in the tree.
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
                     "to_string", "from_string", "from_integer", "begin", "end", "exec_later"}
-
-
-def declared_name(piece):
-    """The function that a piece declares or defines; None for anything else and for constructors."""
-    head = re.sub(r"\[\[.*?\]\]", " ", piece.head, flags=re.S)
-    if re.match(r"\s*(?:using|typedef|friend|static_assert|return)\b", head) or "operator" in head or "~" in head:
-        return None
-    for match in CALLED.finditer(head):
-        name = match.group(1)
-        if name in NO_NAMES or name.isupper() or name.startswith(("CAF_", "MNEME_")):
-            continue
-        before = re.sub(r"<[^<>]*>", "", head[:match.start()])
-        constructor = name == piece.scope_name or re.search(rf"\b{name}\s*(?:<[^<>]*>)?\s*::\s*$", head[:match.start()])
-        typed = re.search(r"[\w>&*:\]]\s*$", before)
-        return name if typed and not constructor and "=" not in before and "{" not in before else None
-    return None
 
 
 def is_complete(piece):
@@ -354,7 +309,77 @@ def dead_declarations(tree):
             yield Finding(path, line, "dead", f"'{name}' is never used")
 
 
+# -- Rules: names -----------------------------------------------------------------------------------------------------
+
+NAMELESS_MEMBERS = {"what"}
+def member_names(tree):
+    """A member is named by what it holds, not `what`. Looks at data members of classes."""
+    for path, text in tree.items():
+        if not path.endswith(CODE):
+            continue
+        code = code_of(text)
+        line_of = Lines(code)
+        for piece in pieces(code):
+            head = plain_head(piece)
+            if piece.opens == "function" or "(" in re.sub(r"=.*", "", head, flags=re.S) or not piece.in_class:
+                continue
+            for declarator in re.sub(r"<[^<>]*>", "", head).split(","):
+                name = VARIABLE_NAME.search(declarator.strip())
+                if name and name.group(1).rstrip("_") in NAMELESS_MEMBERS and not head.startswith(("using", "friend")):
+                    what = f"'{name.group(1)}' does not say what it holds"
+                    yield Finding(path, line_of(piece.end), "member-name", what)
+
+
+def stems(name):
+    """The beginnings of a name's words, enough to see that two names speak of one thing: normalised, normalisation."""
+    return {word[:-1][:4] if word.endswith("s") else word[:4] for word in name.lower().split("_") if word}
+
+
+# Each holds things of one kind, which have names of their own.
+COLLECTIONS = {"messages.hpp", "interfaces.hpp"}
+
+
+def header_names(tree):
+    """A header declares something that shares a word with the file's name."""
+    for path, text in tree.items():
+        file = path.rsplit("/", 1)[-1]
+        if not path.endswith((".hpp", ".cuh")) or top(path) == "tests" or file in COLLECTIONS:
+            continue
+        names = sorted({name for _, name, _ in top_level_names(code_of(text))})
+        if names and not any(stems(file.split(".")[0]) & stems(name) for name in names):
+            shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            yield Finding(path, 1, "header-name", f"declares nothing that the file's name leads to, but {shown}")
+
+
+def spread_names(tree):
+    """A function's name belongs to one folder: headers of two folders do not declare overloads of one name."""
+    places = collections.defaultdict(list)
+    for path, text in tree.items():
+        if path.endswith((".hpp", ".cuh")) and top(path) != "tests":
+            for line, name, is_function in top_level_names(code_of(text)):
+                if is_function and name not in CALLED_BY_OTHERS:
+                    places[name].append((path, line))
+    for name, found in places.items():
+        folders = {path.rsplit("/", 1)[0] for path, _ in found}
+        if len(folders) > 1:
+            for path, line in found:
+                yield Finding(path, line, "spread-name", f"'{name}' is declared in {len(folders)} folders")
+
+
 # -- Rules: text ------------------------------------------------------------------------------------------------------
+
+COMMENT_START = re.compile(r"//[/!]?<?[ \t]*(Of|Whether)\b")
+
+
+def comment_starts(tree):
+    """A comment is a sentence with a subject and a verb: none begins with "Of" or "Whether"."""
+    for path, text in tree.items():
+        if path.endswith(CODE):
+            for line, content in numbered(text):
+                match = COMMENT_START.search(content)
+                if match:
+                    yield Finding(path, line, "comment", f"begins with '{match.group(1)}': write a sentence")
+
 
 # Put together from pieces, so that this file passes its own rules.
 HOSTS = re.compile("|".join(["deb[.]deb" + "ian[.]org", "py" + "pi[.]org", "python" + "hosted",
@@ -379,8 +404,10 @@ def texts(tree):
                 yield Finding(path, line, "empty-test", "asserts nothing")
 
 
-RULES = [file_length, line_length, function_length, header_starts, include_direction, clocks_and_generators, awaits,
-         registrations, dead_declarations, texts]
+RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files,
+         clocks_and_generators, awaits, registrations, dead_declarations, texts]
+# Rules that the tree does not keep yet.
+LATER = [comment_starts, member_names, header_names, spread_names]
 
 
 def check(root):

@@ -1,7 +1,7 @@
 #include "runtime/data/catalog.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/registry.hpp"
 #include "runtime/data/splits.hpp"
-#include "runtime/registry.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

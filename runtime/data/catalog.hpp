@@ -1,8 +1,8 @@
 /// The catalog of data sets: one source file each, registered by its last line.
 #pragma once
+#include "runtime/base/finding.hpp"
 #include "runtime/data/dataset.hpp"
-#include "runtime/finding.hpp"
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 #include <functional>
 namespace mneme {
 

@@ -1,6 +1,6 @@
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/rng.hpp"
 #include "runtime/data/curriculum.hpp"
-#include "runtime/rng.hpp"
 #include <algorithm>
 #include <array>
 #include <numeric>

@@ -1,5 +1,5 @@
 #include "runtime/data/curriculum.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/large_pages.hpp"
 #include "runtime/data/task_plan.hpp"
 #include "runtime/data/transforms.hpp"

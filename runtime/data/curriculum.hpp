@@ -1,17 +1,11 @@
 /// curriculum: which classes, domains or transforms make up each task, and which rows belong to it.
 #pragma once
+#include "runtime/base/class_range.hpp"
+#include "runtime/base/finding.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/data/dataset.hpp"
-#include "runtime/finding.hpp"
-#include "runtime/ids.hpp"
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 namespace mneme {
-
-/// Labels low .. high - 1 of the run.
-struct class_range {
-  std::int64_t low = 0, high = 0;
-  [[nodiscard]] std::int64_t size() const noexcept { return high - low; }
-  bool operator==(const class_range&) const = default;
-};
 
 struct task_rows {
   class_range classes{};             ///< Labels that occur in the task.

@@ -1,5 +1,5 @@
 #include "runtime/data/dataset.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 namespace mneme {
 
 std::array<std::int64_t, 3> dataset::shape() const {

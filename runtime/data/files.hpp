@@ -1,7 +1,7 @@
 /// files: the search for a data set's files below the folders where users keep data.
 #pragma once
-#include "runtime/finding.hpp"
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/base/finding.hpp"
+#include "runtime/settings/scenario.hpp"
 #include <filesystem>
 #include <string>
 #include <vector>

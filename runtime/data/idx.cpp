@@ -1,5 +1,5 @@
 #include "runtime/data/idx.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/byte_stream.hpp"
 #include "runtime/data/splits.hpp"
 #include <ATen/ATen.h>

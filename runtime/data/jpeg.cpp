@@ -1,5 +1,5 @@
 #include "runtime/data/jpeg.hpp"
-#include "runtime/data/disk_file.hpp"
+#include "runtime/base/disk_file.hpp"
 #include <ATen/ops/empty.h>
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 /// jpeg: the pixels of one JPEG file.
 #pragma once
-#include "runtime/finding.hpp"
+#include "runtime/base/finding.hpp"
 #include <ATen/core/Tensor.h>
 #include <filesystem>
 namespace mneme {

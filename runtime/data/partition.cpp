@@ -1,5 +1,5 @@
 #include "runtime/data/partition.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
 #include <utility>
@@ -130,8 +130,9 @@ private:
 };
 
 expected<std::shared_ptr<const partition>> partition_of_file(const scenario& from,
-                                                             std::shared_ptr<const curriculum> tasks) {
-  auto read = read_partition_file(from, *tasks);
+                                                             std::shared_ptr<const curriculum> tasks,
+                                                             const row_mark_column& marks) {
+  auto read = read_partition_file(from, *tasks, marks);
   if (!read)
     return tl::unexpected(read.error());
   std::vector<stored_task> all;
@@ -158,7 +159,8 @@ rng_key split_key(const scenario& from, purpose what, task_id task) {
 }
 
 expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
-                                                          std::shared_ptr<const curriculum> tasks) {
+                                                          std::shared_ptr<const curriculum> tasks,
+                                                          const row_mark_column& marks) {
   MNEME_CHECK(from.clients.count > 0 && from.clients.count < nobody, from.clients.count);
   for (const auto& task : tasks->tasks)
     MNEME_CHECK(task.train.size() < nobody, task.train.size());
@@ -167,7 +169,7 @@ expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
   if (from.partition.kind == partition_kind::sampled)
     return make_sampled(from, std::move(tasks));
   if (from.partition.kind == partition_kind::file)
-    return partition_of_file(from, std::move(tasks));
+    return partition_of_file(from, std::move(tasks), marks);
   auto split = drawn_split(from, *tasks);
   if (!split)
     return tl::unexpected(std::move(split.error()));

@@ -1,8 +1,14 @@
 /// partition: which training rows each client holds in each task.
 #pragma once
+#include "runtime/base/rng.hpp"
 #include "runtime/data/curriculum.hpp"
-#include "runtime/rng.hpp"
 namespace mneme {
+
+/// A column of whole numbers from 0 in partition.file.
+struct row_mark_column {
+  std::string name{};     ///< "": none.
+  std::int64_t below = 0; ///< All numbers are.
+};
 
 /// Const once made: read by any thread. Kinds with one owner per row keep 4 bytes per row, and per
 /// client and task; class-share and sampled keep nothing per client.
@@ -20,7 +26,8 @@ public:
 /// Splits every task over `from.clients.count` clients by `from.partition`. Draws depend on the
 /// seed, the task (unless per-run) and the class only. Impossible splits are findings: a
 /// dirichlet-capped that leaves somebody empty 10,000 times, a file whose rows or clients do not exist.
-[[nodiscard]] expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
-                                                                        std::shared_ptr<const curriculum> tasks);
+/// @param marks the column of partition.file that the method reads
+[[nodiscard]] expected<std::shared_ptr<const partition>>
+make_partition(const scenario& from, std::shared_ptr<const curriculum> tasks, const row_mark_column& marks = {});
 
 } // namespace mneme

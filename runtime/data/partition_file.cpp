@@ -1,7 +1,6 @@
-#include "runtime/check.hpp"
-#include "runtime/data/csv.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/csv.hpp"
 #include "runtime/data/partition_kinds.hpp"
-#include "runtime/strategy.hpp"
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -27,11 +26,9 @@ struct header {
 
 class reader {
 public:
-  reader(const scenario& from, const curriculum& tasks)
-      : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks) {
+  reader(const scenario& from, const curriculum& tasks, const row_mark_column& marks)
+      : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks), marks_(marks) {
     MNEME_CHECK(clients_ > 0, clients_);
-    if (from.strategy.method)
-      marks_ = from.strategy.method->row_marks();
     for (const auto& task : tasks.tasks) {
       said_.owned.emplace_back(task.train.size(), nobody);
       if (!marks_.name.empty())
@@ -197,7 +194,8 @@ private:
 
 } // namespace
 
-expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks) {
+expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks,
+                                          const row_mark_column& marks) {
   const auto where = from.where("partition.file");
   if (from.partition.file.empty())
     return failed(where,
@@ -214,7 +212,7 @@ expected<filed_split> read_partition_file(const scenario& from, const curriculum
     return failed(where, "cannot read '" + from.partition.file.string() +
                              "'; expected a CSV file with the columns client and row");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return reader(from, tasks).read(text);
+  return reader(from, tasks, marks).read(text);
 }
 
 } // namespace mneme

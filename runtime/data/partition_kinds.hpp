@@ -37,7 +37,8 @@ struct filed_split {
   std::vector<owners> owned{};
   std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty where it asks for none.
 };
-[[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks);
+[[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks,
+                                                         const row_mark_column& marks);
 
 /// Kinds that give a row to several clients; nothing is stored, a call draws what it needs.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,

@@ -1,4 +1,4 @@
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
 #include <bit>

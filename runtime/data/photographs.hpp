@@ -1,8 +1,8 @@
 /// photographs: data sets whose rows are JPEG files, each with its class.
 #pragma once
+#include "runtime/base/finding.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/row_filter.hpp"
-#include "runtime/finding.hpp"
 #include <filesystem>
 #include <functional>
 #include <vector>

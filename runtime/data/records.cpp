@@ -1,5 +1,5 @@
 #include "runtime/data/records.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/byte_stream.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>

@@ -1,5 +1,5 @@
 #include "runtime/data/resize.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <vector>

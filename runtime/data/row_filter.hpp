@@ -1,6 +1,6 @@
 /// row_filter: which rows of a file a scenario keeps (train_rows and train_per_class, or those of test).
 #pragma once
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 #include <cstdint>
 #include <map>
 #include <utility>

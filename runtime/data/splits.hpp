@@ -1,8 +1,8 @@
 /// splits: putting together what a data source has read, train and test, and cutting it to size.
 #pragma once
+#include "runtime/base/finding.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/row_filter.hpp"
-#include "runtime/finding.hpp"
 namespace mneme {
 
 /// All that is wrong with any of the results, in their order; empty if nothing is.

@@ -1,5 +1,5 @@
 #include "runtime/data/task_plan.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <algorithm>
 #include <utility>
 namespace mneme {

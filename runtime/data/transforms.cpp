@@ -1,5 +1,5 @@
 #include "runtime/data/transforms.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <cmath>
 #include <numbers>
 #include <numeric>

@@ -1,8 +1,8 @@
 /// transforms: how the tasks of a domain-incremental run move a picture's pixels.
 #pragma once
+#include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
-#include "runtime/rng.hpp"
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 namespace mneme {
 
 /// Shear along x, then rotation, about the centre of the picture; x points right, y down.

@@ -1,6 +1,6 @@
 /// unpacker: turns the bytes of a plain, gzip or xz file into its content, in pieces.
 #pragma once
-#include "runtime/data/disk_file.hpp"
+#include "runtime/base/disk_file.hpp"
 namespace mneme {
 
 /// Memory is bounded by the packing, whatever a file claims.

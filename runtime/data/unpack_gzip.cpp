@@ -1,4 +1,4 @@
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/unpack.hpp"
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 /// Masks of dropout on a CPU.
 #pragma once
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 namespace mneme::kernels {
 
 /// mask[i] = 0 with chance drop_below / 65,536, else 1, by a number of the stream below drop_below: of 8 bits where

@@ -1,5 +1,5 @@
 #include "runtime/kernels/fold.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/simd.hpp"
 namespace mneme::kernels {
 namespace {

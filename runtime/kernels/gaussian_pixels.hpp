@@ -1,6 +1,6 @@
 /// gaussian_pixels: the pixels of a made image, mean plus normal noise, many at a time.
 #pragma once
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include <span>
 namespace mneme::kernels {
 

@@ -1,5 +1,5 @@
 #include "runtime/models/convolution_layer.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/normalisation.hpp"
 #include <ATen/TensorOperators.h>

@@ -1,5 +1,5 @@
 #include "runtime/models/dropout.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/dropout.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>

@@ -1,6 +1,6 @@
 #include "runtime/models/model.hpp"
-#include "runtime/check.hpp"
-#include "runtime/registry.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/registry.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <algorithm>

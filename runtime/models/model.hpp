@@ -1,15 +1,16 @@
 /// model: a layout of named parameters in one flat buffer, and forward and backward passes over K
 /// models at once.
 #pragma once
-#include "runtime/data/curriculum.hpp"
-#include "runtime/finding.hpp"
+#include "runtime/base/class_range.hpp"
+#include "runtime/base/rng.hpp"
 #include "runtime/kernels/scratch.hpp"
-#include "runtime/rng.hpp"
+#include "runtime/options/keys.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
 #include <memory>
 #include <span>
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 namespace mneme {
 

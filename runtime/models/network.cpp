@@ -1,5 +1,5 @@
 #include "runtime/models/network.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
 #include "runtime/models/dropout.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/network.hpp"
 #include <ATen/TensorOperators.h>

@@ -1,5 +1,5 @@
 // How a network is built from the layers of transformers. A place of tokens has the shape {tokens, 1, channels}.
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/gelu_layer.hpp"
 #include "runtime/models/network.hpp"

@@ -1,5 +1,5 @@
 #include "runtime/models/normalisation.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/normalisation.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>

@@ -1,5 +1,5 @@
 #include "runtime/models/patch_embedding.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>

@@ -1,5 +1,5 @@
 #include "runtime/models/pooling.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/pooling.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/max_pool2d_with_indices.h>

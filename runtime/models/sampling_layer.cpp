@@ -1,5 +1,5 @@
 #include "runtime/models/sampling_layer.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 namespace mneme {

@@ -1,5 +1,5 @@
 #include "runtime/models/embedding_model.hpp"
-#include "runtime/scenario/keys.hpp"
+#include "runtime/options/keys.hpp"
 namespace mneme {
 namespace {
 

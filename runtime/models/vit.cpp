@@ -1,5 +1,5 @@
 #include "runtime/models/network.hpp"
-#include "runtime/scenario/keys.hpp"
+#include "runtime/options/keys.hpp"
 #include <sstream>
 namespace mneme {
 namespace {

@@ -1,6 +1,6 @@
 #include "runtime/scenario/checks.hpp"
-#include "runtime/scenario/units.hpp"
-#include "runtime/strategy.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/options/units.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme {

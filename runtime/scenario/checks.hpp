@@ -1,6 +1,6 @@
 /// Checks of a whole scenario: combinations of keys that cannot be, and keys that have no effect.
 #pragma once
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 namespace mneme {
 
 /// Something about one or more keys. It is shown at the first of them that the user gave, and not

@@ -1,5 +1,5 @@
 #include "runtime/scenario/layers.hpp"
-#include "runtime/scenario/units.hpp"
+#include "runtime/options/units.hpp"
 #include <algorithm>
 #include <fstream>
 #include <set>

@@ -1,6 +1,6 @@
 /// layers: the TOML tables a scenario is put together from, lowest first, and what is wrong with them.
 #pragma once
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/scenario/read.hpp"
 #include <toml++/toml.h>
 namespace mneme {
 

@@ -1,10 +1,10 @@
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/options/units.hpp"
 #include "runtime/scenario/checks.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "runtime/scenario/suggestions.hpp"
-#include "runtime/scenario/units.hpp"
 #include "runtime/scenario/values.hpp"
-#include "runtime/strategy.hpp"
 #include <algorithm>
 #include <set>
 namespace mneme {

@@ -1,6 +1,7 @@
-#include "runtime/digest.hpp"
+#include "runtime/base/digest.hpp"
+#include "runtime/options/units.hpp"
+#include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
-#include "runtime/scenario/units.hpp"
 namespace mneme {
 namespace {
 
@@ -35,11 +36,6 @@ std::string digested_text(const std::string& section, const key& one) {
 }
 
 } // namespace
-
-std::string scenario::where(const std::string& key) const {
-  const auto found = given.find(key);
-  return found == given.end() ? file : found->second;
-}
 
 std::string resolved_text(const scenario& what) {
   return written(what, [](const std::string&, const key& one) { return current_text(one); });

@@ -1,6 +1,6 @@
 #include "runtime/scenario/sections.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/strategy.hpp"
 namespace mneme {
 namespace {
 

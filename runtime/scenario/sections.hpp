@@ -1,6 +1,6 @@
 /// sections_of: every section of a scenario with its keys, bound to a scenario's members.
 #pragma once
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 namespace mneme {
 
 struct section {

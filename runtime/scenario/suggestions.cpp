@@ -1,7 +1,7 @@
 #include "runtime/scenario/suggestions.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/scenario/units.hpp"
-#include "runtime/strategy.hpp"
+#include "runtime/options/units.hpp"
 namespace mneme {
 namespace {
 

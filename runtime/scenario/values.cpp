@@ -1,5 +1,5 @@
 #include "runtime/scenario/values.hpp"
-#include "runtime/scenario/units.hpp"
+#include "runtime/options/units.hpp"
 #include <algorithm>
 #include <sstream>
 namespace mneme {

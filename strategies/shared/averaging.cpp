@@ -1,5 +1,5 @@
 #include "strategies/shared/averaging.hpp"
-#include "runtime/lent.hpp"
+#include "runtime/base/lent.hpp"
 #include <ATen/ATen.h>
 #include <utility>
 namespace mneme {

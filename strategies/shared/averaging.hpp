@@ -1,7 +1,7 @@
 /// averaging: the two halves that all weight-averaging methods share (McMahan et al. 2017, Algorithm 1).
 #pragma once
-#include "runtime/archive.hpp"
-#include "runtime/strategy.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/method/strategy.hpp"
 #include "strategies/shared/weighted_average.hpp"
 #include "strategies/shared/weighted_change.hpp"
 namespace mneme {

@@ -1,5 +1,5 @@
 #include "strategies/shared/embedding_pool.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/ops/empty.h>
 #include <algorithm>
 namespace mneme {

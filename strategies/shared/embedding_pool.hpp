@@ -1,6 +1,6 @@
 /// embedding_pool: the embeddings that a server has received, task by task, and batches drawn from them.
 #pragma once
-#include "runtime/archive.hpp"
+#include "runtime/base/archive.hpp"
 #include "runtime/data/curriculum.hpp"
 #include "strategies/shared/embedding_rows.hpp"
 #include <map>

@@ -1,5 +1,5 @@
 #include "strategies/shared/embedding_rows.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/empty.h>

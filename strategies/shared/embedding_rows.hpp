@@ -1,8 +1,8 @@
 /// embedding_rows: what an encoder has made of rows, and training sets put together from it.
 #pragma once
+#include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/models/embedding_model.hpp"
-#include "runtime/rng.hpp"
 #include <span>
 namespace mneme {
 

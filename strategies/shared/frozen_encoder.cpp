@@ -1,5 +1,5 @@
 #include "strategies/shared/frozen_encoder.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "strategies/shared/ver_loss.hpp"
 #include <ATen/ops/cat.h>
 #include <algorithm>

@@ -1,8 +1,8 @@
 /// frozen_encoder: an encoder that the server trains once, before the first round, and that changes no more.
 #pragma once
-#include "runtime/archive.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/embedding_model.hpp"
-#include "runtime/strategy.hpp"
 namespace mneme {
 
 /// The whole net is trained on the rows given; its classifier is thrown away.

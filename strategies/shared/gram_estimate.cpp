@@ -1,6 +1,6 @@
 #include "strategies/shared/gram_estimate.hpp"
-#include "runtime/check.hpp"
-#include "runtime/triangle.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/triangle.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/scalar_tensor.h>

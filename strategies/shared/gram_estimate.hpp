@@ -1,6 +1,6 @@
 /// gram_estimate: the second moments of a class from the feature sums of clients alone (STSA-E).
 #pragma once
-#include "runtime/tensor_map.hpp"
+#include "runtime/base/tensor_map.hpp"
 #include <vector>
 namespace mneme {
 

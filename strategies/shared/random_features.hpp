@@ -1,6 +1,6 @@
 /// random_features: the keyed random projection of a frozen net's features.
 #pragma once
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include <ATen/core/Tensor.h>
 namespace mneme {
 

@@ -1,5 +1,5 @@
 #include "strategies/shared/secure_sum.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/ops/empty_like.h>
 #include <algorithm>
 #include <cmath>

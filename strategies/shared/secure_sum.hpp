@@ -1,6 +1,6 @@
 /// secure_sum: uploads hidden by pairwise masks that cancel in their sum (Bonawitz et al. 2017).
 #pragma once
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include <ATen/core/Tensor.h>
 #include <vector>
 namespace mneme {

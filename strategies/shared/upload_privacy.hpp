@@ -1,6 +1,6 @@
 /// upload_privacy: what clients may do to their statistics before they leave: noise, and masks that cancel.
 #pragma once
-#include "runtime/tensor_map.hpp"
+#include "runtime/base/tensor_map.hpp"
 #include "strategies/shared/secure_sum.hpp"
 namespace mneme {
 

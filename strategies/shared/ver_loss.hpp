@@ -1,6 +1,6 @@
 /// ver_loss: what a variational encoder and its classifier are trained by.
 #pragma once
-#include "runtime/training.hpp"
+#include "runtime/method/training.hpp"
 namespace mneme {
 
 /// KL(N(mu, sigma^2 I) || N(0, I)) = 1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - 2 log sigma_d) of one row, in nats.

@@ -1,6 +1,6 @@
 #include "strategies/shared/weighted_average.hpp"
-#include "runtime/archive.hpp"
-#include "runtime/check.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/kernels/fold.hpp"
 #include <ATen/ops/zeros_like.h>
 #include <utility>

@@ -1,6 +1,6 @@
 /// weighted_average: the running mean of uploads, in float64.
 #pragma once
-#include "runtime/folding.hpp"
+#include "runtime/training/folding.hpp"
 #include <vector>
 namespace mneme {
 

@@ -1,6 +1,6 @@
 /// weighted_change: the running sum of what uploads changed, in float64, where each began from weights of its own.
 #pragma once
-#include "runtime/folding.hpp"
+#include "runtime/training/folding.hpp"
 #include <vector>
 namespace mneme {
 

@@ -1,5 +1,5 @@
 // What every method must do, whatever it does besides.
-#include "runtime/archive.hpp"
+#include "runtime/base/archive.hpp"
 #include "tests/support/bench_of_one.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;

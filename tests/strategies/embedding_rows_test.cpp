@@ -1,4 +1,4 @@
-#include "runtime/gather.hpp"
+#include "runtime/training/gather.hpp"
 #include "strategies/shared/embedding_rows.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>

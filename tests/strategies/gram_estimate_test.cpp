@@ -1,4 +1,4 @@
-#include "runtime/triangle.hpp"
+#include "runtime/base/triangle.hpp"
 #include "strategies/shared/gram_estimate.hpp"
 #include "tests/support/reference_algebra.hpp"
 #include <ATen/Parallel.h>

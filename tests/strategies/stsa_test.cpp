@@ -1,5 +1,5 @@
 // STSA end to end without actors: rounds of clients, folds and solves, against what algebra says.
-#include "runtime/triangle.hpp"
+#include "runtime/base/triangle.hpp"
 #include "strategies/shared/random_features.hpp"
 #include "tests/support/bench_of_one.hpp"
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
 // The loss of variational encoders against numbers worked out by hand, sampling and finite differences.
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include "strategies/shared/ver_loss.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>

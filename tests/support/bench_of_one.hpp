@@ -1,7 +1,7 @@
 /// A federation without actors: a method, a few hand-made rows and an executor, driven in a loop.
 #pragma once
-#include "runtime/client_run.hpp"
-#include "runtime/executor.hpp"
+#include "runtime/method/client_run.hpp"
+#include "runtime/training/executor.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 namespace mneme::test {

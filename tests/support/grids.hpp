@@ -1,20 +1,9 @@
-/// Kernels of devices as tests see them: on a device where there is one, thread by thread on the host everywhere.
+/// Kernels of devices, thread by thread on the host.
 #pragma once
-#include "runtime/executor.hpp"
-#include "runtime/folding.hpp"
+#include "runtime/base/rng.hpp"
 #include "runtime/kernels/cuda/thread_place.hpp"
-#include "runtime/models/model.hpp"
-#include "runtime/rng.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
-
-#include <catch2/catch_test_macros.hpp>
+#include <ATen/ATen.h>
 namespace mneme::test {
-
-/// Skips a test where this machine has no device.
-#define MNEME_NEEDS_DEVICE(name)                                                                                       \
-  if (!resolve_device("cuda:0"))                                                                                       \
-    SKIP("needs a CUDA device; none was found");                                                                       \
-  const at::Device name("cuda:0")
 
 /// Runs the kernel of `what` as `threads_x` x `threads_y` threads would, last thread first: their order must not
 /// matter.
@@ -40,29 +29,9 @@ inline at::Tensor drawn_floats(at::IntArrayRef shape, std::uint64_t seed) {
   return made;
 }
 
-/// Uploads of weights 11, 12, ... that begin `offset` floats after an aligned address.
-inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_t size, std::int64_t offset,
-                                                  const at::Device& device = at::kCPU) {
-  std::vector<weighted_upload> made;
-  for (std::size_t i = 0; i < count; ++i)
-    made.push_back({.values = drawn_floats({size + offset}, i).to(device).narrow(0, offset, size),
-                    .weight = 11.0 + static_cast<double>(i)});
-  return made;
-}
-
 /// The same as `models` x `size` whose rows lie `pitch` floats apart, as those of a fused group do.
 inline at::Tensor drawn_rows(std::int64_t models, std::int64_t size, std::int64_t pitch, std::uint64_t seed) {
   return drawn_floats({models, pitch}, seed).narrow(1, 0, size);
-}
-
-/// Pieces of [size] that begin and end at any index: three of seven weights are trained, then all of the last ones.
-inline std::vector<segment> odd_segments(std::int64_t size) {
-  std::vector<segment> made;
-  for (std::int64_t i = 0; i + 3 < std::min<std::int64_t>(size, 140); i += 7)
-    made.push_back({i + 1, 3});
-  const auto rest = std::min<std::int64_t>(size, 141);
-  made.push_back({rest, size - rest});
-  return made;
 }
 
 } // namespace mneme::test

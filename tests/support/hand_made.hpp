@@ -1,7 +1,7 @@
 /// Small data sets made by hand, for tests that need no real pictures.
 #pragma once
 #include "runtime/data/curriculum.hpp"
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/settings/scenario.hpp"
 #include <ATen/ops/zeros.h>
 #include <string>
 #include <utility>

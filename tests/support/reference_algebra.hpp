@@ -1,7 +1,7 @@
 /// reference_algebra: matrices in float64 by Eigen, which shares no code with LibTorch: what Gram matrices, statistics
 /// and ridge solves are compared with.
 #pragma once
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 #include <Eigen/Dense>

@@ -1,6 +1,6 @@
 /// reference_cross_entropy: the loss with operations of ATen; tests compare its kernels with it.
 #pragma once
-#include "runtime/training.hpp"
+#include "runtime/method/training.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 namespace mneme::test {

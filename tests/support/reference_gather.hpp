@@ -1,6 +1,6 @@
 /// reference_gather: what gather() computes, row by row with operations of ATen; tests compare both kernels with it.
 #pragma once
-#include "runtime/gather.hpp"
+#include "runtime/training/gather.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 namespace mneme::test {

@@ -1,7 +1,7 @@
 /// reference_optimizer: the steps that an optimizer takes, with operations of ATen; tests compare its kernels with
 /// them.
 #pragma once
-#include "runtime/optimizers.hpp"
+#include "runtime/training/optimizers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 #include <cmath>

@@ -1,6 +1,7 @@
 /// Runs a scenario given as TOML text, whole, in a temporary folder.
 #pragma once
-#include "actors/simulation.hpp"
+#include "actors/run/simulation.hpp"
+#include "runtime/scenario/read.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>

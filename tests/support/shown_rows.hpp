@@ -1,6 +1,6 @@
 /// A data set with transforms, and batches that show every one of them: for tests of who gathers.
 #pragma once
-#include "runtime/gather.hpp"
+#include "runtime/training/gather.hpp"
 #include "tests/support/learning.hpp"
 namespace mneme::test {
 

@@ -1,5 +1,5 @@
+#include "runtime/method/strategy.hpp"
 #include "runtime/scenario/sections.hpp"
-#include "runtime/strategy.hpp"
 #include "tests/support/scratch.hpp"
 #include <array>
 #include <catch2/catch_test_macros.hpp>

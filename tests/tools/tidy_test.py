@@ -28,7 +28,7 @@ private:
 
 } // namespace mneme
 """
-SOURCE = """#include "runtime/thing.hpp"
+SOURCE = """#include "runtime/base/thing.hpp"
 namespace mneme {
 
 int thing::doubled() const { return 2 * size(); }
@@ -36,7 +36,7 @@ int thing::doubled() const { return 2 * size(); }
 } // namespace mneme
 """
 METHOD = """// A method.
-#include "runtime/thing.hpp"
+#include "runtime/base/thing.hpp"
 namespace mneme {
 namespace {
 
@@ -52,14 +52,21 @@ const strategy_registration line{
 } // namespace
 } // namespace mneme
 """
-CLEAN = {"runtime/thing.hpp": HEADER, "runtime/thing.cpp": SOURCE, "strategies/baselines/simple.cpp": METHOD,
-         "README.md": "# mneme\n"}
+LAYERS = """# layer(not this)
+layer(runtime/base)
+layer(runtime/models)
+layer(runtime/data)
+layer(strategies base)
+layer(actors/run)
+"""
+CLEAN = {"runtime/base/thing.hpp": HEADER, "runtime/base/thing.cpp": SOURCE, "strategies/baselines/simple.cpp": METHOD,
+         "tools/cmake/layers.cmake": LAYERS, "README.md": "# mneme\n"}
 
 
-def found(changes):
+def found(changes, rules=tuple(tidy.RULES)):
     """[(rule, path, line)] for the clean tree with some files added or replaced."""
     tree = {**CLEAN, **changes}
-    return sorted((one.rule, one.path, one.line) for rule in tidy.RULES for one in rule(tree))
+    return sorted((one.rule, one.path, one.line) for rule in rules for one in rule(tree))
 
 
 class Tidy(unittest.TestCase):
@@ -71,51 +78,73 @@ class Tidy(unittest.TestCase):
         self.assertIn("tools/tidy.py", tree)
         self.assertFalse([path for path in tree if path.startswith("build/")])
 
-    def test_runtime_knows_neither_methods_nor_caf(self):
-        text = '#include "strategies/baselines/simple.cpp"\n#include <caf/all.hpp>\n#include "actors/none.hpp"\n'
-        self.assertEqual(found({"runtime/bad.cpp": text}),
-                         [("include", "runtime/bad.cpp", 1), ("include", "runtime/bad.cpp", 2),
-                          ("include", "runtime/bad.cpp", 3), ("include", "runtime/bad.cpp", 3)])
+    def test_a_layer_knows_the_layers_that_its_line_names(self):
+        layers = LAYERS.replace("me/data", "me/data base").replace("actors/run", "actors/run base\n      data")
+        data, base = '#include "runtime/data/a.hpp"\n', '#include "runtime/base/thing.hpp"\n'
+        header = "/// A header.\n#pragma once\n"
+        good = {"tools/cmake/layers.cmake": layers, "tools/t.hpp": header, "runtime/data/a.hpp": header + base,
+                "runtime/data/deep/b.cpp": data, "actors/run/c.hpp": header + base, "actors/run/d.cpp": base + data}
+        self.assertEqual(found(good), [])
+        for path, name in (("runtime/base/x.cpp", "runtime/data/a.hpp"), ("runtime/base/x/y.cpp", "tools/t.hpp"),
+                           ("strategies/shared/x.cpp", "runtime/data/a.hpp"),
+                           ("strategies/shared/x.cpp", "actors/run/c.hpp"), ("runtime/data/x.cpp", "actors/run/c.hpp"),
+                           ("runtime/data/deep/x.cpp", "runtime/none/x.hpp"),
+                           ("actors/run/x.cpp", "strategies/baselines/simple.cpp")):
+            text = '#include <vector>\n#include "' + name + '"\n'
+            rules = {rule for rule, at, line in found({**good, path: text}) if (at, line) == (path, 2)}
+            self.assertIn("layer", rules, name)
+
+    def test_a_layer_uses_what_its_line_names(self):
+        layers = LAYERS.replace("actors/run", "actors/run base")
+        self.assertEqual(found({"tools/cmake/layers.cmake": layers}), [("layer", "tools/cmake/layers.cmake", 6)])
+
+    def test_every_file_lies_in_a_layer(self):
+        self.assertEqual(found({"runtime/x.cpp": "", "actors/notes.md": "", "runtime/odd/x.cpp": ""}),
+                         [("layer", "actors/notes.md", 1), ("layer", "runtime/odd/x.cpp", 1),
+                          ("layer", "runtime/x.cpp", 1)])
+        self.assertEqual(found({"runtime/base/README.md": ""}), [])
+
+    def test_includes_exist_and_caf_stays_out_of_runtime(self):
+        text = '#include <caf/all.hpp>\n#include "runtime/base/none.hpp"\n'
+        self.assertEqual(found({"runtime/base/bad.cpp": text}),
+                         [("include", "runtime/base/bad.cpp", 1), ("include", "runtime/base/bad.cpp", 2)])
+        self.assertEqual(found({"tests/bad.cpp": "#include <caf/all.hpp>\n"}), [])
 
     def test_a_method_has_no_threads_no_files_and_no_actors(self):
         text = "#include <thread>\n#include <fstream>\n#include <vector>\n" + METHOD
         self.assertEqual(found({"strategies/baselines/bad.cpp": text}),
                          [("include", "strategies/baselines/bad.cpp", line) for line in (1, 2)])
 
-    def test_actors_may_know_caf_and_runtime_only(self):
-        text = '#include <caf/all.hpp>\n#include "runtime/thing.hpp"\n#include "strategies/baselines/simple.cpp"\n'
-        self.assertEqual(found({"actors/bad.cpp": text}), [("include", "actors/bad.cpp", 3)])
-
     def test_whole_library_headers_are_refused(self):
         self.assertEqual(found({"tests/bad.cpp": "#include <torch/" + "torch.h>\n"}), [("include", "tests/bad.cpp", 1)])
         text = "/// A header.\n#pragma once\n#include <ATen/ATen.h>\n"
-        self.assertEqual(found({"runtime/bad.hpp": text}), [("include", "runtime/bad.hpp", 3)])
+        self.assertEqual(found({"runtime/base/bad.hpp": text}), [("include", "runtime/base/bad.hpp", 3)])
 
     def test_a_file_ends_at_500_lines(self):
-        self.assertEqual(found({"runtime/long.cpp": "\n" * 500}), [])
-        self.assertEqual(found({"runtime/long.cpp": "\n" * 501}), [("file-length", "runtime/long.cpp", 501)])
+        self.assertEqual(found({"runtime/base/long.cpp": "\n" * 500}), [])
+        self.assertEqual(found({"runtime/base/long.cpp": "\n" * 501}), [("file-length", "runtime/base/long.cpp", 501)])
 
     def test_a_line_ends_at_120_characters(self):
-        self.assertEqual(found({"runtime/wide.cpp": "//" + "x" * 118 + "\n"}), [])
-        self.assertEqual(found({"runtime/wide.cpp": "//" + "x" * 119 + "\n"}), [("line-length", "runtime/wide.cpp", 1)])
+        self.assertEqual(found({"tools/w.cpp": "//" + "x" * 118 + "\n"}), [])
+        self.assertEqual(found({"tools/w.cpp": "//" + "x" * 119 + "\n"}), [("line-length", "tools/w.cpp", 1)])
 
     def test_a_function_ends_at_70_lines(self):
         def with_body(lines):
             body = "    g([&] { x; });\n" * lines
             return "namespace mneme {\nclass a {\npublic:\n  int f(int x) {\n" + body + "  }\n};\n}\n"
 
-        self.assertEqual(found({"runtime/f.cpp": with_body(68)}), [])
-        self.assertEqual(found({"runtime/f.cpp": with_body(69)}), [("function-length", "runtime/f.cpp", 4)])
+        self.assertEqual(found({"runtime/base/f.cpp": with_body(68)}), [])
+        self.assertEqual(found({"runtime/base/f.cpp": with_body(69)}), [("function-length", "runtime/base/f.cpp", 4)])
         python = "def f():\n" + "    g()\n" * 70
         self.assertEqual(found({"tools/f.py": python}), [("function-length", "tools/f.py", 1)])
 
     def test_a_long_initialiser_list_does_not_hide_a_long_body(self):
         text = "thing::thing(int n)\n    : n_{n}, of_(n) {\n" + "  work();\n" * 69 + "}\n"
-        self.assertEqual([rule for rule, _, _ in found({"runtime/f.cpp": text})], ["function-length"])
+        self.assertEqual([rule for rule, _, _ in found({"runtime/base/f.cpp": text})], ["function-length"])
 
     def test_a_header_starts_with_a_sentence(self):
-        self.assertEqual(found({"runtime/bad.hpp": "#pragma once\n"}), [("header", "runtime/bad.hpp", 1)])
-        self.assertEqual(found({"runtime/bad.hpp": "/// A header.\n"}), [("header", "runtime/bad.hpp", 1)])
+        self.assertEqual(found({"runtime/base/bad.hpp": "#pragma once\n"}), [("header", "runtime/base/bad.hpp", 1)])
+        self.assertEqual(found({"runtime/base/bad.hpp": "/// A header.\n"}), [("header", "runtime/base/bad.hpp", 1)])
 
     def test_an_await_stands_alone_on_a_named_thing(self):
         good = ["auto x = co_await name;", "const auto& x = co_await name;", "auto [a, b] = co_await both;",
@@ -123,9 +152,10 @@ class Tidy(unittest.TestCase):
         bad = ["auto x = co_await train(a);", "auto x{co_await name};", "f(co_await name);", "co_return co_await name;",
                "auto x = a ? co_await b : c;", "if (co_await name)"]
         for line in good:
-            self.assertEqual(found({"runtime/a.cpp": "  " + line + "\n"}), [], line)
+            self.assertEqual(found({"runtime/base/a.cpp": "  " + line + "\n"}), [], line)
         for line in bad:
-            self.assertEqual(found({"runtime/a.cpp": "  " + line + "\n"}), [("await", "runtime/a.cpp", 1)], line)
+            at = "runtime/base/a.cpp"
+            self.assertEqual(found({at: "  " + line + "\n"}), [("await", at, 1)], line)
 
     def test_a_method_a_model_and_a_source_have_registration_lines(self):
         self.assertEqual(found({"strategies/other.cpp": "int x;\n"}), [("registration", "strategies/other.cpp", 1)])
@@ -139,32 +169,68 @@ class Tidy(unittest.TestCase):
 
     def test_clocks_and_generators_have_their_places(self):
         clock = "auto t = std::chrono::steady_clock::now();\n"
-        self.assertEqual(found({"actors/worker.cpp": clock}), [("clock", "actors/worker.cpp", 1)])
-        self.assertEqual(found({"actors/recorder.cpp": clock, "tools/bench/a.cpp": clock}), [])
+        self.assertEqual(found({"actors/run/worker.cpp": clock}), [("clock", "actors/run/worker.cpp", 1)])
+        self.assertEqual(found({"actors/run/recorder.cpp": clock, "tools/bench/a.cpp": clock}), [])
         for draw in ("std::random_device x;", "int x = rand();", "std::normal_distribution<> x;", "at::randn({3});"):
-            self.assertEqual(found({"runtime/a.cpp": draw + "\n"}), [("generator", "runtime/a.cpp", 1)], draw)
-        self.assertEqual(found({"runtime/a.cpp": "std::mt19937 x(1993); x.operand(1);\n"}), [])
+            self.assertEqual(found({"runtime/base/a.cpp": draw + "\n"}), [("generator", "runtime/base/a.cpp", 1)], draw)
+        self.assertEqual(found({"runtime/base/a.cpp": "std::mt19937 x(1993); x.operand(1);\n"}), [])
 
     def test_a_declaration_is_defined_and_used(self):
         header = HEADER.replace("  /// Twice", "  void forgotten(int n = 1);\n  /// Twice")
-        self.assertEqual(found({"runtime/thing.hpp": header}), [("dead", "runtime/thing.hpp", 10)])
+        self.assertEqual(found({"runtime/base/thing.hpp": header}), [("dead", "runtime/base/thing.hpp", 10)])
         defined = SOURCE + "void thing::forgotten(int n) {}\n"
-        self.assertEqual(found({"runtime/thing.hpp": header, "runtime/thing.cpp": defined}),
-                         [("dead", "runtime/thing.hpp", 10)])
+        self.assertEqual(found({"runtime/base/thing.hpp": header, "runtime/base/thing.cpp": defined}),
+                         [("dead", "runtime/base/thing.hpp", 10)])
         used = defined + "static const int x = (thing().forgotten(2), 0);\n"
-        self.assertEqual(found({"runtime/thing.hpp": header, "runtime/thing.cpp": used}), [])
+        self.assertEqual(found({"runtime/base/thing.hpp": header, "runtime/base/thing.cpp": used}), [])
 
     def test_a_macro_at_the_left_edge_defines_its_first_argument(self):
         header = "/// Kernels.\n#pragma once\nvoid relu(float* x);\nvoid scale(float* x);\n"
         kernels = "MNEME_KERNEL(relu, (float* x), (x))\nMNEME_KERNEL(scale, (float* x), (x))\nint a = (relu(0), 0);\n"
-        self.assertEqual(found({"runtime/kernels.hpp": header, "runtime/kernels.cpp": kernels}),
-                         [("dead", "runtime/kernels.hpp", 4)])
+        self.assertEqual(found({"runtime/base/kernels.hpp": header, "runtime/base/kernels.cpp": kernels}),
+                         [("dead", "runtime/base/kernels.hpp", 4)])
 
     def test_a_virtual_function_that_nobody_calls_is_dead_however_many_override_it(self):
         base = "/// A base.\n#pragma once\nclass base {\npublic:\n  virtual int answer() const = 0;\n};\n"
         derived = "class derived : public base {\n  int answer() const override { return 1; }\n};\n"
-        self.assertEqual(found({"runtime/base.hpp": base, "runtime/derived.cpp": derived}),
-                         [("dead", "runtime/base.hpp", 5)])
+        self.assertEqual(found({"runtime/base/base.hpp": base, "runtime/base/derived.cpp": derived}),
+                         [("dead", "runtime/base/base.hpp", 5)])
+
+    def test_a_member_says_what_it_holds(self):
+        path, rules = "runtime/base/m.hpp", [tidy.member_names]
+        for member in ("int what;", "std::map<int, std::string> what{};", "kind what = kind::none;",
+                       "const job& what_;", "int size = 0, what = 1;", "int what[2] = {1, 2};",
+                       "enum class k { a } what = k::a;"):
+            text = "struct a {\n  " + member + "\n};\n"
+            self.assertEqual(found({path: text}, rules), [("member-name", path, 2)], member)
+        for text in ("struct a {\n  void f(int what);\n  int what() const { return 1; }\n  int whatever = 1;\n};\n",
+                     "namespace mneme {\nint f(int what) {\n  auto what2 = what;\n}\n}\n",
+                     "struct a {\n  a(int what) : n_(what) {}\n  int n_;\n  void g() { int what = 1; }\n};\n"):
+            self.assertEqual(found({path: text}, rules), [], text)
+
+    def test_a_header_declares_something_of_its_name(self):
+        start, rules = "/// A header.\n#pragma once\nnamespace mneme {\n", [tidy.header_names]
+        path = "runtime/base/rounding_modes.hpp"
+        for good in ("struct rounding {};", "void set_mode(int n);", "enum class mode : int { up, down };",
+                     "template <class T>\nclass rounded {\n  int n_;\n};", "inline constexpr int rounds_max = 1;",
+                     "using modes = std::vector<int>;", ""):
+            self.assertEqual(found({path: start + good + "\n}\n"}, rules), [], good)
+        for bad in ("struct other {\n  int rounding = 1;\n};", "void set(int mode);", "using other = mode;"):
+            self.assertEqual(found({path: start + bad + "\n}\n"}, rules), [("header-name", path, 1)], bad)
+        self.assertEqual(found({"actors/run/messages.hpp": start + "struct stop {};\n}\n"}, rules), [])
+
+    def test_a_functions_name_belongs_to_one_folder(self):
+        rules, text = [tidy.spread_names], "std::string shown(int n);\nstruct a {\n  int size();\n};\n"
+        self.assertEqual(found({"runtime/base/a.hpp": text, "runtime/base/b.hpp": text}, rules), [])
+        self.assertEqual(found({"runtime/base/a.hpp": text, "runtime/data/b.hpp": "\n" + text}, rules),
+                         [("spread-name", "runtime/base/a.hpp", 1), ("spread-name", "runtime/data/b.hpp", 2)])
+
+    def test_a_comment_is_a_sentence(self):
+        path, rules = "runtime/base/a.cpp", [tidy.comment_starts]
+        for bad in ("// Of a round.", "int n; ///< Whether it is late.", "  /// Of all", "//Whether"):
+            self.assertEqual(found({path: "\n" + bad + "\n"}, rules), [("comment", path, 2)], bad)
+        for good in ("// Often.", "/// Says whether it is late.", 'f("Of a round");', "/// A line,\n/// of two."):
+            self.assertEqual(found({path: good + "\n"}, rules), [], good)
 
     def test_text_names_no_registry_and_no_machine(self):
         self.assertEqual(found({"a.sh": "curl https://py" + "pi.org/simple\n"}), [("host", "a.sh", 1)])
@@ -172,12 +238,13 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"a.md": "see $x/wo" + "rk/notes and tests/ro" + "ot/x\n"}), [])
 
     def test_nothing_is_left_unfinished(self):
-        self.assertEqual(found({"runtime/a.cpp": "// TO" + "DO: all of it\n"}), [("unfinished", "runtime/a.cpp", 1)])
+        at = "runtime/base/a.cpp"
+        self.assertEqual(found({at: "// TO" + "DO: all of it\n"}), [("unfinished", at, 1)])
         self.assertEqual(found({"tests/a.cpp": "SUCC" + "EED();\n"}), [("empty-test", "tests/a.cpp", 1)])
 
     def test_the_program_prints_places_and_fails(self):
         with tempfile.TemporaryDirectory() as folder:
-            for path, text in {**CLEAN, "runtime/bad.hpp": "int x;\n", "build/out.hpp": "int x;\n"}.items():
+            for path, text in {**CLEAN, "runtime/base/bad.hpp": "int x;\n", "build/out.hpp": "int x;\n"}.items():
                 os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
                 with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
                     file.write(text)
@@ -185,7 +252,7 @@ class Tidy(unittest.TestCase):
                                   text=True)
         self.assertEqual(done.returncode, 1)
         self.assertEqual([line.split(": ")[0] for line in done.stdout.splitlines()],
-                         ["runtime/bad.hpp:1", "runtime/bad.hpp:1", "tidy"])
+                         ["runtime/base/bad.hpp:1", "runtime/base/bad.hpp:1", "tidy"])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 // bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets, beside the loop that
 // plain LibTorch code would run: one client after the other, autograd, its own operators.
 //   build/release/bench_fusion [SECONDS_PER_CELL]
-#include "runtime/executor.hpp"
-#include "runtime/rng.hpp"
-#include "runtime/scenario/keys.hpp"
+#include "runtime/base/rng.hpp"
+#include "runtime/options/keys.hpp"
+#include "runtime/training/executor.hpp"
 #include "tools/bench/clock.hpp"
 #include "tools/bench/loops/contender.hpp"
 #include <ATen/Parallel.h>

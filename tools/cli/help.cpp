@@ -1,6 +1,6 @@
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/sections.hpp"
-#include "runtime/strategy.hpp"
 #include "tools/cli/messages.hpp"
 namespace mneme {
 namespace {

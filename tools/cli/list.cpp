@@ -1,8 +1,8 @@
 #include "runtime/data/catalog.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
-#include "runtime/strategy.hpp"
 #include "tools/cli/messages.hpp"
 #include <algorithm>
 namespace mneme {

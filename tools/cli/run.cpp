@@ -1,4 +1,5 @@
-#include "actors/simulation.hpp"
+#include "actors/run/simulation.hpp"
+#include "runtime/scenario/read.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/running.hpp"

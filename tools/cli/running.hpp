@@ -1,6 +1,6 @@
 /// What commands that run something share: threads, style, and what the end of a run says.
 #pragma once
-#include "actors/simulation.hpp"
+#include "actors/run/simulation.hpp"
 namespace mneme {
 
 /// The value of --threads; 0 for "".

@@ -39,14 +39,13 @@ if(MNEME_TORCH_CUDA)
                         ${TORCH_HOME}/lib/libc10_cuda.so -Wl,--as-needed)
 endif()
 
+# What everything is compiled with. Other libraries stand beside the layers that use them, in layers.cmake.
 add_library(mneme_numbers INTERFACE)
 target_include_directories(mneme_numbers INTERFACE ${PROJECT_SOURCE_DIR})
-target_include_directories(mneme_numbers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE} ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE} ${CLI11_INCLUDE})
+target_include_directories(mneme_numbers SYSTEM INTERFACE ${EXPECTED_INCLUDE} ${XXHASH_INCLUDE})
 # Header-only: LibTorch's wheel carries headers of a newer fmt, found before the system's, which no library on the
 # system matches.
-target_link_libraries(mneme_numbers INTERFACE mneme_torch Eigen3::Eigen fmt::fmt-header-only nlohmann_json::nlohmann_json
-                      ZLIB::ZLIB LibLZMA::LibLZMA JPEG::JPEG SQLite::SQLite3 ${XXHASH_LIBRARY} Threads::Threads)
-target_compile_definitions(mneme_numbers INTERFACE MNEME_VERSION="${PROJECT_VERSION}")
+target_link_libraries(mneme_numbers INTERFACE mneme_torch fmt::fmt-header-only ${XXHASH_LIBRARY} Threads::Threads)
 target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=restrict$<SEMICOLON>-Wno-error=maybe-uninitialized>)
 if(MNEME_SANITIZE)
   # A null pointer shows itself, and checks of types of LibTorch's objects would treble the time to compile.
@@ -62,3 +61,6 @@ find_program(LLD ld.lld)
 if(LLD)
   add_link_options(-fuse-ld=lld)
 endif()
+
+add_library(mneme_command_line INTERFACE)
+target_include_directories(mneme_command_line SYSTEM INTERFACE ${CLI11_INCLUDE})

@@ -1,19 +1,39 @@
 # Sources are globbed: a new method, model, data source or test is a new file and nothing else.
 
-# mneme_objects(TARGET FOLDER): an object library, so that registration lines are never dropped by the linker.
-# What needs CUDA's headers is mneme_cuda()'s.
-function(mneme_objects target folder)
+# layer(FOLDER DEPENDENCY...): the sources of a folder as an object library, so that registration lines are never dropped
+# by the linker. Dependencies are layers declared before. What needs CUDA's headers is mneme_cuda()'s.
+function(layer folder)
+  get_filename_component(name ${folder} NAME)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   list(FILTER files EXCLUDE REGEX "/kernels/cuda/")
-  add_library(${target} OBJECT ${files})
+  add_library(mneme_${name} OBJECT ${files})
+  target_link_libraries(mneme_${name} PUBLIC mneme_numbers)
+  set(reach ${name})
+  foreach(dependency IN LISTS ARGN)
+    if(NOT TARGET mneme_${dependency})
+      message(FATAL_ERROR "layers.cmake: ${folder} names ${dependency}, which no line above it declares")
+    endif()
+    target_link_libraries(mneme_${name} PUBLIC mneme_${dependency})
+    get_property(below GLOBAL PROPERTY mneme_reach_${dependency})
+    list(APPEND reach ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES reach)
+  set_property(GLOBAL PROPERTY mneme_reach_${name} ${reach})
+  set_property(GLOBAL APPEND PROPERTY mneme_layers ${folder})
 endfunction()
 
-# mneme_program(TARGET): links everything mneme is made of.
-function(mneme_program target)
-  target_link_libraries(${target} PRIVATE mneme_actors mneme_strategies mneme_runtime)
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:mneme_actors> $<TARGET_OBJECTS:mneme_strategies> $<TARGET_OBJECTS:mneme_runtime>)
-  if(MNEME_CUDA_KERNELS AND MNEME_TORCH_CUDA)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:mneme_cuda> $<TARGET_OBJECTS:mneme_cuda_kernels>)
+# mneme_links(PROGRAM LAYER...): links the layers and all that their lines lead to. CMake links the objects of a library
+# only where it is named itself, so all of them are.
+function(mneme_links program)
+  foreach(name IN LISTS ARGN)
+    get_property(below GLOBAL PROPERTY mneme_reach_${name})
+    list(APPEND reach ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES reach)
+  list(TRANSFORM reach PREPEND mneme_ OUTPUT_VARIABLE libraries)
+  target_link_libraries(${program} PRIVATE ${libraries})
+  if("kernels" IN_LIST reach AND MNEME_CUDA_KERNELS AND MNEME_TORCH_CUDA)
+    target_link_libraries(${program} PRIVATE mneme_cuda mneme_cuda_kernels)
   endif()
 endfunction()
 

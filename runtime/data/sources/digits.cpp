@@ -1,5 +1,5 @@
 // digits: MNIST and USPS as two domains of one data set. USPS is resized from 16x16 to 28x28.
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/data/resize.hpp"
 #include "runtime/data/splits.hpp"

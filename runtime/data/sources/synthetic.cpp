@@ -1,6 +1,6 @@
 // synthetic: made data, a Gaussian cloud for each class, drawn from the seed alone. For benchmarks and
 // tests that should need no files.
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/data/catalog.hpp"
 #include "runtime/kernels/gaussian_pixels.hpp"
 #include <ATen/ops/empty.h>

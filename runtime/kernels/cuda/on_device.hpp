@@ -1,6 +1,6 @@
 /// on_device: starts kernels on LibTorch's current stream of a device, where the program is linked with them.
 #pragma once
-#include "runtime/check.hpp"
+#include "runtime/base/check.hpp"
 #include <c10/core/Device.h>
 namespace mneme::kernels::cuda {
 

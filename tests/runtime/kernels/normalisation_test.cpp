@@ -1,5 +1,5 @@
+#include "runtime/base/rng.hpp"
 #include "runtime/kernels/normalisation.hpp"
-#include "runtime/rng.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <vector>

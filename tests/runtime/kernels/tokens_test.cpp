@@ -1,7 +1,7 @@
 #include "runtime/kernels/tokens.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
+#include "tests/support/tensors.hpp"
 #include <cmath>
 #include <limits>
 using namespace mneme;

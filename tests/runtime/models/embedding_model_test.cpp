@@ -1,7 +1,7 @@
 #include "runtime/models/embedding_model.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
 #include <algorithm>
 using namespace mneme;
 using namespace mneme::test;

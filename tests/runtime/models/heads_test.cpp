@@ -1,5 +1,5 @@
 #include "runtime/models/network.hpp"
-#include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 using namespace mneme;
 using namespace mneme::test;

@@ -11,7 +11,7 @@
 #include "runtime/models/tokens_norm_layer.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
 #include <ATen/Parallel.h>
 using namespace mneme;
 using namespace mneme::test;

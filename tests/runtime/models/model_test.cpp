@@ -1,6 +1,6 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
 #include <algorithm>
 #include <cmath>
 using namespace mneme;

@@ -1,5 +1,5 @@
+#include "runtime/base/rng.hpp"
 #include "runtime/models/pooling.hpp"
-#include "runtime/rng.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,7 +1,7 @@
 #include "runtime/data/catalog.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/scenario/units.hpp"
-#include "runtime/strategy.hpp"
+#include "runtime/options/units.hpp"
 #include "tests/runtime/scenario/probe.hpp"
 #include <sstream>
 using namespace mneme;

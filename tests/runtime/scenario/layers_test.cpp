@@ -1,4 +1,4 @@
-#include "runtime/scenario/units.hpp"
+#include "runtime/options/units.hpp"
 #include "tests/runtime/scenario/probe.hpp"
 using namespace mneme;
 using namespace mneme::test;

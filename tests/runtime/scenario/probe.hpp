@@ -1,6 +1,6 @@
 /// A method and a model with keys of every type, and a folder to read scenarios from.
 #pragma once
-#include "runtime/scenario/scenario.hpp"
+#include "runtime/scenario/read.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 namespace mneme::test {

@@ -1,5 +1,5 @@
+#include "runtime/options/units.hpp"
 #include "runtime/scenario/sections.hpp"
-#include "runtime/scenario/units.hpp"
 #include "tests/runtime/scenario/probe.hpp"
 #include <set>
 using namespace mneme;

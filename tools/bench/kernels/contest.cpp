@@ -1,5 +1,5 @@
 #include "tools/bench/kernels/contest.hpp"
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include "tools/bench/clock.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>

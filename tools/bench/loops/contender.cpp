@@ -1,5 +1,5 @@
 #include "tools/bench/loops/contender.hpp"
-#include "runtime/rng.hpp"
+#include "runtime/base/rng.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <cmath>

@@ -1,0 +1,38 @@
+/// What a checkpoint holds of values that know nothing of checkpoints, and the recorder's part of it.
+#pragma once
+#include "actors/protocol/messages.hpp"
+namespace mneme {
+
+void persist(archive& all, class_range& classes);
+void persist(archive& all, round_place& place);
+void persist(archive& all, task_plan& plan);
+void persist(archive& all, broadcast& sent);
+void persist(archive& all, client_result& result);
+void persist(archive& all, run_report& report);
+void persist(archive& all, evaluation_record& line);
+void persist(archive& all, accuracy_matrix& matrix);
+
+/// What a recorder knows of a run so far; a run that goes on begins with it.
+struct recorded_past {
+  std::string device{};    ///< On which it was computed.
+  std::int64_t rounds = 0; ///< Closed so far.
+  std::int64_t client_rounds = 0;
+  std::uint64_t events_bytes = 0; ///< Of events.csv; what follows was written after the checkpoint.
+  accuracy_matrix matrix{};
+  std::vector<evaluation_record> evaluations{};
+  double wall_seconds = 0.0, cpu_seconds = 0.0, busy_seconds = 0.0;
+  std::int64_t peak_rss_bytes = 0;
+  void persist(archive& all);
+};
+
+/// Where a run that goes on stood.
+struct run_past {
+  archive run{}; ///< Of scheduler and server, for loading.
+  recorded_past recorded{};
+};
+using past_ref = std::shared_ptr<const run_past>;
+
+/// The parts of a checkpoint, in their order in the file.
+enum checkpoint_part : std::size_t { recorder_part, run_part, checkpoint_parts };
+
+} // namespace mneme

@@ -1,0 +1,92 @@
+/// All typed actor interfaces, in the order of a round.
+#pragma once
+#include "actors/protocol/messages.hpp"
+#include <caf/result.hpp>
+#include <caf/typed_actor.hpp>
+namespace mneme {
+
+/// Owns virtual time: the event queue, the links, the rounds, the memories of all clients.
+using scheduler_actor = caf::typed_actor<
+    // Runs to the end; a failure is a report that names client, round and job in words.
+    caf::result<run_report>(run_request),
+    // Ends the run after the event at hand.
+    caf::result<void>(stop_run),
+    // A shard has answered a start or a release: every client it resumed waits again or is done.
+    caf::result<void>(wave_report)>;
+
+/// Hosts the server half, and evaluates what it has learnt.
+using server_actor = caf::typed_actor<
+    // A task begins; answers how it is run.
+    caf::result<task_plan>(open_task),
+    // Answers with what the round's clients receive, as it arrives, and its bytes.
+    caf::result<opened_round>(open_round),
+    // Uploads in virtual order.
+    caf::result<void>(deliveries),
+    // Ends the round: the server step; answers with the digest of the model.
+    caf::result<closed_round>(close_round),
+    // Accuracy and loss on the test rows of each task up to one.
+    caf::result<evaluated>(evaluate),
+    // Answers with the predictor's named tensors and the method's figures.
+    caf::result<learnt>(save_model),
+    // Deciles over clients of the predictor's accuracy on rows like their own, when all tasks are over.
+    caf::result<fairness>(measure_fairness),
+    // Appends what the server half would go on with; what is shared is saved once.
+    caf::result<saved_state>(save_state),
+    // Goes on with it.
+    caf::result<void>(restore_state)>;
+
+/// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
+using shard_actor = caf::typed_actor<
+    // Starts rounds; answered by wave_reports, the last of which says so.
+    caf::result<void>(start_rounds),
+    // A client's coroutine has come to its next stage or to its end.
+    caf::result<void>(round_answer),
+    // Runs exactly these batches; answered in the same way.
+    caf::result<void>(release),
+    // Runs a batch on the shard's own thread; sent to itself, so that what came before is handled before it.
+    caf::result<void>(next_batch),
+    // What another shard has run for this one.
+    caf::result<void>(helped_out),
+    // Forgets rounds that were started and not finished.
+    caf::result<void>(abandon)>;
+
+/// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at
+/// once; it answers every stage, and its end, with a round_answer to its shard.
+using client_actor = caf::typed_actor<
+    // Resumes the round.
+    caf::result<void>(job_outcomes)>;
+
+/// Hands batches to idle workers, first come, first served: who runs a batch never changes its bits.
+using pool_actor = caf::typed_actor<
+    // Answers with one outcome per job, in the same order.
+    caf::result<batch_outcomes>(batch)>;
+
+/// Runs batches on one device, one at a time, on a thread of its own.
+using worker_actor = caf::typed_actor<
+    // Answers with the outcomes of each batch, in the same order.
+    caf::result<bundle_outcomes>(bundle)>;
+
+/// Writes everything a run leaves behind, and shows its progress. Failures to write are errors.
+using recorder_actor = caf::typed_actor<
+    // One evaluation: a line of metrics.jsonl, and at the end of a task a row of the matrix.
+    caf::result<void>(evaluation_record),
+    // Lines of events.csv.
+    caf::result<void>(recorded_events),
+    // Shown to the user.
+    caf::result<void>(run_warning),
+    // Where the run stands.
+    caf::result<void>(progress_snapshot),
+    // How long a worker has been busy.
+    // The final predictor: model.safetensors; and the method's figures.
+    caf::result<void>(learnt),
+    // Writes summary.json and answers with it.
+    caf::result<run_summary>(finish_run),
+    // Adds its own state and answers when the checkpoint is on the disk.
+    caf::result<void>(keep_state)>;
+
+/// Writes checkpoints, on a thread of its own: it waits for the disk.
+using checkpoint_writer_actor = caf::typed_actor<
+    // Answers when it is on the disk; an error says why it is not, and all before are whole.
+    caf::result<void>(write_checkpoint)>;
+
+} // namespace mneme

@@ -1,0 +1,184 @@
+/// All messages between actors, in the order of a round.
+#pragma once
+#include "actors/protocol/progress_snapshot.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/base/digest.hpp"
+#include "runtime/method/client_run.hpp"
+#include "runtime/results/run_directory.hpp"
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/default_enum_inspect.hpp>
+#include <caf/error.hpp>
+#include <caf/is_error_code_enum.hpp>
+#include <caf/type_id.hpp>
+namespace mneme {
+
+// -- run --------------------------------------------------------------------------------------------------------------
+
+/// Why a run ended early; the text beside it names client, round and job.
+enum class run_errc : std::uint8_t {
+  round_failed = 1, ///< A client's round threw, or a job of it failed and was not handled.
+  server_failed,    ///< The server half threw, or a job of it failed.
+  recorder_failed,  ///< A file of the run directory could not be written.
+  actor_lost,       ///< A shard, worker or server ended although the run goes on.
+};
+std::string to_string(run_errc);
+bool from_string(caf::string_view, run_errc&);
+bool from_integer(std::underlying_type_t<run_errc>, run_errc&);
+template <class Inspector>
+bool inspect(Inspector& f, run_errc& x) {
+  return caf::default_enum_inspect(f, x);
+}
+
+/// The text of an error without CAF's decoration.
+std::string in_words(const caf::error& why);
+
+enum class run_status : std::uint8_t { done, failed, interrupted };
+struct run_request {}; // simulation -> scheduler
+struct stop_run {};    // simulation -> scheduler, at SIGINT
+struct run_report {    // answer to run_request
+  run_status status = run_status::done;
+  std::string error{};
+  digest128 digest{}, trace_digest{};
+  virtual_time ended{};
+  std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
+  std::int64_t joined = 0, left = 0, transitions = 0; ///< Of clients, at times of their own.
+  std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Of delivered uploads, in server steps.
+  std::int64_t upload_bytes = 0, download_bytes = 0;
+  std::int64_t batches = 0, jobs = 0; ///< Of clients: their ratio is the mean fused width.
+  std::optional<std::vector<double>> client_accuracy_deciles{};
+};
+
+// clang-format off: a table of messages
+// -- server -----------------------------------------------------------------------------------------------------------
+
+struct open_task { round_place where{}; };                                    // scheduler -> server
+struct open_round { round_place where{}; };                                   // scheduler -> server
+struct opened_round { broadcast_ref in{}; std::int64_t bytes = 0, once_bytes = 0; }; // answer
+struct deliveries { std::vector<delivery> all{}; };                           // scheduler -> server
+struct close_round { round_place where{}; };                                  // scheduler -> server
+struct closed_round { digest128 model{}; };                                   // answer
+struct evaluate { task_id upto{}; class_range mask{}; };                      // scheduler -> server
+struct evaluated { std::vector<evaluate_output> per_task{}; };                // answer
+struct save_model {};                                                         // simulation -> server
+struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; }; // answer; simulation -> recorder
+struct measure_fairness {};                                                   // simulation -> server
+struct fairness { std::vector<double> deciles{}; };                           // answer
+
+// -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
+
+/// `at_once`: the shard releases their first jobs by itself; `ready`: when each one's download is over.
+struct start_rounds {                                                         // scheduler -> shard
+  std::vector<assignment> all{};
+  std::vector<virtual_time> ready{};
+  bool at_once = false;
+};
+struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
+/// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
+struct issued_job {
+  job_id id{};
+  fuse_key key{};
+  std::int64_t rows = 0, bytes = 0, width = 1;
+  virtual_duration takes{}; ///< On the client's device.
+};
+struct finished_round {
+  assignment_id id{};
+  client_result result{};
+  std::int64_t bytes = 0;
+};
+using composition = std::vector<job_id>; // of one batch, ascending
+struct wave_report { // shard -> scheduler
+  shard_id from{};
+  std::vector<issued_job> issued{};       ///< Ascending id.
+  /// Of rounds started at once: the batches of `issued`, which run already.
+  std::optional<std::vector<composition>> released{};
+  std::vector<finished_round> finished{}; ///< Ascending id.
+  std::vector<round_failure> failed{};    ///< Ascending id.
+  bool last = true;                       ///< Of the wave; those before it hold rounds that are finished.
+};
+struct release { std::vector<composition> batches{}; };                       // scheduler -> shard
+struct next_batch {};                                                         // shard -> itself
+/// `turn`: batches of lower turns are run first, so that no shard has to wait for all of another's.
+struct batch { std::vector<job> jobs{}; std::size_t turn = 0; };              // shard, server -> pool
+struct batch_outcomes { outcomes all{}; };                                    // answer, in the order of the batch
+struct helped_out { composition ids{}; batch_outcomes done{}; };              // shard -> the batch's owner
+struct bundle { std::vector<batch> all{}; };                                  // pool -> worker
+struct bundle_outcomes { std::vector<batch_outcomes> all{}; };                // answer, in the order of the bundle
+struct job_outcomes { outcomes all{}; };                                      // shard -> client
+struct abandon { std::vector<assignment_id> all{}; };                         // scheduler -> shard
+
+// -- recorder ---------------------------------------------------------------------------------------------------------
+
+struct recorded_events { std::vector<event_record> all{}; };                  // scheduler -> recorder
+struct run_warning { std::string text{}; };                                   // scheduler -> recorder
+struct finish_run { run_report report{}; };                                   // simulation -> recorder
+
+// -- checkpoints ------------------------------------------------------------------------------------------------------
+
+struct save_state { archive so_far{}; };                                      // scheduler -> server
+struct saved_state { archive all{}; };                                        // answer
+struct restore_state { archive rest{}; };                                     // scheduler -> server
+struct keep_state { archive run{}; };                                         // scheduler -> recorder
+struct write_checkpoint { std::vector<archive> parts{}; };                    // recorder -> checkpoint writer
+
+} // namespace mneme
+
+CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_errc))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_request))
+  CAF_ADD_TYPE_ID(mneme, (mneme::stop_run))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_report))
+  CAF_ADD_TYPE_ID(mneme, (mneme::open_task))
+  CAF_ADD_TYPE_ID(mneme, (mneme::task_plan))
+  CAF_ADD_TYPE_ID(mneme, (mneme::open_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::opened_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::deliveries))
+  CAF_ADD_TYPE_ID(mneme, (mneme::close_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::closed_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::evaluate))
+  CAF_ADD_TYPE_ID(mneme, (mneme::evaluated))
+  CAF_ADD_TYPE_ID(mneme, (mneme::save_model))
+  CAF_ADD_TYPE_ID(mneme, (mneme::learnt))
+  CAF_ADD_TYPE_ID(mneme, (mneme::start_rounds))
+  CAF_ADD_TYPE_ID(mneme, (mneme::round_answer))
+  CAF_ADD_TYPE_ID(mneme, (mneme::wave_report))
+  CAF_ADD_TYPE_ID(mneme, (mneme::release))
+  CAF_ADD_TYPE_ID(mneme, (mneme::next_batch))
+  CAF_ADD_TYPE_ID(mneme, (mneme::helped_out))
+  CAF_ADD_TYPE_ID(mneme, (mneme::batch))
+  CAF_ADD_TYPE_ID(mneme, (mneme::batch_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::bundle))
+  CAF_ADD_TYPE_ID(mneme, (mneme::bundle_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::job_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::abandon))
+  CAF_ADD_TYPE_ID(mneme, (mneme::evaluation_record))
+  CAF_ADD_TYPE_ID(mneme, (mneme::recorded_events))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_warning))
+  CAF_ADD_TYPE_ID(mneme, (mneme::progress_snapshot))
+  CAF_ADD_TYPE_ID(mneme, (mneme::finish_run))
+  CAF_ADD_TYPE_ID(mneme, (mneme::run_summary))
+  CAF_ADD_TYPE_ID(mneme, (mneme::measure_fairness))
+  CAF_ADD_TYPE_ID(mneme, (mneme::fairness))
+  CAF_ADD_TYPE_ID(mneme, (mneme::save_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::saved_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::restore_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::keep_state))
+  CAF_ADD_TYPE_ID(mneme, (mneme::write_checkpoint))
+CAF_END_TYPE_ID_BLOCK(mneme)
+CAF_ERROR_CODE_ENUM(mneme::run_errc)
+
+// In one process tensors travel as handles: nothing is serialised.
+#define MNEME_IN_PROCESS(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(mneme::type)
+MNEME_IN_PROCESS(run_request) MNEME_IN_PROCESS(stop_run) MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task)
+MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round) MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries)
+MNEME_IN_PROCESS(close_round) MNEME_IN_PROCESS(closed_round) MNEME_IN_PROCESS(evaluate) MNEME_IN_PROCESS(evaluated)
+MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds) MNEME_IN_PROCESS(round_answer)
+MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release) MNEME_IN_PROCESS(batch) MNEME_IN_PROCESS(batch_outcomes)
+MNEME_IN_PROCESS(job_outcomes) MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
+MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(bundle)
+MNEME_IN_PROCESS(bundle_outcomes) MNEME_IN_PROCESS(next_batch) MNEME_IN_PROCESS(helped_out)
+MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
+MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
+MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)
+MNEME_IN_PROCESS(write_checkpoint)
+#undef MNEME_IN_PROCESS
+// clang-format on

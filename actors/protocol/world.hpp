@@ -1,0 +1,28 @@
+/// world: what all actors of a run read and none changes.
+#pragma once
+#include "runtime/population/client_rows.hpp"
+#include "runtime/training/feature_store.hpp"
+#include <atomic>
+namespace mneme {
+
+struct world {
+  scenario what{};
+  std::shared_ptr<const curriculum> tasks{};
+  std::shared_ptr<const population> people{};
+  std::shared_ptr<const client_rows> rows{};
+  std::shared_ptr<const strategy> method{};
+  model_ref net{};
+  std::shared_ptr<feature_store> features{}; ///< Shared by all workers, and by itself only.
+  std::string device{};                      ///< "cpu" or "cuda:N"
+  /// Nanoseconds that workers have computed, for the report only. A message for each batch would cost more than it.
+  std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
+  std::int64_t shards = 1, workers = 1;
+  /// Shards run their batches themselves, those after the first on threads of their own; workers do the rest.
+  bool shards_compute = false;
+  bool trace = false;
+  byte_size stored_results_max{};
+  std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.
+};
+using world_ref = std::shared_ptr<const world>;
+
+} // namespace mneme

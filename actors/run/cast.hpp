@@ -1,0 +1,20 @@
+/// cast: the actors of a run, from the first to the last of its messages.
+#pragma once
+#include "actors/run/recorder.hpp"
+#include "runtime/storage/checkpoint_file.hpp"
+#include <atomic>
+#include <caf/actor_system.hpp>
+namespace mneme {
+
+/// What the actors are given besides their world.
+struct cast_setup {
+  recorder_setup recorder{};                        ///< Without its writer.
+  std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: none are written.
+  past_ref past{};                                  ///< Null: the run begins.
+  const std::atomic<int>* interrupts = nullptr;     ///< Above 0: the run ends early.
+};
+
+/// Runs the actors to the end; the summary is made even where it cannot be written.
+[[nodiscard]] run_summary play(caf::actor_system& system, const world_ref& world, cast_setup setup);
+
+} // namespace mneme

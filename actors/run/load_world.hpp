@@ -1,0 +1,18 @@
+/// load_world: from a scenario to everything its run reads; all bad input is found here.
+#pragma once
+#include "actors/protocol/world.hpp"
+#include "runtime/base/finding.hpp"
+namespace mneme {
+
+/// What becomes of a world.
+enum class world_use {
+  run,
+  check, ///< Nothing is run: weights from files are read, but none are drawn, which takes a large net seconds.
+};
+
+/// Loads the data, splits them into tasks and over clients, builds and initialises the model, and
+/// prepares the method. @param split receives the partition, for partition.csv; may be null
+[[nodiscard]] expected<std::shared_ptr<world>>
+load_world(const scenario& what, std::shared_ptr<const partition>* split = nullptr, world_use use = world_use::run);
+
+} // namespace mneme

@@ -1,0 +1,168 @@
+#include "actors/run/progress.hpp"
+#include "actors/run/report.hpp"
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string one_line(const json& what) { return what.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+/// `text`, an object, with the event's name in front.
+std::string event_line(const char* event, const std::string& text) {
+  json line{{"event", event}};
+  line.update(json::parse(text));
+  return one_line(line);
+}
+
+int columns_of(std::FILE* out) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+/// "[#####...............]", 20 characters between the brackets.
+std::string bar(double share) {
+  const std::string full(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 20.0), '#');
+  return fmt::format("[{:.<20}]", full);
+}
+
+/// "3/5", or "3" while the total is not known.
+std::string of_total(std::int64_t which, std::int64_t total) {
+  return total > 0 ? fmt::format("{}/{}", which, total) : std::to_string(which);
+}
+
+/// "tasks 61.02 80.10", or of many tasks the newest only.
+std::string per_task_text(const std::vector<double>& accuracies) {
+  constexpr std::size_t listed_max = 10;
+  if (accuracies.size() > listed_max)
+    return fmt::format("task {} {:.2f}", accuracies.size(), accuracies.back());
+  std::string text = "tasks";
+  for (double accuracy : accuracies)
+    text += fmt::format(" {:.2f}", accuracy);
+  return text;
+}
+
+} // namespace
+
+progress_style default_style(std::FILE* out) {
+  const char* kind = std::getenv("TERM");
+  const bool moves_cursor = ::isatty(::fileno(out)) && kind && std::string_view(kind) != "dumb";
+  return moves_cursor ? progress_style::block : progress_style::lines;
+}
+
+progress::progress(std::FILE* out, progress_style style) : out_(out), style_(style) {}
+
+void progress::started(const std::string& title, const std::string& directory, std::int64_t seed,
+                       const std::string& scenario_digest) {
+  began_ = {};
+  directory_ = directory;
+  if (style_ == progress_style::json)
+    return say(one_line({{"event", "started"},
+                         {"title", title},
+                         {"seed", seed},
+                         {"scenario_digest", scenario_digest},
+                         {"directory", directory}}));
+  if (style_ != progress_style::quiet)
+    say(fmt::format("{}\nseed {}\nscenario digest {}", title, seed, scenario_digest));
+}
+
+void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds) {
+  rounds_done_ = rounds_before_ = rounds;
+  client_rounds_before_ = client_rounds;
+  if (style_ == progress_style::json)
+    return say(one_line({{"event", "resumed"}, {"rounds", rounds}, {"text", text}}));
+  if (style_ != progress_style::quiet)
+    say(text);
+}
+
+void progress::tick(const progress_snapshot& now) {
+  constexpr double redraw_min_s = 0.1;
+  last_ = now;
+  rounds_done_ = std::max<std::int64_t>(rounds_done_, now.round.value);
+  if (style_ != progress_style::block || (drawn_ && drawn_->seconds() < redraw_min_s))
+    return;
+  erase_block();
+  draw_block();
+}
+
+void progress::evaluated(const evaluation_record& record) {
+  accuracy_ = record.accuracy;
+  rounds_done_ = std::max<std::int64_t>(rounds_done_, record.round.value + 1);
+  if (style_ == progress_style::json)
+    return say(event_line("evaluation", json_text(record)));
+  if (style_ != progress_style::lines)
+    return;
+  say(fmt::format("task {} round {}: accuracy {:.2f} % ({}), loss {:.4f}, virtual {}, {} up, {} down",
+                  of_total(record.task.value + 1, last_.tasks), of_total(record.round.value + 1, last_.rounds),
+                  record.accuracy, per_task_text(record.accuracy_per_task), record.loss,
+                  duration_text(in_seconds(record.at)), size_text(record.upload_bytes),
+                  size_text(record.download_bytes)));
+}
+
+void progress::warned(const std::string& text) {
+  if (style_ == progress_style::json)
+    return say(one_line({{"event", "warning"}, {"text", text}}));
+  if (style_ != progress_style::quiet)
+    say("warning: " + text);
+}
+
+void progress::finished(const run_summary& summary, const accuracy_matrix& matrix) {
+  if (style_ == progress_style::json)
+    return say(event_line("finished", json_text(summary)));
+  if (style_ != progress_style::quiet)
+    return say(report_text(summary, matrix, directory_));
+  if (summary.status == "failed")
+    say("error: " + summary.error);
+}
+
+double progress::elapsed_s() const { return began_.seconds(); }
+
+std::string progress::block_text() const {
+  const double elapsed = std::max(elapsed_s(), 1e-3);
+  const double share = last_.rounds > 0 ? static_cast<double>(rounds_done_) / static_cast<double>(last_.rounds) : 0.0;
+  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
+  const auto missing = static_cast<double>(last_.rounds - rounds_done_);
+  const auto left = here > 0.0 && share > 0.0 ? duration_text(std::max(0.0, elapsed / here * missing)) : "-";
+  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", bar(share), 100.0 * share,
+                     of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
+                     percent_text(accuracy_)) +
+         fmt::format("virtual {}  {} clients in flight\n", duration_text(in_seconds(last_.at)), last_.in_flight) +
+         fmt::format("{} client-rounds, {:.1f} per second  {} gone, {} left\n", last_.client_rounds,
+                     static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, duration_text(elapsed),
+                     left);
+}
+
+void progress::draw_block() {
+  const auto columns = static_cast<std::size_t>(columns_of(out_));
+  const auto text = block_text();
+  for (std::size_t begin = 0; begin < text.size(); ++block_lines_) {
+    const auto end = text.find('\n', begin);
+    // a line that wraps would be two for the terminal, and the block would not find its start again
+    std::fprintf(out_, "%s\n", text.substr(begin, std::min(end - begin, columns - 1)).c_str());
+    begin = end + 1;
+  }
+  std::fflush(out_);
+  drawn_.emplace();
+}
+
+void progress::erase_block() {
+  if (block_lines_ > 0)
+    std::fprintf(out_, "\r\x1b[%dA\x1b[J", block_lines_); // up to its first line; erase to the end of the screen
+  block_lines_ = 0;
+}
+
+void progress::say(const std::string& text) {
+  erase_block();
+  std::fwrite(text.data(), 1, text.size(), out_);
+  std::fputc('\n', out_);
+  std::fflush(out_);
+}
+
+} // namespace mneme

@@ -1,0 +1,45 @@
+/// recorder: writes everything a run leaves behind, and shows its progress.
+#pragma once
+#include "actors/protocol/checkpoint_state.hpp"
+#include "actors/protocol/interfaces.hpp"
+#include "actors/protocol/recorder_clock.hpp"
+#include "actors/protocol/world.hpp"
+#include "actors/run/progress.hpp"
+namespace mneme {
+
+/// What the recorder is given besides its world.
+struct recorder_setup {
+  std::shared_ptr<run_directory> files{};
+  std::shared_ptr<progress> view{};
+  std::string digest{};             ///< Of the scenario.
+  checkpoint_writer_actor writer{}; ///< Null: no checkpoints.
+  recorded_past past{};             ///< Empty: the run begins.
+};
+
+class recorder_state {
+public:
+  static constexpr const char* name = "mneme.recorder";
+  recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup);
+  recorder_actor::behavior_type make_behavior();
+
+private:
+  void add(evaluation_record line);
+  void save(const tensor_map& model);
+  run_summary finish(const run_report& report);
+  caf::result<void> keep(keep_state& others);
+  [[nodiscard]] run_summary summary_of(const run_report& report) const;
+  [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(world_->busy_ns->load()); }
+  /// Runs `act`; what it throws becomes an error that names the file.
+  template <class Act>
+  auto guarded(Act act) -> caf::result<decltype(act())>;
+
+  recorder_actor::pointer self_;
+  world_ref world_;
+  recorder_setup setup_;
+  recorded_past past_; // times are those before this process went on
+  recorder_stopwatch wall_;
+  double cpu_before_; // seconds of this process, before this run
+  std::map<std::string, double> figures_{}; // the method's own
+};
+
+} // namespace mneme

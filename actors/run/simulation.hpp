@@ -1,0 +1,40 @@
+/// simulation: runs one scenario from start to end; what `mneme run` and `mneme resume` call.
+#pragma once
+#include "actors/run/progress.hpp"
+#include "runtime/results/run_directory.hpp"
+#include "runtime/settings/scenario.hpp"
+#include <atomic>
+namespace mneme {
+
+struct run_options {
+  std::filesystem::path out{}; ///< Empty: runs/<scenario>-<strategy>-s<seed>-<digest8>.
+  std::int64_t threads = 0;    ///< CAF threads, and workers where worker.count is 0; 0: one per core.
+  progress_style style = progress_style::lines;
+  bool trace = false;
+  /// Set to 1 by the first SIGINT or SIGTERM: the run finishes the event it is at, takes a checkpoint and ends as
+  /// interrupted.
+  const std::atomic<int>* interrupts = nullptr;
+  /// Interrupts the run by itself after so many events, wherever it stands; 0: never.
+  std::int64_t events_max = 0;
+  /// Results that are known and not delivered go into checkpoints up to here; more are computed again, which costs
+  /// nothing before a crash.
+  byte_size stored_results_max{std::int64_t{16} << 20};
+};
+
+/// Loads the data, builds the model, runs the federation and writes the run directory. Fails with
+/// findings for bad input, before anything is written; a run that starts ends with its summary,
+/// whose status is "done", "failed" (`error` names client, round and job) or "interrupted".
+/// @pre one call at a time in a process
+[[nodiscard]] expected<run_summary> run_simulation(const scenario& what, const run_options& options);
+
+/// Goes on with the run in `folder` from its newest whole checkpoint, or from the beginning if there is none; nothing
+/// if it is done. Fails with findings if it may not: a folder in use, a checkpoint of another scenario or version.
+/// `out` and `trace` of the options are those of the run.
+/// @pre one call at a time in a process
+[[nodiscard]] expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
+                                                                     const run_options& options);
+
+/// What can be checked without running: data files, tasks, partition, model and weights. For `mneme validate`.
+[[nodiscard]] findings check_against_data(const scenario& what);
+
+} // namespace mneme

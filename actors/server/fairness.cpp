@@ -1,0 +1,82 @@
+// How unevenly a run's predictor serves its clients. Clients hold training rows only, so a client is judged by test
+// rows like its own: each (task, class) counts by the client's share of training rows in it.
+#include "actors/server/server.hpp"
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+namespace {
+
+constexpr std::size_t rows_of_job = 1000;
+
+/// The test rows of a task by their class, from the first class of the task on.
+std::vector<std::vector<std::int64_t>> rows_by_class(const curriculum& tasks, const task_rows& of) {
+  std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(of.classes.size()));
+  for (const auto row : of.test)
+    rows.at(static_cast<std::size_t>(tasks.test->label(row) - of.classes.low)).push_back(row);
+  return rows;
+}
+
+} // namespace
+
+caf::result<fairness> server_state::measure() {
+  auto answer = self_->make_response_promise<fairness>();
+  const auto& tasks = *world_->tasks;
+  const auto learnt = half_->predict();
+  plan wanted;
+  std::vector<std::size_t> cell_of; // of each job: which (task, class)
+  std::size_t cells = 0;
+  for (const auto& task : tasks.tasks)
+    for (const auto& rows : rows_by_class(tasks, task)) {
+      for (std::size_t first = 0; first < rows.size(); first += rows_of_job) {
+        const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), first + rows_of_job));
+        const sample_view chunk{.source = tasks.test,
+                                .rows = std::make_shared<const std::vector<std::int64_t>>(begin, end)};
+        wanted.push_back(evaluate_job{.what = learnt, .samples = chunk, .mask = {0, tasks.classes}});
+        cell_of.push_back(cells);
+      }
+      ++cells;
+    }
+  if (wanted.empty()) {
+    answer.deliver(fairness{});
+    return answer;
+  }
+  run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes all) mutable {
+    std::vector<evaluate_output> sums(cells);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (auto* why = std::get_if<std::string>(&all[i]))
+        return answer.deliver(caf::make_error(run_errc::server_failed, "server, evaluation: " + *why));
+      const auto& part = std::get<evaluate_output>(std::get<work_output>(all[i]));
+      sums[cell_of[i]].rows += part.rows;
+      sums[cell_of[i]].correct += part.correct;
+    }
+    answer.deliver(fairness{deciles_of(client_accuracies(sums))});
+  });
+  return answer;
+}
+
+/// In percent, of every client that holds rows whose classes are tested.
+std::vector<double> server_state::client_accuracies(const std::vector<evaluate_output>& cells) const {
+  const auto& tasks = *world_->tasks;
+  std::vector<double> accuracies;
+  for (std::uint32_t c = 0; c < world_->people->size(); ++c) {
+    double sum = 0.0;
+    std::int64_t rows = 0;
+    std::size_t first_cell = 0;
+    for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t) {
+      const auto& classes = tasks.tasks[t].classes;
+      for (const auto row : world_->rows->held({c}, {t})) {
+        const auto& cell = cells.at(first_cell + static_cast<std::size_t>(tasks.train->label(row) - classes.low));
+        if (cell.rows == 0)
+          continue;
+        sum += static_cast<double>(cell.correct) / static_cast<double>(cell.rows);
+        ++rows;
+      }
+      first_cell += static_cast<std::size_t>(classes.size());
+    }
+    if (rows > 0)
+      accuracies.push_back(100.0 * sum / static_cast<double>(rows));
+  }
+  return accuracies;
+}
+
+} // namespace mneme

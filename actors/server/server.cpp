@@ -1,0 +1,253 @@
+#include "actors/server/server.hpp"
+#include "runtime/method/wire.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include <ATen/core/Tensor.h>
+#include <algorithm>
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t evaluation_rows = 1000; // of one evaluation job: losses are summed chunk by chunk
+
+caf::error server_error(const char* step, const std::string& what) {
+  return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + what);
+}
+
+/// Of the world's curriculum and split.
+class training_rows final : public central_rows {
+public:
+  explicit training_rows(world_ref world) : world_(std::move(world)) {}
+  [[nodiscard]] sample_view all(task_id which) const override {
+    return {.source = world_->tasks->train,
+            .rows = std::make_shared<const std::vector<std::int64_t>>(world_->tasks->tasks[which.value].train)};
+  }
+  [[nodiscard]] sample_view enrolled(task_id which) const override {
+    std::vector<std::int64_t> rows;
+    for (std::uint32_t c = 0; c < world_->people->size(); ++c) {
+      if (world_->rows->size({c}, which) == 0)
+        continue;
+      const auto own = world_->rows->view({c}, which);
+      rows.insert(rows.end(), own.rows->begin(), own.rows->end());
+    }
+    std::sort(rows.begin(), rows.end());
+    return {.source = world_->tasks->train, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
+  }
+
+private:
+  world_ref world_;
+};
+
+sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
+                     std::size_t first) {
+  const auto last = std::min(rows.size(), first + evaluation_rows);
+  return {.source = source,
+          .rows = std::make_shared<const std::vector<std::int64_t>>(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                                                                    rows.begin() + static_cast<std::ptrdiff_t>(last))};
+}
+
+} // namespace
+
+server_state::server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder)
+    : self_(self), world_(std::move(world)), pool_(std::move(pool)), recorder_(std::move(recorder)),
+      rows_(std::make_unique<training_rows>(world_)), half_(world_->method->make_server()) {}
+
+server_actor::behavior_type server_state::make_behavior() {
+  return {
+      [this](const open_task& in) { return open(in); },
+      [this](const open_round& in) -> caf::result<opened_round> {
+        try {
+          return broadcast_of(in.where);
+        } catch (const std::exception& e) {
+          return server_error("opening a round", e.what());
+        }
+      },
+      [this](const deliveries& in) -> caf::result<void> {
+        try {
+          for (const auto& one : in.all)
+            half_->fold(one);
+          return {};
+        } catch (const std::exception& e) {
+          return server_error("folding an upload", e.what());
+        }
+      },
+      [this](const close_round& in) { return close(in); },
+      [this](const evaluate& in) { return judge(in); },
+      [this](save_model) { return named_model(); },
+      [this](measure_fairness) { return measure(); },
+      [this](save_state& in) -> caf::result<saved_state> {
+        try {
+          half_->persist(in.so_far.section("server"));
+          return saved_state{.all = std::move(in.so_far)};
+        } catch (const std::exception& e) {
+          return server_error("saving its state", e.what());
+        }
+      },
+      [this](restore_state& in) -> caf::result<void> {
+        try {
+          half_->persist(in.rest.section("server"));
+          in.rest.expect_end();
+          return {};
+        } catch (const archive_error& e) {
+          return server_error("going on from a checkpoint", std::string("it ") + e.what());
+        } catch (const std::exception& e) {
+          return server_error("going on from a checkpoint", e.what());
+        }
+      },
+  };
+}
+
+opened_round server_state::broadcast_of(const round_place& where) {
+  auto made = half_->open_round(where);
+  const auto format = world_->what.devices.wire;
+  opened_round answer;
+  answer.bytes = wire_bytes(made.weights.get(), format) + wire_bytes(made.extra.get(), format);
+  answer.once_bytes = wire_bytes(made.once.get(), format);
+  const auto& layout = world_->net->layout();
+  made.place = where;
+  made.weights = across_the_wire(made.weights, format, layout);
+  made.extra = across_the_wire(made.extra, format, layout);
+  made.once = across_the_wire(made.once, format, layout);
+  answer.in = std::make_shared<const broadcast>(std::move(made));
+  return answer;
+}
+
+// -- steps of the server half -----------------------------------------------------------------------------------------
+
+caf::result<task_plan> server_state::open(const open_task& in) {
+  auto answer = self_->make_response_promise<task_plan>();
+  auto run = std::make_shared<server_run<task_plan>>(*rows_);
+  run->where = in.where;
+  run->ended = [answer](task_plan plan) mutable { answer.deliver(std::move(plan)); };
+  run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
+  drive<task_plan>(run, [this, run = run.get()] {
+    run->step.emplace(half_->open_task(run->context, run->where));
+    run->step->start();
+  });
+  return answer;
+}
+
+caf::result<closed_round> server_state::close(const close_round& in) {
+  auto answer = self_->make_response_promise<closed_round>();
+  auto run = std::make_shared<server_run<bool>>(*rows_);
+  run->where = in.where;
+  run->ended = [this, answer](bool) mutable { answer.deliver(closed_round{.model = model_digest()}); };
+  run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
+  drive<bool>(run, [this, run = run.get()] {
+    run->step.emplace(half_->close_round(run->context, run->where));
+    run->step->start();
+  });
+  return answer;
+}
+
+/// Of everything that is learnt: a projection, once chosen, is part of it through the read-out.
+digest128 server_state::model_digest() const {
+  const auto what = half_->predict();
+  const auto weights = what.weights ? digest_of(*what.weights) : digest128{};
+  if (!what.readout.defined())
+    return weights;
+  run_digest both;
+  both.add(weights);
+  tensor_map readout;
+  readout.put("readout", what.readout.contiguous());
+  both.add(digest_of(readout));
+  return both.value();
+}
+
+template <class T>
+void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance) {
+  try {
+    advance();
+    for (auto& text : run->context.take_warnings())
+      self_->send(recorder_, run_warning{std::move(text)});
+    if (run->step->done())
+      run->ended(run->step->take());
+    else
+      run_jobs<T>(run, run->desk.take_plan());
+  } catch (const std::exception& e) {
+    run->failed(server_error("server step", e.what()));
+  }
+}
+
+template <class T>
+void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
+  run_all(std::move(wanted),
+          [this, run](outcomes all) { drive<T>(run, [run = run.get(), &all] { run->desk.answer(std::move(all)); }); });
+}
+
+void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
+  struct gathering {
+    outcomes all;
+    std::size_t missing = 0;
+    std::function<void(outcomes)> then;
+  };
+  auto state = std::make_shared<gathering>();
+  state->all.resize(wanted.size());
+  state->missing = wanted.size();
+  state->then = std::move(then);
+  for (std::uint32_t i = 0; i < wanted.size(); ++i) {
+    batch one;
+    one.jobs.push_back({.id = {{}, 0, i}, .what = std::move(wanted[i])});
+    auto arrived = [state, i](job_outcome outcome) {
+      state->all[i] = std::move(outcome);
+      if (--state->missing == 0)
+        state->then(std::move(state->all));
+    };
+    self_->request(pool_, caf::infinite, std::move(one))
+        .then([arrived](batch_outcomes& done) { arrived(std::move(done.all.front())); },
+              [arrived](const caf::error& why) { arrived(caf::to_string(why)); });
+  }
+}
+
+// -- evaluation
+// ---------------------------------------------------------------------------------------------------------
+
+plan server_state::evaluation_plan(const evaluate& in) const {
+  plan wanted;
+  const auto learnt = half_->predict();
+  for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
+    const auto& rows = world_->tasks->tasks[t].test;
+    for (std::size_t first = 0; first < rows.size(); first += evaluation_rows)
+      wanted.push_back(
+          evaluate_job{.what = learnt, .samples = chunk_of(world_->tasks->test, rows, first), .mask = in.mask});
+  }
+  return wanted;
+}
+
+caf::result<evaluated> server_state::judge(const evaluate& in) {
+  auto answer = self_->make_response_promise<evaluated>();
+  auto wanted = evaluation_plan(in);
+  if (wanted.empty()) {
+    answer.deliver(evaluated{.per_task = std::vector<evaluate_output>(in.upto.value + 1)});
+    return answer;
+  }
+  run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes all) mutable {
+    evaluated sums{.per_task = std::vector<evaluate_output>(upto.value + 1)};
+    auto next = all.begin();
+    for (std::uint32_t t = 0; t <= upto.value; ++t) {
+      auto& sum = sums.per_task[t];
+      for (std::size_t first = 0; first < world_->tasks->tasks[t].test.size(); first += evaluation_rows, ++next) {
+        if (auto* why = std::get_if<std::string>(&*next))
+          return answer.deliver(server_error("evaluation", *why));
+        const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));
+        sum.rows += part.rows;
+        sum.correct += part.correct;
+        sum.loss_sum += part.loss_sum;
+      }
+    }
+    answer.deliver(std::move(sums));
+  });
+  return answer;
+}
+
+learnt server_state::named_model() const {
+  const auto what = half_->predict();
+  const auto* flat = what.weights ? what.weights->find(flat_weights) : nullptr;
+  auto named = flat ? named_parameters(*what.net, *flat) : tensor_map{};
+  if (what.projection.defined())
+    named.put("W_R", what.projection.to(at::kFloat));
+  if (what.readout.defined())
+    named.put("readout.weight", what.readout.contiguous());
+  return {.model = std::make_shared<const tensor_map>(std::move(named)), .figures = half_->figures()};
+}
+
+} // namespace mneme

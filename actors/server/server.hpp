@@ -1,0 +1,54 @@
+/// server: hosts the server half of the method, one step at a time, and evaluates it.
+#pragma once
+#include "actors/protocol/interfaces.hpp"
+#include "actors/protocol/world.hpp"
+#include <caf/typed_response_promise.hpp>
+#include <functional>
+#include <optional>
+namespace mneme {
+
+class server_state {
+public:
+  static constexpr const char* name = "mneme.server";
+  server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder);
+  server_actor::behavior_type make_behavior();
+
+private:
+  /// One step of the server half at work: a coroutine and what to do with its value.
+  template <class T>
+  struct server_run {
+    job_desk desk{};
+    server_context context;
+    explicit server_run(const central_rows& rows) : context(desk, &rows) {}
+    round_place where{};
+    std::optional<task<T>> step{};
+    std::function<void(T)> ended{};
+    std::function<void(caf::error)> failed{};
+  };
+
+  caf::result<task_plan> open(const open_task& in);
+  caf::result<closed_round> close(const close_round& in);
+  [[nodiscard]] digest128 model_digest() const;
+  opened_round broadcast_of(const round_place& where);
+  caf::result<evaluated> judge(const evaluate& in);
+  learnt named_model() const;
+  caf::result<fairness> measure();
+
+  template <class T>
+  void drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance);
+  template <class T>
+  void run_jobs(std::shared_ptr<server_run<T>> run, plan wanted);
+  /// Runs every job as a batch of its own and hands over all outcomes together.
+  void run_all(plan wanted, std::function<void(outcomes)> then);
+  [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
+  [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;
+
+  server_actor::pointer self_;
+  world_ref world_;
+  pool_actor pool_;
+  recorder_actor recorder_;
+  std::unique_ptr<central_rows> rows_;
+  std::unique_ptr<server_half> half_;
+};
+
+} // namespace mneme

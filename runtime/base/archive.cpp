@@ -1,0 +1,214 @@
+#include "runtime/base/archive.hpp"
+#include "runtime/base/check.hpp"
+#include <ATen/ops/empty.h>
+#include <bit>
+#include <cstring>
+namespace mneme {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
+
+constexpr std::size_t axes_max = 16;
+
+bool known_dtype(at::ScalarType dtype) {
+  switch (dtype) {
+  case at::kFloat:
+  case at::kDouble:
+  case at::kHalf:
+  case at::kBFloat16:
+  case at::kLong:
+  case at::kInt:
+  case at::kShort:
+  case at::kChar:
+  case at::kByte:
+  case at::kBool:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// The elements of a tensor of these sizes, if all of them fit into `bytes`.
+std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& sizes, std::size_t element_bytes,
+                                           std::size_t bytes) {
+  std::size_t count = 1;
+  for (const auto size : sizes)
+    if (size < 0 || __builtin_mul_overflow(count, static_cast<std::size_t>(size), &count))
+      return std::nullopt;
+  return count <= bytes / element_bytes ? std::optional(count) : std::nullopt;
+}
+
+} // namespace
+
+archive::archive(buffer from, std::size_t first, std::size_t count)
+    : source_(std::move(from)), at_(first), end_(first + count) {
+  MNEME_CHECK(source_ && first <= source_->size() && count <= source_->size() - first, first, count);
+}
+
+archive& archive::section(std::string_view name) {
+  std::string found(name);
+  visit(found);
+  if (found != name)
+    throw archive_error("lacks the section '" + std::string(name) + "' where it was expected");
+  return *this;
+}
+
+void archive::each_piece(const std::function<void(std::span<const std::byte>)>& then) const {
+  std::size_t from = 0;
+  for (const auto& one : blobs_) {
+    then(std::span(bytes_).subspan(from, one.at - from));
+    then({static_cast<const std::byte*>(one.host.const_data_ptr()), one.host.nbytes()});
+    from = one.at;
+  }
+  then(std::span(bytes_).subspan(from));
+}
+
+archive::buffer archive::contents() const {
+  std::vector<std::byte> bytes;
+  bytes.reserve(size());
+  each_piece([&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
+void archive::expect_end() const {
+  if (at_ != end_)
+    throw archive_error("goes on for another " + std::to_string(end_ - at_) + " bytes");
+}
+
+// -- values -----------------------------------------------------------------------------------------------------------
+
+void archive::visit(bool& value) {
+  auto byte = static_cast<std::uint8_t>(value ? 1 : 0);
+  raw(&byte, 1);
+  if (byte > 1)
+    throw archive_error("has the byte " + std::to_string(byte) + " where yes or no was expected");
+  value = byte == 1;
+}
+
+void archive::visit(std::string& text) {
+  text.resize(counted(text.size(), 1));
+  raw(text.data(), text.size());
+}
+
+std::pair<std::size_t, bool> archive::numbered(const std::shared_ptr<const void>& handle, std::type_index kind) {
+  std::uint64_t number = 0;
+  if (!loading() && handle) {
+    const auto found = numbers_.emplace(handle.get(), shared_.size() + 1).first;
+    number = found->second;
+  }
+  visit(number);
+  const bool is_new = number == shared_.size() + 1;
+  if (is_new) {
+    shared_.push_back(loading() ? nullptr : handle);
+    kinds_.push_back(kind);
+  } else if (number > shared_.size() || (number > 0 && (kinds_[number - 1] != kind || !shared_[number - 1])))
+    throw archive_error("names shared thing " + std::to_string(number) + " of " + std::to_string(shared_.size()));
+  return {number, is_new};
+}
+
+std::size_t archive::counted(std::size_t count, std::size_t bytes_min) {
+  std::uint64_t stated = count;
+  raw(&stated, sizeof stated);
+  if (loading() && stated > (end_ - at_) / bytes_min)
+    throw archive_error("names " + std::to_string(stated) + " items, which are more than its bytes can hold");
+  return stated;
+}
+
+void archive::raw(void* data, std::size_t count) {
+  if (count == 0)
+    return;
+  if (!loading()) {
+    const auto* first = static_cast<const std::byte*>(data);
+    bytes_.insert(bytes_.end(), first, first + count);
+    return;
+  }
+  if (count > end_ - at_)
+    throw archive_error("ends early");
+  std::memcpy(data, source_->data() + at_, count);
+  at_ += count;
+}
+
+// -- tensors ----------------------------------------------------------------------------------------------------------
+
+void archive::visit(at::Tensor& value) {
+  if (loading())
+    load_tensor(value);
+  else
+    save_tensor(value, false);
+}
+
+void archive::visit(tensor_map& tensors) {
+  const auto count = counted(tensors.size(), 1);
+  if (!loading()) {
+    for (const auto& [name, value] : tensors) {
+      auto text = name;
+      auto handle = value;
+      visit(text);
+      frozen_tensor(handle);
+    }
+    return;
+  }
+  tensors = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string name;
+    at::Tensor value;
+    visit(name);
+    frozen_tensor(value);
+    if (!value.defined())
+      throw archive_error("has a tensor '" + name + "' without a value");
+    tensors.put(std::move(name), std::move(value));
+  }
+}
+
+/// 0: undefined; else its number, from 1, and where it comes first its content.
+void archive::frozen_tensor(at::Tensor& value) {
+  std::uint64_t number = 0;
+  if (!loading() && value.defined())
+    number = frozen_numbers_.emplace(value.unsafeGetTensorImpl(), frozen_.size() + 1).first->second;
+  visit(number);
+  if (number > frozen_.size() + 1)
+    throw archive_error("names tensor " + std::to_string(number) + " of " + std::to_string(frozen_.size()));
+  if (number == frozen_.size() + 1) {
+    if (loading())
+      load_tensor(value);
+    else
+      save_tensor(value, true);
+    frozen_.push_back(value);
+  }
+  value = number == 0 ? at::Tensor() : frozen_[number - 1];
+}
+
+/// dtype (-1: none), number of axes, sizes, contents on the host.
+void archive::save_tensor(const at::Tensor& value, bool frozen) {
+  auto dtype = static_cast<std::int8_t>(value.defined() ? static_cast<int>(value.scalar_type()) : -1);
+  visit(dtype);
+  if (!value.defined())
+    return;
+  MNEME_CHECK(known_dtype(value.scalar_type()), value.scalar_type());
+  auto sizes = value.sizes().vec();
+  visit(sizes);
+  const bool keeps_handle = frozen || !value.device().is_cpu() || !value.is_contiguous(); // else these make the copy
+  auto host = value.cpu().contiguous();
+  blobs_.push_back({.at = bytes_.size(), .host = keeps_handle ? host : host.clone()});
+  blob_bytes_ += host.nbytes();
+}
+
+void archive::load_tensor(at::Tensor& value) {
+  std::int8_t stated = 0;
+  visit(stated);
+  value = at::Tensor();
+  if (stated == -1)
+    return;
+  const auto dtype = static_cast<at::ScalarType>(stated);
+  std::vector<std::int64_t> sizes;
+  visit(sizes);
+  if (!known_dtype(dtype) || sizes.size() > axes_max)
+    throw archive_error("has something else where a tensor was expected");
+  const auto count = elements_within(sizes, c10::elementSize(dtype), end_ - at_);
+  if (!count)
+    throw archive_error("has a tensor that is larger than the bytes that are left");
+  value = at::empty(sizes, at::TensorOptions().dtype(dtype));
+  raw(value.data_ptr(), *count * c10::elementSize(dtype));
+}
+
+} // namespace mneme

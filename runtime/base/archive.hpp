@@ -1,0 +1,174 @@
+/// archive: one description of a state both writes it to a checkpoint and reads it back.
+#pragma once
+#include "runtime/base/ids.hpp"
+#include "runtime/base/tensor_map.hpp"
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <typeindex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+namespace mneme {
+
+/// What was saved cannot be read back as what is asked for. The text goes on after "it": "ends early".
+class archive_error : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// `all(a)(b)` appends a and b when saving and assigns them when loading, so a type is described once: by a member
+/// `persist(archive&)` or a function `persist(archive&, T&)` beside it. Numbers are little-endian. While saving,
+/// tensors of maps, which are frozen, are kept by handle and written from where they are; a tensor that stands alone
+/// is copied, because its owner may write into it. What several handles share is saved once and shared again.
+class archive {
+public:
+  using buffer = std::shared_ptr<const std::vector<std::byte>>;
+
+  archive() = default; ///< For saving.
+  /// For loading from bytes [first, first + count) of `from`. Whatever asks for more throws archive_error, before
+  /// memory is taken for it.
+  archive(buffer from, std::size_t first, std::size_t count);
+
+  [[nodiscard]] bool loading() const noexcept { return source_ != nullptr; }
+
+  template <class T>
+  archive& operator()(T& value) {
+    if constexpr (requires { value.persist(*this); })
+      value.persist(*this);
+    else if constexpr (requires { persist(*this, value); })
+      persist(*this, value);
+    else
+      visit(value);
+    return *this;
+  }
+  /// A landmark: reading fails here, by name, where another one was written.
+  archive& section(std::string_view name);
+  /// A tensor that nobody writes into.
+  archive& frozen(at::Tensor& value) {
+    frozen_tensor(value);
+    return *this;
+  }
+  /// The values of a vector as they lie in memory, which may hold millions.
+  template <class T>
+  archive& plain(std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
+    const auto count = counted(values.size(), sizeof(T));
+    values.resize(count);
+    raw(values.data(), count * sizeof(T));
+    return *this;
+  }
+
+  /// How many bytes it holds, tensors included.
+  [[nodiscard]] std::size_t size() const noexcept { return loading() ? end_ - at_ : bytes_.size() + blob_bytes_; }
+  /// What was saved, front to back, without a copy of frozen tensors.
+  void each_piece(const std::function<void(std::span<const std::byte>)>& then) const;
+  /// The same as one piece, for the other constructor.
+  [[nodiscard]] buffer contents() const;
+  /// Throws unless all that was saved has been read.
+  void expect_end() const;
+
+private:
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void visit(T& value) { raw(&value, sizeof value); }
+  void visit(bool& value);
+  template <class Tag, class Rep>
+  void visit(id_of<Tag, Rep>& id) {
+    visit(id.value);
+  }
+  template <class Rep, class Period>
+  void visit(std::chrono::duration<Rep, Period>& span) {
+    auto count = span.count();
+    visit(count);
+    span = std::chrono::duration<Rep, Period>(count);
+  }
+  template <class Clock, class Duration>
+  void visit(std::chrono::time_point<Clock, Duration>& at) {
+    auto since = at.time_since_epoch();
+    visit(since);
+    at = std::chrono::time_point<Clock, Duration>(since);
+  }
+  void visit(std::string& text);
+  template <class T>
+  void visit(std::vector<T>& all) {
+    const auto count = counted(all.size(), 1);
+    if (loading())
+      all.clear(); // grows as far as there are bytes to read, whatever `count` says
+    for (std::size_t i = 0; i < count; ++i)
+      (*this)(loading() ? all.emplace_back() : all[i]);
+  }
+  template <class K, class V>
+  void visit(std::map<K, V>& all) {
+    const auto count = counted(all.size(), 1);
+    if (!loading()) {
+      for (auto& [key, value] : all)
+        (*this)(const_cast<K&>(key))(value); // saving changes nothing
+      return;
+    }
+    all.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      K key{};
+      (*this)(key)(all[key]);
+    }
+  }
+  template <class A, class B>
+  void visit(std::pair<A, B>& both) {
+    (*this)(both.first)(both.second);
+  }
+  template <class T>
+  void visit(std::optional<T>& maybe) {
+    bool there = maybe.has_value();
+    visit(there);
+    if (!there)
+      maybe.reset();
+    else
+      (*this)(maybe ? *maybe : maybe.emplace());
+  }
+  /// Whoever shares what is saved shares it again when it is loaded.
+  template <class T>
+  void visit(std::shared_ptr<const T>& handle) {
+    const auto [number, is_new] = numbered(handle, typeid(T));
+    if (loading())
+      handle = std::static_pointer_cast<const T>(is_new || number == 0 ? nullptr : shared_[number - 1]);
+    if (!is_new)
+      return;
+    auto content = loading() ? std::make_shared<T>() : std::const_pointer_cast<T>(handle); // saving changes nothing
+    (*this)(*content);
+    handle = content;
+    shared_[number - 1] = handle;
+  }
+  void visit(at::Tensor& tensor);
+  void visit(tensor_map& tensors);
+
+  /// Saves or loads the number of `handle` (0: null), and says whether its content follows.
+  std::pair<std::size_t, bool> numbered(const std::shared_ptr<const void>& handle, std::type_index kind);
+  void frozen_tensor(at::Tensor& value);
+  void save_tensor(const at::Tensor& value, bool frozen);
+  void load_tensor(at::Tensor& value);
+  /// Saves `count`, or loads it and makes sure that as many items of `bytes_min` each can follow.
+  std::size_t counted(std::size_t count, std::size_t bytes_min);
+  void raw(void* data, std::size_t count);
+
+  struct blob {
+    std::size_t at = 0; ///< Of bytes_, before which it belongs.
+    at::Tensor host{};
+  };
+  std::vector<std::byte> bytes_; // saving: everything but the blobs
+  std::vector<blob> blobs_;
+  std::size_t blob_bytes_ = 0;
+  buffer source_; // loading
+  std::size_t at_ = 0, end_ = 0;
+  std::vector<std::shared_ptr<const void>> shared_; // by number, from 1; kept, so that no address comes twice
+  std::vector<std::type_index> kinds_;              // of shared_
+  std::unordered_map<const void*, std::size_t> numbers_;
+  std::vector<at::Tensor> frozen_; // the same of frozen tensors
+  std::unordered_map<const void*, std::size_t> frozen_numbers_;
+};
+
+} // namespace mneme

@@ -1,0 +1,60 @@
+/// run_digest: 128-bit XXH3, chained over what a run decides, so that equal digests mean equal runs.
+#pragma once
+#include "runtime/base/tensor_map.hpp"
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+struct XXH3_state_s;
+namespace mneme {
+
+struct digest128 {
+  std::uint64_t high = 0, low = 0;
+  auto operator<=>(const digest128&) const = default;
+};
+/// 32 hex digits, high half first.
+[[nodiscard]] std::string shown(const digest128& what);
+[[nodiscard]] digest128 digest_of(std::span<const std::byte> bytes);
+/// Names, dtypes, shapes and contents, in name order; tensors on a GPU are copied to the host.
+[[nodiscard]] digest128 digest_of(const tensor_map& tensors);
+/// The content of a file; throws std::system_error if it cannot be read.
+[[nodiscard]] digest128 digest_of_file(const std::string& path);
+
+/// Over bytes that come in pieces: equal to the digest of the pieces laid end to end.
+class digest_stream {
+public:
+  digest_stream();
+  void add(std::span<const std::byte> bytes);
+  [[nodiscard]] digest128 value() const;
+
+private:
+  struct freed {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, freed> state_;
+};
+
+/// d' = H(d, item). Whole numbers enter as 8 little-endian bytes whatever their type, doubles by their bits.
+class run_digest {
+public:
+  void add(std::uint64_t item);
+  template <std::integral Number>
+  void add(Number item) {
+    add(static_cast<std::uint64_t>(item));
+  }
+  void add(double item);
+  void add(const digest128& item);
+  [[nodiscard]] const digest128& value() const noexcept { return value_; }
+  template <class Archive>
+  void persist(Archive& all) {
+    all(value_.high)(value_.low);
+  }
+
+private:
+  digest128 value_;
+};
+
+} // namespace mneme

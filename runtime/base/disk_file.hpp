@@ -1,0 +1,37 @@
+/// disk_file: an ordinary file, open for reading; what is wrong with it is a finding that names it.
+#pragma once
+#include "runtime/base/finding.hpp"
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+namespace mneme {
+
+class disk_file {
+public:
+  /// Fails on a folder or another thing that is no ordinary file, a file that may not be read, an empty file.
+  [[nodiscard]] static expected<disk_file> open(const std::filesystem::path& path);
+
+  /// Fills `out` from the front; fewer bytes mean that the file has ended.
+  [[nodiscard]] expected<std::size_t> read(std::span<std::uint8_t> out);
+  /// The next read starts at this byte.
+  [[nodiscard]] expected<void> seek(std::uint64_t byte);
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+  /// Where the next read starts.
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  /// "file: byte n", as findings name places.
+  [[nodiscard]] std::string place(std::uint64_t byte) const;
+
+private:
+  struct closer {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  std::filesystem::path path_{};
+  std::unique_ptr<std::FILE, closer> file_{};
+  std::uint64_t size_bytes_ = 0, position_ = 0;
+};
+
+} // namespace mneme

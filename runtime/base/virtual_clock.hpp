@@ -1,0 +1,87 @@
+/// Simulated time, and the queue of things that will happen in it.
+#pragma once
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+#include <vector>
+namespace mneme {
+
+/// A clock without now(): a time is a value that arrives in a message. Resolution 1 ns.
+struct virtual_clock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<virtual_clock>;
+  static constexpr bool is_steady = true;
+};
+using virtual_time = virtual_clock::time_point;
+using virtual_duration = virtual_clock::duration;
+
+/// `seconds` rounded up to 1 ns, as every virtual duration is. @pre 0 <= seconds < 9e9
+[[nodiscard]] virtual_duration rounded_up(double seconds);
+[[nodiscard]] inline double in_seconds(virtual_time at) {
+  return std::chrono::duration<double>(at.time_since_epoch()).count();
+}
+
+/// Whether an event leaves before or after the ordinary ones of its time.
+enum class precedence : std::uint8_t { ordinary, deadline };
+
+/// Future events in a total order: earlier time first, deadlines after everything else of their
+/// time, then push order. Only the scheduler owns one.
+template <class Event>
+class event_queue {
+public:
+  struct entry {
+    virtual_time at{};
+    precedence rank = precedence::ordinary;
+    std::uint64_t sequence = 0;
+    Event event{};
+    template <class Archive>
+    void persist(Archive& all) {
+      all(at)(rank)(sequence)(event);
+    }
+  };
+
+  /// The time of the last popped event; the epoch before the first pop.
+  [[nodiscard]] virtual_time now() const noexcept { return now_; }
+  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
+
+  /// @pre `at >= now()`
+  void push(virtual_time at, Event event, precedence rank = precedence::ordinary) {
+    MNEME_CHECK(at >= now_, at.time_since_epoch().count(), now_.time_since_epoch().count());
+    heap_.push_back({at, rank, next_sequence_++, std::move(event)});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  /// The event that pop() would return. @pre not `empty()`
+  [[nodiscard]] const entry& top() const noexcept { return heap_.front(); }
+
+  /// Removes the earliest event and moves `now()` to its time. @pre not `empty()`
+  [[nodiscard]] Event pop() {
+    MNEME_CHECK(!heap_.empty());
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    auto first = std::move(heap_.back());
+    heap_.pop_back();
+    now_ = first.at;
+    return std::move(first.event);
+  }
+
+  template <class Archive>
+  void persist(Archive& all) {
+    all(heap_)(now_)(next_sequence_); // a heap stays one
+  }
+
+private:
+  static bool later(const entry& a, const entry& b) noexcept {
+    return std::tie(a.at, a.rank, a.sequence) > std::tie(b.at, b.rank, b.sequence);
+  }
+
+  std::vector<entry> heap_;
+  virtual_time now_{};
+  std::uint64_t next_sequence_ = 0;
+};
+
+} // namespace mneme

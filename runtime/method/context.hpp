@@ -1,0 +1,108 @@
+/// What a round of a client, or a step of the server, may see and ask for while it runs.
+#pragma once
+#include "runtime/base/task.hpp"
+#include "runtime/method/jobs.hpp"
+#include <coroutine>
+#include <iterator>
+#include <tuple>
+#include <utility>
+namespace mneme {
+
+/// All jobs of one stage: they run in parallel, and their outcomes come back together.
+using plan = std::vector<work>;
+
+/// Where one coroutine leaves its jobs and the host leaves the outcomes. One stage at a time.
+class job_desk {
+public:
+  // coroutine side
+  void ask(plan wanted, std::coroutine_handle<> who) { wanted_ = std::move(wanted), waiting_ = who; }
+  [[nodiscard]] outcomes collect() { return std::move(outcomes_); }
+  [[nodiscard]] assignment_id owner() const noexcept { return owner_; }
+  [[nodiscard]] std::uint32_t stage() const noexcept { return stage_; }
+
+  // host side
+  explicit job_desk(assignment_id owner = {}) : owner_(owner) {}
+  [[nodiscard]] plan take_plan() { return std::move(wanted_); }
+  /// Hands over the outcomes and runs the coroutine to its next stage or to its end.
+  void answer(outcomes results) {
+    outcomes_ = std::move(results);
+    std::exchange(waiting_, {}).resume();
+    ++stage_;
+  }
+
+private:
+  plan wanted_;
+  outcomes outcomes_;
+  std::coroutine_handle<> waiting_;
+  assignment_id owner_;
+  std::uint32_t stage_ = 0;
+};
+
+/// Jobs that were described but not asked for yet. Give it a name, then await it:
+///     auto training = ctx.train({.net = net, .start = in.weights, ...});
+///     auto trained = co_await training;   // throws job_error
+template <class... Outputs>
+class [[nodiscard]] pending {
+public:
+  pending(job_desk& desk, plan wanted) : desk_(desk), wanted_(std::move(wanted)) {}
+
+  auto operator co_await() & noexcept {
+    struct awaiter {
+      pending& self;
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.wanted_), who); }
+      auto await_resume() { return self.unpack(self.desk_.collect(), std::index_sequence_for<Outputs...>{}); }
+    };
+    return awaiter{*this};
+  }
+
+  /// `auto both = first & second; auto [a, b] = co_await both;`
+  template <class... Others>
+  [[nodiscard]] friend pending<Outputs..., Others...> operator&(pending& first, pending<Others...>& second) {
+    plan all = std::move(first.wanted_);
+    auto rest = second.take();
+    std::move(rest.begin(), rest.end(), std::back_inserter(all));
+    return {first.desk_, std::move(all)};
+  }
+  [[nodiscard]] plan take() { return std::move(wanted_); }
+
+private:
+  template <class Output>
+  Output one(job_outcome& outcome, std::uint32_t step) {
+    if (auto* why = std::get_if<std::string>(&outcome))
+      throw job_error({desk_.owner(), desk_.stage(), step}, *why);
+    return std::get<Output>(std::move(std::get<work_output>(outcome)));
+  }
+  template <std::size_t... I>
+  auto unpack(outcomes all, std::index_sequence<I...>) {
+    if constexpr (sizeof...(I) == 1)
+      return (one<Outputs>(all.at(I), I), ...);
+    else
+      return std::tuple<Outputs...>{one<Outputs>(all.at(I), I)...};
+  }
+
+  job_desk& desk_;
+  plan wanted_;
+};
+
+/// The jobs anybody may ask for. Nothing runs before the result is awaited.
+class context {
+public:
+  explicit context(job_desk& desk) : desk_(desk) {}
+  pending<train_output> train(train_job what) { return ask<train_output>(std::move(what)); }
+  pending<extract_output> extract(extract_job what) { return ask<extract_output>(std::move(what)); }
+  pending<statistics_output> statistics(statistics_job what) { return ask<statistics_output>(std::move(what)); }
+  pending<evaluate_output> evaluate(evaluate_job what) { return ask<evaluate_output>(std::move(what)); }
+  pending<compute_output> compute(compute_job what) { return ask<compute_output>(std::move(what)); }
+
+private:
+  template <class Output>
+  pending<Output> ask(work what) {
+    plan single;
+    single.push_back(std::move(what));
+    return {desk_, std::move(single)};
+  }
+  job_desk& desk_;
+};
+
+} // namespace mneme

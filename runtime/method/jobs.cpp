@@ -1,0 +1,127 @@
+#include "runtime/method/jobs.hpp"
+#include "runtime/base/triangle.hpp"
+#include <algorithm>
+#include <xxhash.h>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t float_bytes = sizeof(float), double_bytes = sizeof(double);
+
+/// What tells two jobs of a kind apart, as bytes: numbers by their bits, texts with their length.
+class key_text {
+public:
+  key_text& add(const std::string& text) {
+    add(static_cast<std::uint64_t>(text.size()));
+    bytes_ += text;
+    return *this;
+  }
+  template <class Number>
+  key_text& add(Number value) {
+    static_assert(std::is_arithmetic_v<Number> || std::is_enum_v<Number>);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  [[nodiscard]] std::uint64_t hash() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }
+
+private:
+  std::string bytes_;
+};
+
+void describe(key_text& key, const dataset* source) {
+  if (!source)
+    return;
+  for (const auto extent : source->shape())
+    key.add(extent);
+  key.add(source->vectors.defined()).add(source->deviations.defined());
+}
+
+/// M of a statistics job.
+std::int64_t width_of(const statistics_job& job) {
+  return job.projection.defined() ? job.projection.size(1) : job.net->feature_width();
+}
+
+void describe(key_text& key, const train_job& job) {
+  const auto& with = job.options;
+  static const std::string usual = cross_entropy()->identity();
+  key.add(job.objective ? job.objective->identity() : usual)
+      .add(with.optimizer)
+      .add(with.epochs)
+      .add(with.batch_rows)
+      .add(with.learning_rate)
+      .add(with.momentum)
+      .add(with.weight_decay)
+      .add(with.clip_norm)
+      .add(with.augment)
+      .add(with.head_only)
+      .add(with.in_order)
+      .add(with.classes.low)
+      .add(with.classes.high)
+      .add(with.taught.low)
+      .add(with.taught.high)
+      .add(with.squared_gradients);
+}
+void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }
+void describe(key_text& key, const statistics_job& job) {
+  key.add(job.gram).add(job.classes.low).add(job.classes.high).add(job.parts).add(job.frozen).add(width_of(job));
+}
+void describe(key_text& key, const evaluate_job& job) { key.add(job.mask.low).add(job.mask.high).add(job.what.kind); }
+void describe(key_text& key, const compute_job& job) { key.add(std::string(job.name)); }
+
+const model& net_of(const train_job& job) { return *job.net; }
+const model& net_of(const extract_job& job) { return *job.net; }
+const model& net_of(const statistics_job& job) { return *job.net; }
+const model& net_of(const evaluate_job& job) { return *job.what.net; }
+
+std::int64_t bytes_of(const train_job& job) { return job.net->size() * float_bytes; }
+std::int64_t bytes_of(const extract_job& job) {
+  const auto row = (job.net->feature_width() + (job.logits ? job.net->classes() : 0)) * float_bytes;
+  return job.samples.size() * (row + static_cast<std::int64_t>(sizeof(std::int64_t)));
+}
+std::int64_t bytes_of(const statistics_job& job) {
+  const auto width = width_of(job);
+  return double_bytes * ((job.gram ? triangle_size(width) : 0) + job.parts * job.classes.size() * (width + 1));
+}
+std::int64_t bytes_of(const evaluate_job&) { return sizeof(evaluate_output); }
+/// What comes out is seldom larger than what goes in.
+std::int64_t bytes_of(const compute_job& job) { return job.in ? job.in->bytes() : 0; }
+
+} // namespace
+
+fuse_key key_of(const work& what) {
+  key_text key;
+  std::visit(
+      [&]<class Job>(const Job& job) {
+        if constexpr (!std::is_same_v<Job, compute_job>) {
+          key.add(net_of(job).identity());
+          describe(key, job.samples.source.get());
+        }
+        describe(key, job);
+      },
+      what);
+  return {.kind = static_cast<std::uint8_t>(what.index()), .options = key.hash()};
+}
+
+std::int64_t rows_of(const work& what) {
+  const auto rows = std::visit(
+      []<class Job>(const Job& job) -> std::int64_t {
+        if constexpr (std::is_same_v<Job, compute_job>)
+          return job.rows;
+        else
+          return job.samples.size();
+      },
+      what);
+  const auto* training = std::get_if<train_job>(&what);
+  return rows * (training ? std::max<std::int64_t>(training->options.epochs, 1) : 1);
+}
+
+std::int64_t outcome_bytes(const work& what) {
+  return std::visit([](const auto& job) { return bytes_of(job); }, what);
+}
+
+const char* name_of(const work& what) {
+  static constexpr const char* names[] = {"train", "extract", "statistics", "evaluate", "compute"};
+  static_assert(std::size(names) == std::variant_size_v<work>);
+  return names[what.index()];
+}
+
+} // namespace mneme

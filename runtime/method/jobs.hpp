@@ -1,0 +1,153 @@
+/// Jobs: the tensor work a client or server may ask for, and what it gets back.
+#pragma once
+#include "runtime/base/ids.hpp"
+#include "runtime/base/rng.hpp"
+#include "runtime/base/tensor_map.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/method/training.hpp"
+#include "runtime/models/model.hpp"
+#include <optional>
+#include <stdexcept>
+#include <variant>
+#include <vector>
+namespace mneme {
+
+// Axes: n rows of a job, P weights of a model, D features, C classes of the run, M projected width.
+
+/// Local training of one client, or of the server on rows it may see.
+struct train_job {
+  model_ref net{};
+  tensors_ref start{}; ///< Holds `flat_weights` [P].
+  sample_view samples{};
+  loss_ref objective{};  ///< Null: cross_entropy().
+  tensors_ref side{};    ///< What the loss reads besides weights and rows, per client; may be null.
+  tensors_ref teacher{}; ///< `flat_weights` of a frozen net of the same kind; read where options.taught is not empty.
+  training_options options{};
+  rng_key stream{}; ///< Shuffles and augmentation are keyed below it.
+};
+struct train_output {
+  tensors_ref weights{};      ///< `flat_weights` [P]
+  double loss_mean = 0.0;     ///< Over the steps of the last epoch; 0 if nothing was trained.
+  std::int64_t rows_seen = 0; ///< Rows of the job, whatever the epochs: the upload's weight.
+};
+
+/// One pass over all rows under fixed weights, in order, without augmentation.
+struct extract_job {
+  model_ref net{};
+  tensors_ref weights{};
+  sample_view samples{};
+  bool logits = true;  ///< Whether they are wanted too.
+  bool frozen = false; ///< The weights change no more: features may be remembered.
+};
+struct extract_output {
+  at::Tensor features{}; ///< [n, D] float32
+  at::Tensor logits{};   ///< [n, C] float32; undefined where the net has no head, or they are not wanted
+  at::Tensor labels{};   ///< [n] int64
+};
+
+/// Sums over features H (n x M), in float64: H = X, or ReLU(X W) if there is a projection W.
+struct statistics_job {
+  model_ref net{};
+  tensors_ref weights{};
+  sample_view samples{};
+  at::Tensor projection{}; ///< [D, M] float64, or undefined
+  bool gram = true;        ///< Whether H^T H is wanted.
+  class_range classes{};   ///< The C classes whose sums are wanted; every row's label is one of them.
+  /// [n] the part of each row, 0 .. parts - 1: sums and counts are made part by part. Null: one part.
+  std::shared_ptr<const std::vector<std::int32_t>> part_of{};
+  std::int64_t parts = 1;
+  bool frozen = false; ///< As in extract_job.
+};
+struct statistics_output {
+  at::Tensor gram{};   ///< The triangle (triangle.hpp) of H^T H, float64, or undefined
+  at::Tensor sums{};   ///< [parts, C, M] float64: sum of H over the rows of each class
+  at::Tensor counts{}; ///< [parts, C] float64
+};
+
+/// A pure function of tensors, on the worker's device: solves, estimates, whatever a method computes in one go.
+struct compute_job {
+  const char* name = "compute"; ///< In errors.
+  tensor_map (*run)(const tensor_map& in) = nullptr;
+  tensors_ref in{};
+  std::int64_t rows = 0; ///< Rows of the client's that it stands for: its virtual duration.
+};
+struct compute_output {
+  tensors_ref out{};
+};
+
+/// How features become scores.
+enum class readout_kind : std::uint8_t {
+  head,   ///< By the net's own last layer.
+  linear, ///< W_c . phi
+  cosine, ///< cos(W_c, phi)
+};
+/// Samples of normal features, means and log deviations side by side, drawn row by row.
+struct sampled_features {
+  rng_key stream{};             ///< A row of the data set has the index of its own below it.
+  double low = 0.0, high = 0.0; ///< Bounds of log deviations.
+};
+/// What a net does behind its features, where it is frozen up to them.
+struct net_behind {
+  model_ref net{};        ///< Its weights are the last of the whole net's.
+  tensors_ref front{};    ///< Weights that agree with the whole net's up to the features, and change no more.
+  std::int64_t reads = 0; ///< The first so many features of a row: all, or the means of normals.
+  std::optional<sampled_features> sampled{}; ///< It reads samples of the normals instead of their means.
+};
+/// What is evaluated and saved: the method's answer to "what have we learnt".
+struct predictor {
+  model_ref net{};
+  tensors_ref weights{};
+  readout_kind kind = readout_kind::head;
+  at::Tensor projection{};            ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
+  at::Tensor readout{};               ///< [C, M] float32, unless by the head
+  bool frozen = false;                ///< The net changes no more: its features may be remembered.
+  std::optional<net_behind> behind{}; ///< By the head, in two parts; none: the net is run as a whole.
+};
+/// Accuracy and loss on test rows: argmax (the first of equals) and cross-entropy over the classes of
+/// `mask`. A row of another class is a wrong answer and adds nothing to the loss.
+struct evaluate_job {
+  predictor what{};
+  sample_view samples{};
+  class_range mask{};
+};
+struct evaluate_output {
+  std::int64_t rows = 0, correct = 0;
+  double loss_sum = 0.0; ///< Summed in row order.
+};
+
+using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job>;
+using work_output = std::variant<train_output, extract_output, statistics_output, evaluate_output, compute_output>;
+
+/// Jobs with equal keys and the same shard may share a batch. `options` holds everything that
+/// changes control flow or arithmetic; clients' rows do not enter it.
+struct fuse_key {
+  std::uint8_t kind = 0; ///< Index of the alternative in `work`.
+  std::uint64_t options = 0;
+  auto operator<=>(const fuse_key&) const = default;
+};
+[[nodiscard]] fuse_key key_of(const work& what);
+
+/// Rows a job will process, epochs included (at least one); its virtual duration follows from it.
+[[nodiscard]] std::int64_t rows_of(const work& what);
+/// Bytes its outcome will hold.
+[[nodiscard]] std::int64_t outcome_bytes(const work& what);
+/// "train", "extract", "statistics", "evaluate", "compute".
+[[nodiscard]] const char* name_of(const work& what);
+
+struct job {
+  job_id id{};
+  work what{};
+};
+
+/// Why a job has no output. Thrown by `co_await` inside the round that asked for it.
+struct job_error : std::runtime_error {
+  job_id job;
+  job_error(job_id which, const std::string& what) : std::runtime_error(what), job(which) {}
+};
+
+/// An output, or the reason why there is none (out of memory, NaN), in words.
+using job_outcome = std::variant<work_output, std::string>;
+/// Of all jobs of one stage, in its order.
+using outcomes = std::vector<job_outcome>;
+
+} // namespace mneme

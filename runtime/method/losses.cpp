@@ -1,0 +1,89 @@
+#include "runtime/base/check.hpp"
+#include "runtime/kernels/cuda/cross_entropy_rows.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/method/training.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <charconv>
+namespace mneme {
+
+// Axes: K models, B rows of a step, C classes of the loss.
+
+namespace {
+
+/// One launch serves a whole step, where operations of ATen would take a dozen.
+loss_output device_cross_entropy(const loss_input& in) {
+  const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
+  const auto logits = in.logits.contiguous(), labels = in.labels.contiguous(), weight = in.row_weight.contiguous();
+  auto losses = at::empty({models, rows}, logits.options().dtype(at::kDouble));
+  auto d_logits = at::empty({models, rows, classes}, logits.options());
+  kernels::cuda::start_on(logits.device(),
+                          kernels::cuda::cross_entropy_group{.logits = logits.const_data_ptr<float>(),
+                                                             .labels = labels.const_data_ptr<std::int64_t>(),
+                                                             .weight = weight.const_data_ptr<float>(),
+                                                             .d_logits = d_logits.mutable_data_ptr<float>(),
+                                                             .losses = losses.mutable_data_ptr<double>(),
+                                                             .rows = models * rows,
+                                                             .classes = classes});
+  return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
+}
+
+class cross_entropy_loss : public loss {
+public:
+  [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
+
+  [[nodiscard]] loss_output operator()(const loss_input& in) const override {
+    if (!in.logits.is_cpu())
+      return device_cross_entropy(in);
+    MNEME_CHECK(in.logits.is_contiguous() && in.labels.is_contiguous() && in.row_weight.is_contiguous());
+    const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
+    loss_output out{.values = at::empty({models}, at::kDouble),
+                    .d_logits = at::empty({models, rows, classes}, at::kFloat)};
+    for (std::int64_t k = 0; k < models; ++k)
+      kernels::cross_entropy(out.values.mutable_data_ptr<double>()[k],
+                             {.logits = in.logits.const_data_ptr<float>() + k * rows * classes,
+                              .labels = in.labels.const_data_ptr<std::int64_t>() + k * rows,
+                              .weight = in.row_weight.const_data_ptr<float>() + k * rows,
+                              .d_logits = out.d_logits.mutable_data_ptr<float>() + k * rows * classes,
+                              .rows = rows,
+                              .classes = classes});
+    return out;
+  }
+};
+
+class proximal_loss final : public cross_entropy_loss {
+public:
+  explicit proximal_loss(double mu) : mu_(mu) {}
+
+  [[nodiscard]] std::string identity() const override {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof text, mu_).ptr; // all digits: equal only if mu is
+    return "cross-entropy + proximal " + std::string(text, end);
+  }
+  [[nodiscard]] bool regularises() const override { return mu_ != 0.0; }
+
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t /*offset*/,
+                  const tensor_map* /*side*/, at::Tensor& gradients) const override {
+    if (!weights.is_cpu()) {
+      gradients.add_(weights - start, mu_);
+      return;
+    }
+    kernels::pull_back(gradients.mutable_data_ptr<float>(), weights.const_data_ptr<float>(),
+                       start.const_data_ptr<float>(), weights.numel(), static_cast<float>(mu_));
+  }
+
+private:
+  double mu_;
+};
+
+} // namespace
+
+loss_ref cross_entropy() {
+  static const auto only = std::make_shared<const cross_entropy_loss>();
+  return only;
+}
+
+loss_ref proximal_cross_entropy(double mu) { return std::make_shared<proximal_loss>(mu); }
+
+} // namespace mneme

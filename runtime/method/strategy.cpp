@@ -1,0 +1,11 @@
+#include "runtime/method/strategy.hpp"
+#include "runtime/base/registry.hpp"
+namespace mneme {
+
+strategy_registration::strategy_registration(strategy_entry entry) {
+  registered<strategy_entry>().push_back(std::move(entry));
+}
+
+std::vector<strategy_entry> strategies() { return registered_by_name<strategy_entry>(); }
+
+} // namespace mneme

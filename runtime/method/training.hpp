@@ -1,0 +1,69 @@
+/// Training options and losses: what a training job does besides its rows.
+#pragma once
+#include "runtime/base/class_range.hpp"
+#include "runtime/settings/scenario.hpp"
+#include <ATen/core/Tensor.h>
+#include <span>
+namespace mneme {
+
+class tensor_map;
+
+/// Local training, as section 5 defines it. All of it is part of the fuse key.
+struct training_options {
+  optimizer_kind optimizer = optimizer_kind::sgd;
+  std::int64_t epochs = 1;      ///< 0: takes the time of one epoch and changes nothing.
+  std::int64_t batch_rows = 64; ///< 0: full batch.
+  double learning_rate = 0.05;  ///< Of this round: the schedule is applied already.
+  double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
+  augmentation_kind augment = augmentation_kind::none;
+  bool head_only = false;
+  bool in_order = false; ///< Rows are taken as the job lists them, in every epoch: no shuffle.
+  class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
+  class_range taught{};  ///< The job's teacher shows the loss its logits of these; empty: there is none.
+  /// Nothing is learnt: instead of weights, the outcome is the mean over the steps of one pass of the squared gradient
+  /// of a step's mean loss, in training mode, zero where nothing is trained (Fed-EWC's Fisher information).
+  bool squared_gradients = false;
+  bool operator==(const training_options&) const = default;
+};
+
+/// The options of `from` for round `round_of_task` (from 0) of `rounds_of_task`, schedule applied.
+[[nodiscard]] training_options options_for_round(const training_section& from, trainable_part part, class_range classes,
+                                                 std::int64_t round_of_task, std::int64_t rounds_of_task);
+
+/// One step of a fused group as a loss sees it. Padded rows have row_weight 0.
+struct loss_input {
+  const at::Tensor& logits;     ///< [K, B, classes]
+  const at::Tensor& features;   ///< [K, B, D]
+  const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
+  const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step, 0 where padded
+  std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
+  at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
+};
+struct loss_output {
+  at::Tensor values{};     ///< [K] float64: sum over rows of row_weight * loss
+  at::Tensor d_logits{};   ///< [K, B, classes]
+  at::Tensor d_features{}; ///< [K, B, D], or undefined
+};
+
+/// A training objective. Const, shared by threads; model k's results never depend on the others.
+class loss {
+public:
+  virtual ~loss() = default;
+  /// Equal for losses that compute the same thing with the same constants.
+  [[nodiscard]] virtual std::string identity() const = 0;
+  [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
+  /// Whether regularise() does anything.
+  [[nodiscard]] virtual bool regularises() const { return false; }
+  /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
+  /// model, one trained segment beginning at `offset`. Called before clipping and decay.
+  virtual void regularise(const at::Tensor& /*weights*/, const at::Tensor& /*start*/, std::int64_t /*offset*/,
+                          const tensor_map* /*side*/, at::Tensor& /*gradients*/) const {}
+};
+using loss_ref = std::shared_ptr<const loss>;
+
+/// Softmax cross-entropy over the classes of the loss, mean over real rows.
+[[nodiscard]] loss_ref cross_entropy();
+/// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
+[[nodiscard]] loss_ref proximal_cross_entropy(double mu);
+
+} // namespace mneme

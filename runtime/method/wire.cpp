@@ -1,0 +1,96 @@
+#include "runtime/method/wire.hpp"
+#include "runtime/base/check.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+// P weights of a net.
+
+/// Bytes of a float32 element on the link.
+std::int64_t float_bytes(wire_format format) {
+  switch (format) {
+  case wire_format::fp32:
+    return 4;
+  case wire_format::fp16:
+  case wire_format::bf16:
+    return 2;
+  case wire_format::int8:
+    return 1;
+  }
+  MNEME_CHECK(false, static_cast<int>(format));
+  return 0;
+}
+
+/// One scale for all of `values`, max |x| / 127. Values that are not finite make all of them NaN: a model that diverged
+/// is not to look healthy after the journey.
+at::Tensor through_int8(const at::Tensor& values) {
+  if (values.numel() == 0)
+    return values;
+  const auto [least, most] = values.aminmax(); // NaN if there is any
+  const auto scale = at::maximum(-least, most) / 127.0;
+  const auto step = at::where(scale == 0.0, at::ones_like(scale), scale); // all zero, or too small for a step
+  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale);     // at::round is to even
+}
+
+/// Where in a net of these parameters `size` flat weights begin that are the first of them, or the last.
+std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layout) {
+  const auto ends = [&](const parameter& one) { return one.offset + one.size == size; };
+  if (std::any_of(layout.begin(), layout.end(), ends))
+    return 0;
+  return layout.back().offset + layout.back().size - size;
+}
+
+/// The flat weights [P] of a net, of its first layers or of its last, each parameter with a scale of its own.
+at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& layout) {
+  auto result = at::empty_like(flat);
+  const auto first = beginning_of(flat.numel(), layout);
+  std::int64_t covered = 0;
+  for (const auto& one : layout) {
+    const auto offset = one.offset - first;
+    if (offset < 0 || offset + one.size > flat.numel())
+      continue;
+    result.narrow(0, offset, one.size).copy_(through_int8(flat.narrow(0, offset, one.size)));
+    covered += one.size;
+  }
+  MNEME_CHECK(flat.dim() == 1 && covered == flat.numel(), covered, flat.sizes());
+  return result;
+}
+
+at::Tensor converted(const std::string& name, const at::Tensor& value, wire_format format,
+                     const std::vector<parameter>& layout) {
+  switch (format) {
+  case wire_format::fp32:
+    return value;
+  case wire_format::fp16:
+    return value.to(at::kHalf).to(at::kFloat);
+  case wire_format::bf16:
+    return value.to(at::kBFloat16).to(at::kFloat);
+  case wire_format::int8:
+    return name == flat_weights ? through_int8(value, layout) : through_int8(value);
+  }
+  MNEME_CHECK(false, static_cast<int>(format));
+  return value;
+}
+
+} // namespace
+
+std::int64_t wire_bytes(const tensor_map* tensors, wire_format format) {
+  std::int64_t sum = 0;
+  if (tensors)
+    for (const auto& [name, value] : *tensors)
+      sum += value.scalar_type() == at::kFloat ? value.numel() * float_bytes(format)
+                                               : static_cast<std::int64_t>(value.nbytes());
+  return sum;
+}
+
+tensors_ref across_the_wire(const tensors_ref& tensors, wire_format format, const std::vector<parameter>& layout) {
+  if (!tensors || format == wire_format::fp32)
+    return tensors;
+  auto arrived = std::make_shared<tensor_map>();
+  for (const auto& [name, value] : *tensors)
+    arrived->put(name, value.scalar_type() == at::kFloat ? converted(name, value, format, layout) : value);
+  return arrived;
+}
+
+} // namespace mneme

@@ -1,0 +1,166 @@
+#include "runtime/options/keys.hpp"
+#include "runtime/options/units.hpp"
+namespace mneme {
+namespace {
+
+template <class Number>
+range<double> as_double(range<Number> bounds) {
+  range<double> out{.open_low = bounds.open_low};
+  if (bounds.low != std::numeric_limits<Number>::lowest())
+    out.low = static_cast<double>(bounds.low);
+  if (bounds.high != std::numeric_limits<Number>::max())
+    out.high = static_cast<double>(bounds.high);
+  return out;
+}
+
+/// 0.5, but 100000000 without exponent or point.
+std::string bound_text(double bound) {
+  const auto whole = static_cast<std::int64_t>(bound);
+  return static_cast<double>(whole) == bound ? std::to_string(whole) : number_text(bound);
+}
+
+/// "", " >= 1", " > 0", " <= 5", " in [1, 5]", " in (0, 1]".
+std::string bounds_text(const range<double>& bounds) {
+  const bool low = bounds.low != range<double>{}.low, high = bounds.high != range<double>{}.high;
+  if (low && high)
+    return std::string(bounds.open_low ? " in (" : " in [") + bound_text(bounds.low) + ", " + bound_text(bounds.high) +
+           "]";
+  if (low)
+    return (bounds.open_low ? " > " : " >= ") + bound_text(bounds.low);
+  return high ? " <= " + bound_text(bounds.high) : "";
+}
+
+std::string list_text(const std::vector<std::int64_t>& list) {
+  return in_brackets(joined(list, [](std::int64_t one) { return std::to_string(one); }));
+}
+
+struct present_value {
+  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+  std::string operator()(const std::int64_t* value) const { return std::to_string(*value); }
+  std::string operator()(const double* value) const { return number_text(*value); }
+  std::string operator()(const std::string* value) const { return in_quotes(*value); }
+  std::string operator()(const std::filesystem::path* value) const { return in_quotes(value->string()); }
+  std::string operator()(const virtual_duration* value) const { return in_quotes(duration_text(*value)); }
+  std::string operator()(const byte_size* value) const { return in_quotes(size_text(*value)); }
+  std::string operator()(const std::vector<std::int64_t>* value) const { return list_text(*value); }
+  std::string operator()(const std::vector<double>* value) const { return in_brackets(joined(*value, number_text)); }
+  std::string operator()(const std::vector<std::string>* value) const { return in_brackets(word_list(*value)); }
+  std::string operator()(const device_value* value) const { return std::visit(*this, *value); }
+  std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>* value) const {
+    const auto* word = std::get_if<std::string>(value);
+    return word ? in_quotes(*word) : list_text(std::get<1>(*value));
+  }
+  // The three forms of a device_value.
+  std::string operator()(double value) const { return number_text(value); }
+  std::string operator()(const std::vector<double>& list) const { return in_brackets(joined(list, number_text)); }
+  std::string operator()(const log_normal& value) const {
+    return "{ median = " + number_text(value.median) + ", sigma = " + number_text(value.sigma) + " }";
+  }
+};
+
+struct expectation {
+  const key& one;
+  std::string operator()(const bool*) const { return "boolean"; }
+  std::string operator()(const std::int64_t*) const { return "integer" + bounds_text(one.bounds); }
+  std::string operator()(const double*) const { return "number" + bounds_text(one.bounds); }
+  std::string operator()(const std::string*) const {
+    return one.choices.empty() ? "string" : word_list(one.choices, " | ");
+  }
+  std::string operator()(const std::filesystem::path*) const { return "path (a string)"; }
+  std::string operator()(const virtual_duration*) const { return "duration, as in \"30 s\" (ns, us, ms, s, min, h)"; }
+  std::string operator()(const byte_size*) const {
+    return "size, as in \"4 MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
+  }
+  std::string operator()(const std::vector<std::int64_t>*) const {
+    return "list of integers" + bounds_text(one.bounds);
+  }
+  std::string operator()(const std::vector<double>*) const { return "list of numbers" + bounds_text(one.bounds); }
+  std::string operator()(const std::vector<std::string>*) const { return "list of strings"; }
+  std::string operator()(const device_value*) const {
+    return "number" + bounds_text(one.bounds) + ", a list of them (one per client), or { median = 1.0, sigma = 0.5 }";
+  }
+  std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>*) const {
+    return word_list(one.choices, " | ") + " | list of integers" + bounds_text(one.bounds);
+  }
+};
+
+} // namespace
+
+void key_table::flag(std::string name, bool& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
+}
+
+void key_table::integer(std::string name, std::int64_t& target, range<std::int64_t> bounds, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = as_double(bounds)});
+}
+
+void key_table::number(std::string name, double& target, range<double> bounds, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+}
+
+void key_table::text(std::string name, std::string& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
+}
+
+void key_table::path(std::string name, std::filesystem::path& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
+}
+
+void key_table::duration(std::string name, virtual_duration& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
+}
+
+void key_table::size(std::string name, byte_size& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
+}
+
+void key_table::integers(std::string name, std::vector<std::int64_t>& target, range<std::int64_t> bounds,
+                         std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = as_double(bounds)});
+}
+
+void key_table::numbers(std::string name, std::vector<double>& target, range<double> bounds, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+}
+
+void key_table::texts(std::string name, std::vector<std::string>& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
+}
+
+void key_table::device(std::string name, device_value& target, range<double> bounds, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+}
+
+void key_table::word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
+                                 std::vector<std::string> choices, std::string meaning) {
+  add({.name = std::move(name),
+       .target = &target,
+       .meaning = std::move(meaning),
+       .bounds = {.low = 0.0},
+       .choices = std::move(choices)});
+}
+
+void key_table::word(std::string name, std::string& target, std::vector<std::string> choices, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .choices = std::move(choices)});
+}
+
+const key* key_table::find(std::string_view name) const noexcept {
+  for (const auto& one : keys_)
+    if (one.name == name)
+      return &one;
+  return nullptr;
+}
+
+void key_table::add(key one) {
+  MNEME_CHECK(!find(one.name), one.name);
+  one.default_text = current_text(one);
+  keys_.push_back(std::move(one));
+}
+
+std::string current_text(const key& one) {
+  return one.current ? in_quotes(one.current()) : std::visit(present_value{}, one.target);
+}
+
+std::string expected_text(const key& one) { return std::visit(expectation{one}, one.target); }
+
+} // namespace mneme

@@ -1,0 +1,110 @@
+/// key_table: the one place where a key of a scenario gets its name, type, default, range and meaning.
+#pragma once
+#include "runtime/base/virtual_clock.hpp"
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+namespace mneme {
+
+/// A size in bytes, written with a unit in a scenario: "4 MiB".
+struct byte_size {
+  std::int64_t bytes = 0;
+  auto operator<=>(const byte_size&) const = default;
+};
+
+/// A property of devices: one number for all, one per client, or a log-normal over clients.
+struct log_normal {
+  double median = 1.0;
+  double sigma = 0.0; ///< Of the logarithm; 0: everybody has the median.
+  bool operator==(const log_normal&) const = default;
+};
+using device_value = std::variant<double, std::vector<double>, log_normal>;
+
+/// Bounds of a number, both included unless `open_low`.
+template <class Number>
+struct range {
+  Number low = std::numeric_limits<Number>::lowest();
+  Number high = std::numeric_limits<Number>::max();
+  bool open_low = false;
+};
+
+/// What one key is bound to. Lists of integers or strings may be restricted to a length by a check.
+using key_target = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*,
+                                byte_size*, std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,
+                                device_value*, std::variant<std::string, std::vector<std::int64_t>>*>;
+
+struct key {
+  std::string name{};
+  key_target target{};
+  std::string meaning{};             ///< One sentence, for help.
+  std::string default_text{};        ///< As TOML; filled by the table when the key is added.
+  range<double> bounds{};            ///< Numbers and elements of number lists.
+  std::vector<std::string> choices{}; ///< Strings: the legal ones; empty: any.
+  std::function<void(const std::string&)> chosen{}; ///< Strings bound to an enum: called with the choice.
+  std::function<std::string()> current{};           ///< Strings bound to an enum: the present choice.
+};
+
+/// The keys of one section (or of one method or model), bound to members whose present values are
+/// the defaults. Members must outlive the table. Reading, writing back, help and error texts all
+/// come from it.
+class key_table {
+public:
+  void flag(std::string name, bool& target, std::string meaning);
+  void integer(std::string name, std::int64_t& target, range<std::int64_t> bounds, std::string meaning);
+  void number(std::string name, double& target, range<double> bounds, std::string meaning);
+  void text(std::string name, std::string& target, std::string meaning);
+  /// A path relative to the file that says it; absolute once read; "" stays "".
+  void path(std::string name, std::filesystem::path& target, std::string meaning);
+  void duration(std::string name, virtual_duration& target, std::string meaning);
+  void size(std::string name, byte_size& target, std::string meaning);
+  void integers(std::string name, std::vector<std::int64_t>& target, range<std::int64_t> bounds, std::string meaning);
+  void numbers(std::string name, std::vector<double>& target, range<double> bounds, std::string meaning);
+  void texts(std::string name, std::vector<std::string>& target, std::string meaning);
+  void device(std::string name, device_value& target, range<double> bounds, std::string meaning);
+  /// A word of `choices`, or a list of integers.
+  void word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
+                        std::vector<std::string> choices, std::string meaning);
+  /// One word of a fixed set, held as an enum.
+  template <class Enum>
+  void choice(std::string name, Enum& target, std::vector<std::pair<std::string, Enum>> words, std::string meaning) {
+    key one{.name = std::move(name), .target = static_cast<std::string*>(nullptr), .meaning = std::move(meaning)};
+    for (const auto& [word, value] : words)
+      one.choices.push_back(word);
+    one.chosen = [&target, words](const std::string& word) {
+      for (const auto& [candidate, value] : words)
+        if (candidate == word)
+          target = value;
+    };
+    one.current = [&target, words] {
+      for (const auto& [candidate, value] : words)
+        if (value == target)
+          return candidate;
+      return std::string{};
+    };
+    add(std::move(one));
+  }
+  /// One word of an open set (names of methods, models, data sets).
+  void word(std::string name, std::string& target, std::vector<std::string> choices, std::string meaning);
+
+  [[nodiscard]] const std::vector<key>& all() const noexcept { return keys_; }
+  /// Null if there is none.
+  [[nodiscard]] const key* find(std::string_view name) const noexcept;
+
+private:
+  void add(key one); // fills default_text from the target
+
+  std::vector<key> keys_;
+};
+
+/// The present value of a key as TOML: what the resolved scenario says.
+[[nodiscard]] std::string current_text(const key& one);
+/// "bool", "integer >= 0", "number in (0, 1]", "\"sgd\" | \"adam\"", "duration, as in \"30 s\"", ...
+[[nodiscard]] std::string expected_text(const key& one);
+
+} // namespace mneme

@@ -1,0 +1,49 @@
+#include "runtime/population/client_set.hpp"
+#include "runtime/base/check.hpp"
+#include <bit>
+namespace mneme {
+namespace {
+
+std::size_t parts(std::size_t whole, std::size_t part) { return (whole + part - 1) / part; }
+
+/// The place of the n-th set bit.
+std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
+  for (; n > 0; --n)
+    word &= word - 1;
+  return static_cast<std::uint32_t>(std::countr_zero(word));
+}
+
+/// Walks over `counts` from `at` while all of one is passed over; `n` becomes the rank within the one found.
+std::size_t walked(const std::vector<std::uint32_t>& counts, std::size_t at, std::int64_t& n) {
+  for (; n >= std::int64_t{counts[at]}; ++at)
+    n -= counts[at];
+  return at;
+}
+
+} // namespace
+
+client_set::client_set(std::int64_t clients)
+    : words_(parts(static_cast<std::size_t>(clients), 64)), blocks_(parts(words_.size(), words_of_block)),
+      regions_(parts(blocks_.size(), blocks_of_region)) {}
+
+void client_set::put(client_id who, bool in) {
+  if (contains(who) == in)
+    return;
+  const std::size_t word = who.value / 64, block = word / words_of_block;
+  const std::uint32_t change = in ? 1 : ~std::uint32_t{0}; // modulo 2^32
+  words_[word] ^= std::uint64_t{1} << (who.value % 64);
+  blocks_[block] += change;
+  regions_[block / blocks_of_region] += change;
+  size_ += in ? 1 : -1;
+}
+
+client_id client_set::nth(std::int64_t n) const {
+  MNEME_CHECK(n >= 0 && n < size_, n, size_);
+  const auto region = walked(regions_, 0, n);
+  auto word = walked(blocks_, region * blocks_of_region, n) * words_of_block;
+  for (int bits; n >= (bits = std::popcount(words_[word])); ++word)
+    n -= bits;
+  return {static_cast<std::uint32_t>(word * 64) + nth_bit(words_[word], n)};
+}
+
+} // namespace mneme

@@ -1,0 +1,50 @@
+#include "runtime/population/cohort.hpp"
+#include <algorithm>
+#include <unordered_set>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t listed_max = 4096; // below, listing everybody is cheaper than rejection
+
+std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, std::int64_t wanted,
+                                    const std::function<bool(client_id)>& available) {
+  std::vector<client_id> drawn;
+  std::unordered_set<std::uint32_t> seen;
+  const auto attempts = 8 * wanted + 64;
+  for (std::int64_t i = 0; i < attempts && std::ssize(drawn) < wanted; ++i) {
+    const client_id who{static_cast<std::uint32_t>(stream.below(static_cast<std::uint64_t>(clients)))};
+    if (available(who) && seen.insert(who.value).second)
+      drawn.push_back(who);
+  }
+  return drawn;
+}
+
+std::vector<client_id> by_listing(rng_stream& stream, std::int64_t clients, std::int64_t wanted,
+                                  const std::function<bool(client_id)>& available) {
+  std::vector<client_id> all;
+  for (std::uint32_t c = 0; c < clients; ++c)
+    if (available({c}))
+      all.push_back({c});
+  if (std::ssize(all) <= wanted)
+    return all;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(wanted); ++i) // the first steps of Fisher-Yates
+    std::swap(all[i], all[i + stream.below(all.size() - i)]);
+  all.resize(static_cast<std::size_t>(wanted));
+  return all;
+}
+
+} // namespace
+
+std::vector<client_id> draw_cohort(const rng_key& key, std::int64_t clients, std::int64_t wanted,
+                                   const std::function<bool(client_id)>& available) {
+  rng_stream stream(key);
+  std::vector<client_id> drawn;
+  if (clients > listed_max && wanted < clients / 8)
+    drawn = by_rejection(stream, clients, wanted, available);
+  if (std::ssize(drawn) < wanted) // few are available: the draws so far do not count
+    drawn = by_listing(stream, clients, wanted, available);
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+} // namespace mneme

@@ -1,0 +1,153 @@
+#include "runtime/population/population.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/population/reach_trace.hpp"
+#include <algorithm>
+#include <cmath>
+namespace mneme {
+namespace {
+
+/// 31 years: no run lasts so long, and the clock has room for sums of such waits.
+constexpr double wait_max_ns = 1e18;
+
+/// Rounded up to 1 ns. Callers form one quotient of products, so that a whole number of ns comes out exact.
+virtual_duration waited(double ns) {
+  return virtual_duration{static_cast<virtual_duration::rep>(std::ceil(std::min(ns, wait_max_ns)))};
+}
+
+/// Clients of blocks before `group` when `count` clients are cut into `groups` blocks.
+std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_t count) {
+  return (group * count + groups - 1) / groups;
+}
+
+} // namespace
+
+population::population(const scenario& from, std::shared_ptr<const reach_trace> trace)
+    : count_(from.clients.count), seed_(static_cast<std::uint64_t>(from.seed)), enrolment_(from.enrolment),
+      devices_(from.devices), staggered_(from.tasks.transition == task_transition::staggered),
+      transition_spread_(from.tasks.transition_spread), trace_(std::move(trace)) {
+  MNEME_CHECK((devices_.availability == device_availability::file) == (trace_ != nullptr), count_);
+  MNEME_CHECK(count_ > 0, count_);
+  MNEME_CHECK(enrolment_.kind != enrolment_kind::table || !enrolment_.table.empty(), enrolment_.table.size());
+  for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit})
+    if (const auto* list = std::get_if<std::vector<double>>(value))
+      MNEME_CHECK(std::ssize(*list) == count_, list->size(), count_);
+}
+
+membership population::member(client_id who, task_id during) const {
+  const std::int64_t client = who.value, task = during.value;
+  MNEME_CHECK(client < count_, client, count_);
+  if (enrolment_.kind == enrolment_kind::all || enrolment_.kind == enrolment_kind::random)
+    return membership::active;
+  if (enrolment_.kind == enrolment_kind::growing)
+    return client < enrolled(during) ? membership::active : membership::not_yet;
+  const auto group = client * std::ssize(enrolment_.table) / count_;
+  const auto& letters = enrolment_.table[static_cast<std::size_t>(group)];
+  MNEME_CHECK(task < std::ssize(letters), task, letters);
+  const char letter = letters[static_cast<std::size_t>(task)];
+  return letter == 'A' ? membership::active : letter == 'O' ? membership::left : membership::not_yet;
+}
+
+std::int64_t population::enrolled(task_id during) const {
+  if (enrolment_.kind == enrolment_kind::all || enrolment_.kind == enrolment_kind::random)
+    return count_;
+  if (enrolment_.kind == enrolment_kind::growing)
+    return std::min(count_, enrolment_.initial + enrolment_.added_per_task * std::int64_t{during.value});
+  const std::int64_t groups = std::ssize(enrolment_.table);
+  std::int64_t active = 0;
+  for (std::int64_t group = 0; group < groups; ++group)
+    if (enrolment_.table[static_cast<std::size_t>(group)].at(during.value) == 'A')
+      active += first_of_group(group + 1, groups, count_) - first_of_group(group, groups, count_);
+  return active;
+}
+
+virtual_duration population::compute_time(client_id who, std::int64_t rows) const {
+  MNEME_CHECK(rows >= 0, rows);
+  return waited(1e9 * static_cast<double>(rows) / device(devices_.rows_per_second, purpose::device_speed, who));
+}
+
+virtual_duration population::download_time(client_id who, std::int64_t bytes) const {
+  return transfer_time(device(devices_.downlink_mbit, purpose::device_downlink, who), bytes);
+}
+
+virtual_duration population::upload_time(client_id who, std::int64_t bytes) const {
+  return transfer_time(device(devices_.uplink_mbit, purpose::device_uplink, who), bytes);
+}
+
+bool population::drops_out(client_id who, task_id, std::uint32_t visit) const {
+  if (devices_.dropout <= 0.0)
+    return false;
+  rng_stream stream(key_for({.seed = seed_, .client = who, .visit = visit}, purpose::drop_out));
+  return stream.uniform() < devices_.dropout;
+}
+
+double population::vanishing_point(client_id who, std::uint32_t visit) const {
+  return rng_stream(key_for({.seed = seed_, .client = who, .visit = visit}, purpose::vanishing)).uniform();
+}
+
+// -- over virtual time ------------------------------------------------------------------------------------------------
+
+bool population::goes_on_for_ever() const noexcept {
+  return (comes_and_goes() && enrolment_.absence_mean.count() > 0) ||
+         devices_.availability == device_availability::diurnal;
+}
+
+virtual_duration population::drawn(virtual_duration mean, client_id who, std::uint32_t n, std::uint64_t index) const {
+  if (mean.count() == 0)
+    return mean;
+  const rng_key key{.seed = seed_, .client = who, .visit = n, .index = index};
+  return waited(rng_stream(key_for(key, purpose::enrolment)).exponential(static_cast<double>(mean.count())));
+}
+
+virtual_duration population::arrival(client_id who) const { return drawn(enrolment_.arrival_mean, who, 0, 0); }
+
+virtual_duration population::stay(client_id who, std::uint32_t n) const {
+  return drawn(enrolment_.lifetime_mean, who, n, 1);
+}
+
+std::optional<virtual_duration> population::absence(client_id who, std::uint32_t n) const {
+  if (enrolment_.absence_mean.count() == 0)
+    return std::nullopt;
+  return drawn(enrolment_.absence_mean, who, n, 2);
+}
+
+virtual_duration population::transition_delay(client_id who, task_id into) const {
+  const rng_key key{.seed = seed_, .client = who, .task = into};
+  const auto share = rng_stream(key_for(key, purpose::transition)).uniform();
+  return waited(share * static_cast<double>(transition_spread_.count()));
+}
+
+/// A day begins at a time of the client's own; its first half is when the device can be reached.
+reach_window population::reach(client_id who, virtual_time at) const {
+  if (devices_.availability == device_availability::always)
+    return {};
+  if (trace_)
+    return trace_->window(who, at);
+  const auto period = devices_.availability_period, half = period / 2;
+  rng_stream stream(key_for({.seed = seed_, .client = who}, purpose::reachability));
+  const virtual_duration morning(
+      static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // of the second day
+  const auto into_day = (at.time_since_epoch() % period + period - morning) % period;
+  const bool within = into_day < half;
+  return {.within = within, .until = later_by(at, (within ? half : period) - into_day)};
+}
+
+double population::device(const device_value& value, purpose what, client_id who) const {
+  if (const auto* constant = std::get_if<double>(&value))
+    return *constant;
+  if (const auto* list = std::get_if<std::vector<double>>(&value))
+    return list->at(who.value);
+  const auto& [median, sigma] = std::get<log_normal>(value);
+  if (sigma == 0.0 || median == 0.0)
+    return median;
+  rng_stream stream(key_for({.seed = seed_, .client = who}, what));
+  return median * std::exp(sigma * stream.normal());
+}
+
+virtual_duration population::transfer_time(double mbit, std::int64_t bytes) const {
+  MNEME_CHECK(bytes >= 0, bytes);
+  if (mbit == 0.0)
+    return devices_.latency;
+  return devices_.latency + waited(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s
+}
+
+} // namespace mneme

@@ -1,0 +1,95 @@
+#include "runtime/results/metrics.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <numeric>
+namespace mneme {
+namespace {
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Mean over the tasks before the last of reference(t) - a[T][t].
+template <class Reference>
+double mean_loss(const accuracy_matrix& matrix, Reference reference) {
+  const auto& last = matrix.rows.back();
+  double sum = 0.0;
+  for (std::size_t t = 0; t + 1 < last.size(); ++t)
+    sum += reference(t) - last[t];
+  return sum / static_cast<double>(last.size() - 1);
+}
+
+/// The best accuracy on task t after any of the tasks t .. end - 1.
+double best(const accuracy_matrix& matrix, std::size_t t, std::size_t end) {
+  double most = matrix.rows[t][t];
+  for (std::size_t s = t; s < end; ++s)
+    most = std::max(most, matrix.rows[s][t]);
+  return most;
+}
+
+} // namespace
+
+std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluation_record& now) {
+  const std::size_t tasks = now.task.value;
+  if (tasks == 0 || before.rows.size() < tasks || now.accuracy_per_task.size() < tasks)
+    return std::nullopt;
+  double sum = 0.0;
+  for (std::size_t t = 0; t < tasks; ++t)
+    sum += best(before, t, tasks) - now.accuracy_per_task[t];
+  return sum / static_cast<double>(tasks);
+}
+
+std::vector<reached_target> times_to(const std::vector<double>& targets,
+                                     const std::vector<evaluation_record>& evaluations) {
+  std::vector<reached_target> all;
+  for (const double target : targets) {
+    all.push_back({.accuracy = target});
+    const auto first = std::find_if(evaluations.begin(), evaluations.end(),
+                                    [&](const evaluation_record& one) { return one.accuracy >= target; });
+    if (first != evaluations.end())
+      all.back().seconds = in_seconds(first->at);
+  }
+  return all;
+}
+
+std::vector<double> deciles_of(std::vector<double> values) {
+  std::vector<double> all;
+  std::sort(values.begin(), values.end());
+  for (std::size_t tenth = 1; !values.empty() && tenth < 10; ++tenth) {
+    const auto steps = tenth * (values.size() - 1); // of a tenth of the distance between neighbours
+    const auto below = values[steps / 10], above = values[std::min(steps / 10 + 1, values.size() - 1)];
+    all.push_back(below + (above - below) * static_cast<double>(steps % 10) / 10.0);
+  }
+  return all;
+}
+
+void accuracy_matrix::add(const evaluation_record& end_of_task) {
+  MNEME_CHECK(end_of_task.task.value == rows.size(), end_of_task.task.value, rows.size());
+  MNEME_CHECK(end_of_task.accuracy_per_task.size() == rows.size() + 1, end_of_task.accuracy_per_task.size(),
+              rows.size());
+  rows.push_back(end_of_task.accuracy_per_task);
+  pooled.push_back(end_of_task.accuracy);
+}
+
+continual_metrics metrics_of(const accuracy_matrix& matrix) {
+  continual_metrics result;
+  const auto tasks = matrix.rows.size(); // T
+  if (tasks == 0)
+    return result;
+  std::vector<double> row_means;
+  for (const auto& row : matrix.rows)
+    row_means.push_back(mean(row));
+  result.average_incremental_accuracy = mean(matrix.pooled);
+  result.average_accuracy_task_mean = mean(row_means);
+  result.final_accuracy = matrix.pooled.back();
+  result.final_accuracy_task_mean = row_means.back();
+  if (tasks == 1)
+    return result; // nothing was there to be forgotten
+  result.forgetting = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks - 1); });
+  result.forgetting_including_last = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks); });
+  result.forgetting_from_first = mean_loss(matrix, [&](std::size_t t) { return matrix.rows[t][t]; });
+  result.backward_transfer = 0.0 - *result.forgetting_from_first; // never -0
+  return result;
+}
+
+} // namespace mneme

@@ -1,0 +1,198 @@
+#include "runtime/results/run_directory.hpp"
+#include "runtime/data/partition.hpp"
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <iterator>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+
+tl::unexpected<findings> cannot_create(const fs::path& path, const std::error_code& why) {
+  return failed("", "cannot create the run directory '" + path.string() + "': " + why.message() +
+                        "; choose a folder that can be written with --out");
+}
+
+/// The parents of `path`, however many are missing; no error if they are there.
+std::error_code make_parents(const fs::path& path) {
+  std::error_code error;
+  if (path.has_parent_path())
+    fs::create_directories(path.parent_path(), error);
+  return error;
+}
+
+/// mkdir is the lock: of all who try, one succeeds. std::filesystem would call an existing folder a success.
+std::error_code make_folder(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0777) == 0)
+    return {};
+  return {errno, std::generic_category()};
+}
+
+/// Holds while the descriptor is open, and ends with the process, however it ends. Where folders cannot be locked there
+/// is no lock.
+expected<open_file> locked(const fs::path& folder) {
+  try {
+    open_file lock(folder, O_RDONLY | O_DIRECTORY);
+    if (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      return failed("", "another process writes into '" + folder.string() + "'; wait for its end, or end it first");
+    return lock;
+  } catch (const std::system_error& e) {
+    return failed("", e.what());
+  }
+}
+
+/// Seconds with nine decimals: nothing of a virtual time is lost.
+void put_seconds(fmt::memory_buffer& to, virtual_time at) {
+  constexpr std::int64_t ns_per_s = 1'000'000'000;
+  const std::int64_t ns = at.time_since_epoch().count();
+  fmt::format_to(std::back_inserter(to), "{}.{:09}", ns / ns_per_s, ns % ns_per_s);
+}
+
+void put(fmt::memory_buffer& to, const event_record& line) {
+  put_seconds(to, line.at);
+  const auto client = line.client ? std::to_string(line.client->value) : std::string();
+  fmt::format_to(std::back_inserter(to), ",{},{},{},{},{},{}\n", line.actor, line.event, client, line.task.value + 1,
+                 line.round.value + 1, line.bytes);
+}
+
+std::string_view view(const fmt::memory_buffer& text) { return {text.data(), text.size()}; }
+
+} // namespace
+
+expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
+  const fs::path first = out.empty() ? fs::path("runs") / default_name : out;
+  // "runs/x/" names the folder x, not a nameless file in it
+  const fs::path wanted = first.has_filename() ? first : first.parent_path();
+  if (auto error = make_parents(wanted))
+    return cannot_create(wanted, error);
+  for (std::int64_t number = 1;; ++number) {
+    const auto path = number == 1 ? wanted : fs::path(wanted.string() + "-" + std::to_string(number));
+    const auto error = make_folder(path);
+    if (!error) {
+      auto lock = locked(path);
+      return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
+    }
+    if (error != std::errc::file_exists)
+      return cannot_create(path, error);
+    if (!out.empty())
+      return failed("", "--out '" + out.string() +
+                            "' exists already, and a run never writes into another's files; name a new folder");
+  }
+}
+
+expected<run_directory> run_directory::open(const fs::path& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none))
+    return failed("", "'" + path.string() + "' is no folder; expected that of a run, as in mneme resume runs/NAME");
+  if (!fs::exists(path / "scenario.toml", none))
+    return failed("", "'" + path.string() +
+                          "' has no scenario.toml: the run ended before it began, or this is another folder; run the "
+                          "scenario again with mneme run");
+  auto lock = locked(path);
+  return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
+}
+
+void run_directory::write_origin(const run_origin& from) {
+  fs::create_directories(checkpoints());
+  write("checkpoint/run.json", json_text(from));
+}
+
+expected<run_origin> run_directory::origin() const { return parsed_origin(checkpoints() / "run.json"); }
+
+std::string run_directory::status() const { return status_in(path_ / "summary.json"); }
+
+std::uint64_t run_directory::settled_events() {
+  if (events_)
+    return events_->settled();
+  std::error_code none;
+  const auto bytes = fs::file_size(path_ / "events.csv", none);
+  return none ? 0 : bytes;
+}
+
+bool run_directory::has_events(std::uint64_t bytes) const {
+  std::error_code none;
+  const auto there = fs::file_size(path_ / "events.csv", none);
+  return (none ? 0 : there) >= bytes;
+}
+
+void run_directory::cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix,
+                             std::int64_t tasks, std::uint64_t events_bytes) {
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (entry.path().extension() == ".part")
+      fs::remove(entry.path());
+  for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "metrics.jsonl", "accuracy_matrix.csv"})
+    fs::remove(path_ / name);
+  std::string lines;
+  for (const auto& one : evaluations)
+    lines += json_text(one) + "\n";
+  if (!lines.empty())
+    write("metrics.jsonl", lines);
+  if (!matrix.rows.empty())
+    write_matrix(matrix, tasks);
+  if (events_bytes == 0)
+    fs::remove(path_ / "events.csv");
+  else
+    fs::resize_file(path_ / "events.csv", events_bytes);
+}
+
+void run_directory::write(const std::string& name, std::string_view content) {
+  write_atomically(path_ / name, content);
+}
+
+void run_directory::add(const evaluation_record& line) {
+  if (!metrics_)
+    metrics_.emplace(path_ / "metrics.jsonl");
+  metrics_->append(json_text(line) + "\n");
+}
+
+void run_directory::add(std::span<const event_record> lines) {
+  fmt::memory_buffer text;
+  if (!events_) {
+    events_.emplace(path_ / "events.csv");
+    text.append(std::string_view(has_events(1) ? "" : "virtual_s,actor,event,client,task,round,bytes\n"));
+  }
+  for (const auto& line : lines)
+    put(text, line);
+  events_->append(view(text));
+}
+
+void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tasks) {
+  std::string text = "after_task";
+  for (std::int64_t t = 1; t <= tasks; ++t)
+    text += fmt::format(",task_{}", t);
+  text += '\n';
+  for (std::size_t t = 0; t < matrix.rows.size(); ++t) {
+    text += std::to_string(t + 1);
+    for (double accuracy : matrix.rows[t])
+      text += fmt::format(",{}", accuracy); // the shortest text that reads back to the same double
+    for (auto s = std::ssize(matrix.rows[t]); s < tasks; ++s)
+      text += ',';
+    text += '\n';
+  }
+  write("accuracy_matrix.csv", text);
+}
+
+void run_directory::write_partition(const partition& who, std::int64_t clients, std::int64_t tasks,
+                                    const dataset& train) {
+  constexpr std::size_t block_bytes = std::size_t{1} << 20;
+  atomic_file file(path_ / "partition.csv");
+  fmt::memory_buffer text;
+  text.append(std::string_view("row,client,task\n"));
+  for (std::uint32_t t = 0; t < tasks; ++t)
+    for (std::uint32_t c = 0; c < clients; ++c) {
+      for (auto row : who.rows(client_id{c}, task_id{t}))
+        fmt::format_to(std::back_inserter(text), "{},{},{}\n", train.file_row(row), c, t + 1);
+      if (text.size() >= block_bytes) {
+        file.write(view(text));
+        text.clear();
+      }
+    }
+  file.write(view(text));
+  file.commit();
+}
+
+} // namespace mneme

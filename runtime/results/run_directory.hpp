@@ -1,0 +1,109 @@
+/// run_directory: the files a run leaves behind (design, section 6).
+#pragma once
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/base/finding.hpp"
+#include "runtime/results/metrics.hpp"
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+namespace mneme {
+
+class partition;
+struct dataset;
+
+/// Everything summary.json says. `status`: "done", "failed", "interrupted".
+struct run_summary {
+  std::string scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, status{};
+  std::string error{}; ///< Why a run failed; empty otherwise.
+  std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
+               enrolled_max = 0;
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Of clients, at times of their own.
+  std::optional<double> staleness_mean{};                  ///< Of delivered uploads, in server steps; async.
+  std::optional<std::int64_t> staleness_max{};
+  continual_metrics metrics{};
+  std::vector<reached_target> time_to_accuracy{};               ///< In the scenario's order.
+  std::optional<std::vector<double>> client_accuracy_deciles{}; ///< Nine, in percent.
+  std::int64_t upload_bytes = 0, download_bytes = 0;
+  double virtual_seconds = 0.0, wall_seconds = 0.0, cpu_seconds = 0.0, client_rounds_per_second = 0.0;
+  double fused_width_mean = 0.0, worker_busy_share = 0.0;
+  std::int64_t peak_rss_bytes = 0;
+  std::string device{};
+  std::map<std::string, double> figures{};   ///< The method's own, by key.
+  bool central_data = false;                 ///< The server trained on training rows.
+  std::optional<std::string> trace_digest{}; ///< With --trace only.
+  std::string resume_from{};                 ///< The run directory, where an unfinished run can go on; not in the file.
+};
+/// The text of summary.json: one object, indented, with a final line break; undefined metrics are
+/// null, `error` and `trace_digest` appear only where there is one.
+[[nodiscard]] std::string json_text(const run_summary& what);
+/// The line of metrics.jsonl, without its line break. Tasks and rounds from 1.
+[[nodiscard]] std::string json_text(const evaluation_record& what);
+
+/// What a run directory says of its run besides the resolved scenario.
+struct run_origin {
+  std::string scenario{}; ///< Its name.
+  bool trace = false;
+};
+
+[[nodiscard]] std::string json_text(const run_origin& what);
+[[nodiscard]] expected<run_origin> parsed_origin(const std::filesystem::path& file);
+/// `status` of a summary.json; "" if the file does not say.
+[[nodiscard]] std::string status_in(const std::filesystem::path& file);
+
+/// An event for events.csv.
+struct event_record {
+  virtual_time at{};
+  const char* actor = "";
+  const char* event = "";
+  std::optional<client_id> client{};
+  task_id task{};
+  round_id round{};
+  std::int64_t bytes = 0;
+};
+
+/// Owns the folder and its open files. What cannot be written throws std::system_error naming the
+/// file; everything written before stays whole (temporary name, then rename; lines are flushed).
+class run_directory {
+public:
+  /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
+  /// -2, -3, ... if taken. Two runs never share a folder (created atomically), nor two processes (locked while open).
+  [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
+                                                      const std::string& default_name);
+  /// The folder of a run that began earlier; fails while another process writes into it.
+  [[nodiscard]] static expected<run_directory> open(const std::filesystem::path& path);
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
+
+  /// Notes, for whoever opens the folder later, what scenario.toml does not say.
+  void write_origin(const run_origin& from);
+  [[nodiscard]] expected<run_origin> origin() const;
+  /// "done", "failed", "interrupted", or "" where no summary says so.
+  [[nodiscard]] std::string status() const;
+  /// Bytes of events.csv, all of which are on the disk when it returns.
+  [[nodiscard]] std::uint64_t settled_events();
+  /// Whether events.csv still has what it had.
+  [[nodiscard]] bool has_events(std::uint64_t bytes) const;
+  /// Takes away what was written after the state that is given, so that the run goes on as if it had not been.
+  void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,
+                std::uint64_t events_bytes);
+
+  void write(const std::string& name, std::string_view content); ///< Whole file, atomically.
+  void add(const evaluation_record& line);                       ///< metrics.jsonl
+  void add(std::span<const event_record> lines);                 ///< events.csv, opened at the first call.
+  /// accuracy_matrix.csv with all `tasks` columns and the rows so far, atomically.
+  void write_matrix(const accuracy_matrix& matrix, std::int64_t tasks);
+  /// partition.csv by task, client and row, atomically. Rows are rows of the original training file,
+  /// whatever the task's transform.
+  void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
+
+private:
+  run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  std::filesystem::path path_;
+  open_file lock_;                                ///< The folder itself.
+  std::optional<line_file> metrics_{}, events_{}; ///< Opened by their first line.
+};
+
+} // namespace mneme

@@ -1,0 +1,183 @@
+/// scenario: what a user asks for, as values; checked once and then const.
+#pragma once
+#include "runtime/base/finding.hpp"
+#include "runtime/options/keys.hpp"
+#include <map>
+#include <memory>
+namespace mneme {
+
+class model_kind;
+class strategy;
+
+enum class normalization { mean_std, unit };
+struct data_section {
+  std::string name = "fashion-mnist";
+  std::filesystem::path root{};
+  std::int64_t train_rows = 0, test_rows = 0;           ///< 0: all; the first n rows of the file.
+  std::int64_t train_per_class = 0, test_per_class = 0; ///< 0: all; then the first n of each class.
+  normalization normalize = normalization::mean_std;
+  bool transposed = false;
+  std::vector<std::int64_t> shape{64}; ///< synthetic: [features] or [channels, height, width].
+  std::int64_t classes = 10;           ///< synthetic
+  std::int64_t rows = 100'000;         ///< synthetic
+};
+
+enum class task_kind { class_incremental, domain_incremental, single };
+enum class task_transform { none, permute, affine, domains, class_blocks };
+enum class task_transition { round, staggered };
+using class_order_choice = std::variant<std::string, std::vector<std::int64_t>>;
+struct tasks_section {
+  task_kind kind = task_kind::class_incremental;
+  std::int64_t count = 5;
+  std::int64_t first_classes = 0;
+  std::int64_t classes = 0;
+  class_order_choice class_order = std::string("natural");
+  task_transform transform = task_transform::none;
+  std::int64_t classes_per_task = 0;
+  task_transition transition = task_transition::round;
+  virtual_duration transition_spread{0}; ///< staggered: each client's own delay is uniform up to this.
+};
+
+enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
+struct partition_section {
+  partition_kind kind = partition_kind::dirichlet;
+  double beta = 0.5;
+  double class_share = 0.6;
+  std::int64_t shards_per_client = 2;
+  std::int64_t rows_per_client = 50;
+  bool per_run_seed = false; ///< seed = "per-run"
+  std::filesystem::path file{};
+};
+
+struct clients_section {
+  std::int64_t count = 20;
+  byte_size memory_limit{}; ///< Of what clients remember, in memory; 0: none.
+};
+
+enum class enrolment_kind { all, table, growing, random };
+enum class rejoining { with_memory, without_memory };
+struct enrolment_section {
+  enrolment_kind kind = enrolment_kind::all;
+  std::vector<std::string> table{};
+  std::int64_t initial = 10;
+  std::int64_t added_per_task = 10;
+  // random: means of exponential times
+  virtual_duration arrival_mean = std::chrono::minutes(10);
+  virtual_duration lifetime_mean = std::chrono::hours(2);
+  virtual_duration absence_mean{0}; ///< 0: who has left stays away.
+  rejoining rejoin = rejoining::with_memory;
+};
+
+enum class round_mode { sync, async };
+enum class late_policy { drop, keep };
+enum class aggregation_kind { fedbuff, fedasync };
+enum class staleness_kind { polynomial, constant, hinge };
+struct rounds_section {
+  round_mode mode = round_mode::sync;
+  std::int64_t per_task = 10; ///< async: server steps.
+  std::int64_t cohort = 10;   ///< Resolved: min(10, clients.count) unless the user says.
+  virtual_duration deadline{0};
+  late_policy late = late_policy::drop;
+  // async
+  aggregation_kind aggregation = aggregation_kind::fedbuff;
+  std::int64_t buffer = 10;       ///< fedbuff: uploads of a server step.
+  std::int64_t concurrency = 100; ///< Clients in flight. Resolved: min(100, clients.count) unless the user says.
+  staleness_kind staleness = staleness_kind::polynomial;
+  double staleness_exponent = 0.5;
+  std::int64_t staleness_bound = 4;
+  double mixing = 0.6;               ///< fedasync
+  double server_learning_rate = 1.0; ///< fedbuff
+};
+
+enum class device_availability { always, diurnal, file };
+enum class wire_format { fp32, fp16, bf16, int8 };
+struct devices_section {
+  device_value rows_per_second = log_normal{2000.0, 0.5};
+  device_value uplink_mbit = log_normal{10.0, 0.5};
+  device_value downlink_mbit = log_normal{50.0, 0.5};
+  virtual_duration latency = std::chrono::milliseconds(50);
+  double dropout = 0.0;
+  device_availability availability = device_availability::always;
+  virtual_duration availability_period = std::chrono::hours(24); ///< diurnal
+  std::filesystem::path availability_file{};
+  wire_format wire = wire_format::fp32;
+};
+
+enum class trainable_part { all, head };
+struct model_section {
+  std::string name = "mlp";
+  std::filesystem::path weights{}, seed_weights{};
+  trainable_part trainable = trainable_part::all;
+  std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
+};
+
+enum class optimizer_kind { sgd, adam, adamw };
+enum class schedule_kind { constant, cosine, step };
+enum class augmentation_kind { none, crop_flip, crop_flip_jitter };
+struct training_section {
+  optimizer_kind optimizer = optimizer_kind::sgd;
+  std::int64_t epochs = 1;
+  std::int64_t batch = 64; ///< 0: full batch.
+  double learning_rate = 0.05;
+  schedule_kind schedule = schedule_kind::constant;
+  std::vector<std::int64_t> milestones{};
+  double factor = 0.1;
+  double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
+  augmentation_kind augment = augmentation_kind::none;
+};
+
+enum class upload_weighting { samples, uniform };
+struct strategy_section {
+  std::string name = "fedavg";
+  std::string preset{};
+  upload_weighting weighting = upload_weighting::samples;
+  bool oracle = false;
+  std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
+};
+
+struct worker_section {
+  std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
+  std::int64_t count = 0, models_max = 0, shards = 0;
+  byte_size ahead_max{std::int64_t{1} << 30};
+};
+
+enum class evaluation_mask { seen, all };
+struct evaluation_section {
+  std::int64_t every = 1; ///< Rounds, or server steps.
+  evaluation_mask mask = evaluation_mask::seen;
+  std::vector<double> targets{}; ///< Percent.
+  bool fairness = false;
+};
+
+struct checkpoint_section {
+  std::int64_t every = 1; ///< Rounds or server steps; 0: none.
+  bool force = false;
+  std::int64_t keep = 2;
+};
+
+struct scenario {
+  std::string title{};
+  std::int64_t seed = 1;
+  data_section data{};
+  tasks_section tasks{};
+  partition_section partition{};
+  clients_section clients{};
+  enrolment_section enrolment{};
+  rounds_section rounds{};
+  devices_section devices{};
+  model_section model{};
+  training_section training{};
+  strategy_section strategy{};
+  worker_section worker{};
+  evaluation_section evaluation{};
+  checkpoint_section checkpoint{};
+
+  std::string name{};                         ///< The scenario file's name without its extension.
+  std::map<std::string, std::string> given{}; ///< "section.key" -> "file:line:column", for keys the user gave.
+  std::string file{};                         ///< The scenario file as the user named it.
+
+  /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a finding.
+  [[nodiscard]] std::string where(const std::string& key) const;
+};
+
+} // namespace mneme

@@ -1,0 +1,54 @@
+/// memory_book: what clients remember between rounds, in memory up to a limit and in a file beyond it.
+#pragma once
+#include "runtime/base/ids.hpp"
+#include "runtime/base/tensor_map.hpp"
+#include <deque>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+namespace mneme {
+
+class memory_file;
+
+/// Memories that have waited longest go to the file first; what comes back from there has the bits it had. The file has
+/// no name and vanishes with the book. What it cannot do throws std::runtime_error saying what and why.
+class memory_book {
+public:
+  /// @param bytes_max of tensors held in memory; 0: no limit
+  explicit memory_book(std::int64_t bytes_max = 0);
+  memory_book(memory_book&&) noexcept;
+  memory_book& operator=(memory_book&&) noexcept;
+  ~memory_book();
+
+  /// Null: the client remembers nothing.
+  [[nodiscard]] memory_ref find(client_id who);
+  void put(client_id who, memory_ref what);
+  void erase(client_id who);
+  /// Clients that remember something.
+  [[nodiscard]] std::size_t size() const noexcept { return held_.size() + in_file_; }
+  /// Of tensors in memory, and how many memories are in the file.
+  [[nodiscard]] std::int64_t held_bytes() const noexcept { return held_bytes_; }
+  [[nodiscard]] std::size_t in_file() const noexcept { return in_file_; }
+  /// Every client that remembers something, ascending.
+  void each(const std::function<void(client_id, const memory_ref&)>& act);
+
+private:
+  struct held {
+    memory_ref what{};
+    std::uint64_t put_at = 0; // which put() it was
+  };
+  [[nodiscard]] bool is_in_file(client_id who) const noexcept { return who.value < filed_.size() && filed_[who.value]; }
+  void drop_held(client_id who);
+  void drop_filed(client_id who);
+  void make_room();
+
+  std::int64_t bytes_max_ = 0, held_bytes_ = 0;
+  std::uint64_t puts_ = 0;
+  std::unordered_map<client_id, held> held_;
+  std::deque<std::pair<client_id, std::uint64_t>> waiting_; // in the order of put(); stale ones are passed over
+  std::vector<bool> filed_;                                 // by client
+  std::size_t in_file_ = 0;
+  std::unique_ptr<memory_file> file_; // made when it is first needed
+};
+
+} // namespace mneme

@@ -1,0 +1,39 @@
+/// memory_file: tensor maps by client in a nameless file that vanishes when it is closed.
+#pragma once
+#include "runtime/base/ids.hpp"
+#include "runtime/base/tensor_map.hpp"
+struct sqlite3;
+struct sqlite3_stmt;
+namespace mneme {
+
+/// A private temporary database of SQLite, below $SQLITE_TMPDIR, $TMPDIR or /var/tmp. Nothing has to survive the run,
+/// so it keeps no journal. Errors throw std::runtime_error.
+class memory_file {
+public:
+  memory_file();
+  memory_file(const memory_file&) = delete;
+  memory_file& operator=(const memory_file&) = delete;
+  ~memory_file();
+
+  /// Between the two, writes go to the file together.
+  void begin() { run("BEGIN"); }
+  void commit() { run("COMMIT"); }
+
+  /// Adds or replaces.
+  void write(client_id client, const tensor_map& memory);
+  /// @pre written before, and not erased since
+  [[nodiscard]] memory_ref read(client_id client);
+  void erase(client_id client);
+
+private:
+  void run(const char* sql);
+  [[nodiscard]] sqlite3_stmt* prepared(const char* sql);
+  /// Runs a statement to its first row or its end; whether there is a row.
+  bool step(sqlite3_stmt* statement);
+  [[noreturn]] void fail() const;
+
+  sqlite3* database_ = nullptr;
+  sqlite3_stmt *write_ = nullptr, *read_ = nullptr, *erase_ = nullptr;
+};
+
+} // namespace mneme

@@ -1,0 +1,114 @@
+#include "runtime/base/check.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <set>
+#include <sstream>
+namespace mneme {
+namespace {
+
+// P weights of a net.
+
+/// As the shape of a tensor reads in an error: "[64, 10]".
+std::string text_of(at::IntArrayRef shape) {
+  std::ostringstream text;
+  text << shape;
+  return text.str();
+}
+
+/// Additions to a body that a file of pretrained weights may lack.
+class additions {
+public:
+  /// @param wanted whether the file may lack them
+  additions(const model& net, const tensor_map& named, bool wanted) {
+    const auto& all = net.layout();
+    adapted_ = std::any_of(all.begin(), all.end(), [](const parameter& one) { return one.frozen; });
+    const auto in_file = [&](const parameter& one) {
+      const auto* found = named.find(one.name);
+      return found && found->sizes() == at::IntArrayRef(one.shape);
+    };
+    for (const auto& one : all) {
+      if (wanted && one.head && !in_file(one)) // absent, or made for other classes: then none of it is read
+        no_head_ = true;
+      if (is_adapter(one) && named.find(one.name)) // one of them: then all are
+        no_adapters_ = false;
+    }
+    no_adapters_ = wanted && no_adapters_;
+    for (const auto& one : all)
+      if (one.head && no_head_)
+        unread_ = one.name.substr(0, one.name.rfind('.') + 1);
+  }
+
+  [[nodiscard]] bool absent(const parameter& one) const {
+    return one.head ? no_head_ : is_adapter(one) && no_adapters_;
+  }
+  /// Whether a tensor belongs to a head that is not read: another kind of head may have others than the net's.
+  [[nodiscard]] bool unread(const std::string& name) const {
+    return !unread_.empty() && name.starts_with(unread_) && name.find('.', unread_.size()) == std::string::npos;
+  }
+
+private:
+  /// Beside a frozen body, what is neither frozen nor the head.
+  [[nodiscard]] bool is_adapter(const parameter& one) const { return adapted_ && !one.frozen && !one.head; }
+
+  bool adapted_ = false, no_head_ = false, no_adapters_ = true;
+  std::string unread_; // "head."
+};
+
+/// Why `found` (null: absent) cannot be the parameter `wanted`, or "".
+std::string refusal(const parameter& wanted, const at::Tensor* found) {
+  const auto quoted = "'" + wanted.name + "'";
+  if (!found)
+    return "tensor " + quoted + " of shape " + text_of(wanted.shape) +
+           " is missing; is this the file of another model?";
+  if (found->sizes() != at::IntArrayRef(wanted.shape))
+    return "tensor " + quoted + " has shape " + text_of(found->sizes()) + ", but the model needs " +
+           text_of(wanted.shape) + "; check the keys of [model]";
+  if (!at::isFloatingType(found->scalar_type()))
+    return "tensor " + quoted + " is " + c10::toString(found->scalar_type()) + "; weights must be floating-point";
+  if (!found->isfinite().all().item<bool>())
+    return "tensor " + quoted + " holds values that are not finite; the file is damaged, or its training diverged";
+  return "";
+}
+
+} // namespace
+
+tensor_map named_parameters(const model& net, const at::Tensor& flat) {
+  tensor_map result;
+  for (const auto& one : net.layout()) {
+    MNEME_CHECK(flat.dim() == 1 && one.offset + one.size <= flat.numel(), one.name, flat.sizes());
+    result.put(one.name, as_in_files(flat, one).contiguous());
+  }
+  return result;
+}
+
+expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, const std::string& file,
+                                     const at::Tensor* others_from) {
+  MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
+  const additions added(net, named, others_from != nullptr);
+  auto flat = at::zeros({net.size()}, at::kFloat); // [P]
+  findings wrong;
+  std::set<std::string, std::less<>> known;
+  for (const auto& one : net.layout()) {
+    known.insert(one.name);
+    if (added.absent(one)) {
+      put_as_in_files(flat, one, as_in_files(*others_from, one));
+      continue;
+    }
+    const auto* found = named.find(one.name);
+    if (auto why = refusal(one, found); !why.empty())
+      wrong.push_back({file, std::move(why)});
+    else
+      put_as_in_files(flat, one, found->to(at::kFloat).contiguous());
+  }
+  // Batches a layer has seen, which PyTorch counts and no result depends on, are left out.
+  for (const auto& [name, value] : named)
+    if (!known.contains(name) && !added.unread(name) && !name.ends_with(".num_batches_tracked"))
+      wrong.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +
+                                 " belongs to no parameter of the model; remove it, or check the keys of [model]"});
+  if (!wrong.empty())
+    return tl::unexpected<findings>{std::move(wrong)};
+  return flat;
+}
+
+} // namespace mneme

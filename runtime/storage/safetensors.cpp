@@ -1,0 +1,290 @@
+#include "runtime/storage/safetensors.hpp"
+#include "runtime/base/check.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <tuple>
+namespace mneme {
+namespace {
+
+// A file: 8 bytes little-endian length of the header, the header (one JSON object), the contents.
+// Offsets in the header count from the end of the header.
+
+using json = nlohmann::ordered_json;
+static_assert(std::endian::native == std::endian::little, "contents are written as they lie in memory");
+
+constexpr std::uint64_t length_bytes = 8;
+constexpr std::uint64_t header_bytes_max = 100'000'000; // as in the format's reference reader
+constexpr const char* metadata = "__metadata__";
+
+struct dtype_name {
+  const char* name;
+  at::ScalarType type;
+};
+constexpr std::array<dtype_name, 10> dtypes{{{"F64", at::kDouble},
+                                             {"F32", at::kFloat},
+                                             {"F16", at::kHalf},
+                                             {"BF16", at::kBFloat16},
+                                             {"I64", at::kLong},
+                                             {"I32", at::kInt},
+                                             {"I16", at::kShort},
+                                             {"I8", at::kChar},
+                                             {"U8", at::kByte},
+                                             {"BOOL", at::kBool}}};
+
+const char* name_of(at::ScalarType type) {
+  const auto* found = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& one) { return one.type == type; });
+  MNEME_CHECK(found != dtypes.end(), c10::toString(type));
+  return found->name;
+}
+
+/// A tensor's line of the header, checked.
+struct entry {
+  std::string name{};
+  at::ScalarType type{};
+  std::vector<std::int64_t> shape{};
+  std::uint64_t begin = 0, end = 0; ///< Within the contents.
+};
+
+/// What is wrong with one file, as findings with their byte.
+class complaints {
+public:
+  explicit complaints(std::string file) : file_(std::move(file)) {}
+  void add(std::uint64_t byte, std::string text) {
+    all_.push_back({fmt::format("{}: byte {}", file_, byte), std::move(text)});
+  }
+  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
+  [[nodiscard]] tl::unexpected<findings> failed() { return tl::unexpected<findings>{std::move(all_)}; }
+
+private:
+  std::string file_;
+  findings all_;
+};
+
+/// Where `name` stands in the file, for a finding: the header itself if it is spelt with escapes.
+std::uint64_t byte_of(const std::string& header, const std::string& name) {
+  const auto at = header.find(json(name).dump(-1, ' ', false, json::error_handler_t::replace));
+  return length_bytes + (at == std::string::npos ? 0 : at);
+}
+
+/// The header as JSON. Names given twice and nests deeper than the format knows are findings.
+std::optional<json> parsed_header(const std::string& header, complaints& wrong) {
+  constexpr int depth_max = 3; // { name: { "shape": [ ... ] } }
+  std::set<std::string> names;
+  bool too_deep = false;
+  auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
+      wrong.add(byte_of(header, value.get<std::string>()),
+                fmt::format("'{}' is named twice in the header; names must differ", value.get<std::string>()));
+    const bool opens = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    too_deep = too_deep || (opens && depth >= depth_max);
+    return !(opens && depth >= depth_max);
+  };
+  try {
+    auto all = json::parse(header, watch);
+    if (too_deep)
+      wrong.add(length_bytes, "the header nests deeper than a safetensors header does; the file is damaged");
+    else if (!all.is_object())
+      wrong.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
+    return all;
+  } catch (const json::parse_error& e) {
+    wrong.add(length_bytes + (e.byte > 0 ? e.byte - 1 : 0),
+              "the header is not valid JSON; is this a safetensors file, and whole?");
+    return std::nullopt;
+  }
+}
+
+/// A list of at most `count_max` whole numbers from 0, or nothing.
+std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const char* key, std::size_t count_max) {
+  const auto found = from.find(key);
+  if (found == from.end() || !found->is_array() || found->size() > count_max)
+    return std::nullopt;
+  std::vector<std::uint64_t> result;
+  for (const auto& number : *found) {
+    if (!number.is_number_unsigned())
+      return std::nullopt;
+    result.push_back(number.get<std::uint64_t>());
+  }
+  return result;
+}
+
+/// Bytes of a tensor, or nothing where its strides do not fit into an int64 (an empty tensor has strides too).
+std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, at::ScalarType type) {
+  std::int64_t reach = static_cast<std::int64_t>(c10::elementSize(type));
+  bool empty = false;
+  for (auto extent : shape) {
+    empty = empty || extent == 0;
+    if (__builtin_mul_overflow(reach, std::max<std::uint64_t>(extent, 1), &reach))
+      return std::nullopt;
+  }
+  return empty ? 0 : static_cast<std::uint64_t>(reach);
+}
+
+/// One entry of the header, or what is wrong with it.
+tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes) {
+  constexpr std::size_t dimensions_max = 64; // as many as a tensor of LibTorch may have
+  if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
+    return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
+  const auto wanted = from["dtype"].get<std::string>();
+  const auto* type = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& one) { return one.name == wanted; });
+  if (type == dtypes.end())
+    return tl::unexpected(
+        fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", name, wanted));
+  const auto shape = whole_numbers(from, "shape", dimensions_max);
+  if (!shape)
+    return tl::unexpected(
+        fmt::format("the shape of '{}' is no list of at most {} whole numbers", name, dimensions_max));
+  const auto offsets = whole_numbers(from, "data_offsets", 2);
+  if (!offsets || offsets->size() != 2)
+    return tl::unexpected(fmt::format("the data_offsets of '{}' are no two whole numbers", name));
+  const auto begin = (*offsets)[0], end = (*offsets)[1];
+  if (begin > end || end > content_bytes)
+    return tl::unexpected(fmt::format("'{}' lies at bytes {} to {} of the contents, which have {} bytes; "
+                                      "the file is damaged, or was cut short",
+                                      name, begin, end, content_bytes));
+  const auto bytes = bytes_of(*shape, type->type);
+  if (!bytes || *bytes != end - begin)
+    return tl::unexpected(fmt::format("'{}' takes {} bytes by its shape and dtype, but {} by its offsets", name,
+                                      bytes ? std::to_string(*bytes) : "more than 2^63", end - begin));
+  return entry{name, type->type, {shape->begin(), shape->end()}, begin, end};
+}
+
+/// All tensors of the header, by their place in the file: together they are the contents, without
+/// overlaps or holes.
+std::vector<entry> checked_entries(const std::string& header, const json& all, std::uint64_t content_bytes,
+                                   complaints& wrong) {
+  std::vector<entry> entries;
+  for (const auto& [name, line] : all.items()) {
+    if (name == metadata)
+      continue;
+    if (auto one = checked_entry(name, line, content_bytes))
+      entries.push_back(std::move(*one));
+    else
+      wrong.add(byte_of(header, name), one.error());
+  }
+  if (!wrong.empty())
+    return {};
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const entry& a, const entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::uint64_t expected_begin = 0;
+  for (const auto& one : entries) {
+    if (one.begin != expected_begin)
+      wrong.add(byte_of(header, one.name),
+                fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", one.name,
+                            one.begin, expected_begin, one.begin < expected_begin ? "overlap" : "leave a hole"));
+    expected_begin = one.end;
+  }
+  if (expected_begin != content_bytes && wrong.empty())
+    wrong.add(length_bytes + header.size() + expected_begin,
+              fmt::format("{} bytes at the end belong to no tensor", content_bytes - expected_begin));
+  return entries;
+}
+
+/// The contents of one tensor. A byte of a BOOL that is neither 0 nor 1 is damage.
+at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, complaints& wrong) {
+  auto value = at::empty(from.shape, from.type);
+  MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
+  auto* bytes = static_cast<char*>(value.mutable_data_ptr());
+  in.seekg(static_cast<std::streamoff>(contents_begin + from.begin));
+  if (!in.read(bytes, static_cast<std::streamsize>(value.nbytes())))
+    wrong.add(contents_begin + from.begin,
+              fmt::format("'{}' cannot be read; the file shrank, or the disk fails", from.name));
+  else if (from.type == at::kBool)
+    if (const auto* odd = std::find_if(bytes, bytes + value.nbytes(), [](char byte) { return byte != 0 && byte != 1; });
+        odd != bytes + value.nbytes())
+      wrong.add(contents_begin + from.begin + static_cast<std::uint64_t>(odd - bytes),
+                fmt::format("'{}' is BOOL, but a byte is {}; expected 0 or 1", from.name,
+                            static_cast<unsigned>(static_cast<unsigned char>(*odd))));
+  return value;
+}
+
+/// The header's text, its length checked against the file's.
+std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, complaints& wrong) {
+  std::uint64_t header_bytes = 0;
+  if (file_bytes < length_bytes || !in.read(reinterpret_cast<char*>(&header_bytes), length_bytes)) {
+    wrong.add(0, fmt::format("the file has {} bytes; a safetensors file has at least 10", file_bytes));
+    return std::nullopt;
+  }
+  if (header_bytes > file_bytes - length_bytes || header_bytes > header_bytes_max) {
+    wrong.add(0, fmt::format("a header of {} bytes is announced, but {} follow; at most {} are taken. Is this a "
+                             "safetensors file, and whole?",
+                             header_bytes, file_bytes - length_bytes, header_bytes_max));
+    return std::nullopt;
+  }
+  std::string header(header_bytes, '\0');
+  in.read(header.data(), static_cast<std::streamsize>(header_bytes));
+  if (header.empty() || header.front() != '{') {
+    wrong.add(length_bytes, "the header does not begin with '{'; is this a safetensors file?");
+    return std::nullopt;
+  }
+  return header;
+}
+
+/// The header of a file with these tensors, padded with spaces so that the contents begin at a multiple of 8.
+std::string header_of(const tensor_map& tensors) {
+  json header = json::object();
+  std::uint64_t begin = 0;
+  for (const auto& [name, value] : tensors) {
+    MNEME_CHECK(name != metadata, name);
+    header[name] = {{"dtype", name_of(value.scalar_type())},
+                    {"shape", value.sizes().vec()},
+                    {"data_offsets", {begin, begin + value.nbytes()}}};
+    begin += value.nbytes();
+  }
+  auto text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+} // namespace
+
+std::vector<std::byte> safetensors_bytes(const tensor_map& tensors) {
+  const auto header = header_of(tensors);
+  std::vector<std::byte> all(length_bytes + header.size() + static_cast<std::size_t>(tensors.bytes()));
+  const std::uint64_t header_bytes = header.size();
+  std::memcpy(all.data(), &header_bytes, length_bytes);
+  std::memcpy(all.data() + length_bytes, header.data(), header.size());
+  auto* to = all.data() + length_bytes + header.size();
+  for (const auto& [name, value] : tensors) {
+    if (value.nbytes() == 0)
+      continue;
+    const auto host = value.cpu();
+    std::memcpy(to, host.const_data_ptr(), host.nbytes());
+    to += host.nbytes();
+  }
+  return all;
+}
+
+expected<tensor_map> read_safetensors(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error))
+    return failed(file.string(), "there is no such file, or it is a folder; expected a safetensors file");
+  const auto file_bytes = std::filesystem::file_size(file, error);
+  std::ifstream in(file, std::ios::binary);
+  if (error || !in)
+    return failed(file.string(), "the file cannot be opened; check its permissions");
+  complaints wrong(file.string());
+  const auto header = header_text(in, file_bytes, wrong);
+  const auto all = header ? parsed_header(*header, wrong) : std::nullopt;
+  if (!wrong.empty())
+    return wrong.failed();
+  const auto contents_begin = length_bytes + header->size();
+  const auto entries = checked_entries(*header, *all, file_bytes - contents_begin, wrong);
+  if (!wrong.empty())
+    return wrong.failed();
+  tensor_map result;
+  for (const auto& one : entries)
+    result.put(one.name, contents(in, one, contents_begin, wrong));
+  if (!wrong.empty())
+    return wrong.failed();
+  return result;
+}
+
+} // namespace mneme

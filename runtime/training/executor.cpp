@@ -1,0 +1,154 @@
+#include "runtime/training/executor.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/one_thread.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/training/fused_training.hpp"
+#include "runtime/training/passes.hpp"
+#include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <bit>
+#include <c10/util/Exception.h>
+#include <charconv>
+namespace mneme {
+namespace {
+
+constexpr const char* out_of_memory = "out of memory; a smaller worker.models_max or training.batch needs less";
+
+/// Runs `act`; an exception becomes the reason of every job.
+template <class Act>
+outcomes attempted(std::size_t jobs, bool& failed, Act act) {
+  std::string why;
+  try {
+    return act();
+  } catch (const std::bad_alloc&) {
+    why = out_of_memory;
+  } catch (const c10::OutOfMemoryError&) {
+    why = out_of_memory;
+  } catch (const c10::Error& e) {
+    why = e.what_without_backtrace();
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+    why = "threw something that is not a std::exception";
+  }
+  failed = true;
+  return outcomes(jobs, job_outcome{why});
+}
+
+class device_executor final : public executor {
+public:
+  device_executor(const at::Device& device, std::shared_ptr<feature_store> features)
+      : images_(device), features_(std::move(features)) {
+    if (device.is_cpu())
+      return;
+    auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
+    cudnn.setAllowTF32CuDNN(false);
+    cudnn.setDeterministicCuDNN(true);
+    cudnn.setBenchmarkCuDNN(false);
+  }
+
+  outcomes run(std::span<const job> batch) override {
+    MNEME_CHECK(!batch.empty());
+    compute_on_one_thread();
+    for (const auto& one : batch)
+      MNEME_CHECK(one.what.index() == batch[0].what.index(), name_of(one.what), name_of(batch[0].what));
+    const at::NoGradGuard no_gradients;
+    const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
+    return std::holds_alternative<train_job>(batch[0].what) ? train(batch) : pass(batch);
+  }
+
+private:
+  outcomes train(std::span<const job> batch) {
+    bool failed = false;
+    auto all = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(); });
+    if (!failed)
+      return all;
+    buffers_ = {}; // whatever state the failure has left them in
+    if (batch.size() == 1)
+      return all;
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      all[i] = std::move(train(batch.subspan(i, 1))[0]);
+    return all;
+  }
+
+  /// Passes read large blocks of rows each, so nothing is won by fusing them.
+  outcomes pass(std::span<const job> batch) {
+    outcomes all;
+    for (const auto& one : batch) {
+      bool failed = false;
+      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(one.what)}}; });
+      all.push_back(std::move(single[0]));
+    }
+    return all;
+  }
+
+  work_output output_of(const work& what) {
+    if (const auto* extract = std::get_if<extract_job>(&what))
+      return run_pass(*extract, images_, features_.get());
+    if (const auto* statistics = std::get_if<statistics_job>(&what))
+      return run_pass(*statistics, images_, features_.get());
+    if (const auto* computing = std::get_if<compute_job>(&what))
+      return run_compute(*computing, images_.device());
+    return run_pass(std::get<evaluate_job>(what), images_, features_.get());
+  }
+
+  image_store images_;
+  std::shared_ptr<feature_store> features_;
+  training_buffers buffers_;
+};
+
+/// Programs without our kernels are linked without LibTorch's CUDA libraries too (tools/cmake/cuda.cmake).
+std::int64_t cuda_devices() {
+  return kernels::cuda::linked && at::hasCUDA() ? at::detail::getCUDAHooks().getNumGPUs() : 0;
+}
+
+} // namespace
+
+std::unique_ptr<executor> make_executor(const std::string& device, std::shared_ptr<feature_store> features) {
+  return std::make_unique<device_executor>(at::Device(device), std::move(features));
+}
+
+std::int64_t chosen_width(const work& what, const std::string& device) {
+  const auto* training = std::get_if<train_job>(&what);
+  if (!training)
+    return 1; // passes are not fused
+  // On a CPU half of a core's second-level cache (2 MiB on current servers); on a GPU a share of its memory that
+  // any device has. Beyond the widest, launches and calls cost next to nothing per model.
+  const bool cpu = at::Device(device).is_cpu();
+  const std::int64_t bytes_max = cpu ? std::int64_t{1} << 20U : std::int64_t{1} << 30U;
+  const std::uint64_t width_max = cpu ? 256 : 1024;
+  const auto& options = training->options;
+  const std::int64_t full_batch_rows = 256; // taken for a full batch: clients of one key must choose alike
+  const auto rows = options.batch_rows == 0 ? full_batch_rows : options.batch_rows;
+  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+  const auto model_bytes =
+      training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
+  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_max / model_bytes, 1));
+  return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), width_max));
+}
+
+tl::expected<std::string, std::string> resolve_device(const std::string& wanted) {
+  const auto devices = cuda_devices();
+  if (wanted == "auto")
+    return devices > 0 ? "cuda:0" : "cpu";
+  if (wanted == "cpu")
+    return wanted;
+  const std::string prefix = "cuda:";
+  std::int64_t index = -1;
+  const auto* const end = wanted.data() + wanted.size();
+  if (!wanted.starts_with(prefix) || std::from_chars(wanted.data() + prefix.size(), end, index).ptr != end || index < 0)
+    return tl::unexpected("device \"" + wanted + "\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
+  if (!kernels::cuda::linked)
+    return tl::unexpected("device \"" + wanted +
+                          "\" cannot be used: this program was built without kernels for CUDA; " +
+                          "install nvcc 13, run tools/bootstrap and build again, or take \"cpu\"");
+  if (index >= devices)
+    return tl::unexpected("device \"" + wanted + "\" is not there: " +
+                          (devices == 0 ? "no CUDA device was found; \"auto\" takes the CPU then"
+                                        : "CUDA devices are numbered 0 to " + std::to_string(devices - 1)));
+  return wanted;
+}
+
+} // namespace mneme

@@ -1,0 +1,30 @@
+/// executor: runs fused batches of jobs on one device.
+#pragma once
+#include "runtime/method/jobs.hpp"
+#include "runtime/training/feature_store.hpp"
+#include <span>
+namespace mneme {
+
+/// Not thread-safe: one owner, a worker.
+class executor {
+public:
+  virtual ~executor() = default;
+  /// One outcome per job, in the same order. The bits of an outcome do not depend on the company
+  /// (design section 3, rule 3). A failure of the whole batch is found by running it again one by
+  /// one, so that only the culprit's outcome is a text. @pre not empty; all keys are equal
+  [[nodiscard]] virtual outcomes run(std::span<const job> batch) = 0;
+};
+
+/// @param device "cpu" or "cuda:N" @param features shared by all executors of a run; null: nothing is remembered
+[[nodiscard]] std::unique_ptr<executor> make_executor(const std::string& device,
+                                                      std::shared_ptr<feature_store> features = nullptr);
+
+/// How many jobs like `what` belong into one fused group on `device`: a function of net, options
+/// and device kind only, so that every node chooses alike.
+[[nodiscard]] std::int64_t chosen_width(const work& what, const std::string& device);
+
+/// "cpu" or "cuda:N" for the scenario's `worker.device` ("auto": cuda:0 where there is one).
+/// Fails where a CUDA device is asked for and there is none.
+[[nodiscard]] tl::expected<std::string, std::string> resolve_device(const std::string& wanted);
+
+} // namespace mneme

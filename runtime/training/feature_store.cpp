@@ -1,0 +1,133 @@
+#include "runtime/training/feature_store.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <algorithm>
+#include <bit>
+namespace mneme {
+namespace {
+
+constexpr const char *features_name = "features", *known_name = "known";
+
+std::size_t at_row(std::int64_t row) { return static_cast<std::size_t>(row); }
+
+/// What a net sees of a data set: pixels, transforms and normalisation, not labels.
+digest128 content_of(const dataset& source) {
+  run_digest all;
+  const auto& table = source.vectors.defined() ? source.vectors : source.images;
+  for (const auto extent : table.sizes())
+    all.add(extent);
+  all.add(digest_of({static_cast<const std::byte*>(table.const_data_ptr()), table.nbytes()}));
+  for (const auto& one : source.transforms) {
+    all.add(one.invert);
+    all.add(one.across_channels);
+    all.add(digest_of(std::as_bytes(std::span(one.pixels))));
+  }
+  for (const auto* values : {&source.scale, &source.shift})
+    for (const auto value : *values)
+      all.add(static_cast<double>(value));
+  return all.value();
+}
+
+} // namespace
+
+std::vector<std::int64_t> feature_store::table::missing(std::span<const std::int64_t> rows) const {
+  const std::lock_guard lock(guard_);
+  std::vector<std::int64_t> all;
+  for (const auto row : rows)
+    if (known_[at_row(row)] == 0)
+      all.push_back(row);
+  return all;
+}
+
+void feature_store::table::put(std::span<const std::int64_t> rows, const at::Tensor& features) {
+  const auto host = features.cpu().contiguous();
+  const auto width = features_.size(1);
+  MNEME_CHECK(host.size(0) == std::ssize(rows) && host.size(1) == width, host.sizes(), width);
+  const std::lock_guard lock(guard_);
+  changed_ = true;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::copy_n(host.const_data_ptr<float>() + static_cast<std::int64_t>(i) * width, width,
+                features_.mutable_data_ptr<float>() + rows[i] * width);
+    known_[at_row(rows[i])] = 1;
+  }
+}
+
+void feature_store::table::copy_to(at::Tensor& out, std::span<const std::int64_t> rows) const {
+  const auto width = features_.size(1);
+  MNEME_CHECK(out.size(0) == std::ssize(rows) && out.size(1) == width && out.is_contiguous(), out.sizes(), width);
+  const std::lock_guard lock(guard_);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    MNEME_CHECK(known_[at_row(rows[i])] == 1, rows[i]);
+    std::copy_n(features_.const_data_ptr<float>() + rows[i] * width, width,
+                out.mutable_data_ptr<float>() + static_cast<std::int64_t>(i) * width);
+  }
+}
+
+feature_store::table& feature_store::of(const std::shared_ptr<const dataset>& source, const model& net,
+                                        const tensors_ref& weights) {
+  const std::lock_guard lock(guard_);
+  const auto digest = weights_digest(weights);
+  auto& found = tables_[{source.get(), net.identity(), digest}];
+  if (found.source_)
+    return found;
+  found.source_ = source;
+  const auto rows = source->files_rows() * std::max<std::int64_t>(std::ssize(source->transforms), 1);
+  found.features_ = at::empty({rows, net.feature_width()}, at::kFloat);
+  found.known_.assign(at_row(rows), 0);
+  if (!folder_.empty())
+    open(found, *source, net.identity(), digest);
+  return found;
+}
+
+/// Every round brings the same frozen weights in a map of its own: each is read once.
+digest128 feature_store::weights_digest(const tensors_ref& weights) {
+  auto& known = digests_[weights.get()];
+  if (!known.first)
+    known = {weights, digest_of(*weights)};
+  return known.second;
+}
+
+void feature_store::open(table& made, const dataset& source, const std::string& net, const digest128& weights) const {
+  run_digest name;
+  name.add(content_of(source));
+  name.add(digest_of(std::as_bytes(std::span(net))));
+  name.add(weights);
+  made.file_ = (folder_ / (shown(name.value()) + ".safetensors")).string();
+  if (std::filesystem::exists(made.file_))
+    read(made);
+}
+
+void feature_store::read(table& into) const {
+  const auto found = read_safetensors(into.file_);
+  if (!found)
+    return;
+  const auto *features = found->find(features_name), *known = found->find(known_name);
+  const auto rows = std::ssize(into.known_);
+  if (!features || !known || features->sizes() != into.features_.sizes() || features->scalar_type() != at::kFloat ||
+      known->numel() != rows || known->scalar_type() != at::kByte)
+    return;
+  into.features_ = features->clone();
+  std::copy_n(known->const_data_ptr<std::uint8_t>(), rows, into.known_.begin());
+}
+
+void feature_store::save() {
+  const std::lock_guard lock(guard_);
+  if (folder_.empty())
+    return;
+  std::filesystem::create_directories(folder_);
+  for (auto& [key, one] : tables_) {
+    if (!one.changed_)
+      continue;
+    tensor_map all;
+    all.put(features_name, one.features_);
+    all.put(known_name, at::from_blob(one.known_.data(), {std::ssize(one.known_)}, at::kByte).clone());
+    const auto bytes = safetensors_bytes(all);
+    write_atomically(one.file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    one.changed_ = false;
+  }
+}
+
+} // namespace mneme

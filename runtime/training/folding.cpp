@@ -1,0 +1,48 @@
+#include "runtime/training/folding.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/kernels/fold.hpp"
+#include "runtime/training/folding_calls.hpp"
+#include <ATen/ops/empty_like.h>
+#include <algorithm>
+#include <array>
+namespace mneme {
+namespace {
+
+void fold_on_device(at::Tensor& sum, std::span<const weighted_upload> uploads) {
+  constexpr std::size_t at_once = kernels::cuda::uploads_max;
+  for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), at_once)))
+    kernels::cuda::start_on(sum.device(), fold_call(sum, uploads.first(std::min(uploads.size(), at_once))));
+}
+
+} // namespace
+
+void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
+  MNEME_CHECK(sum.scalar_type() == at::kDouble, sum.scalar_type());
+  if (!sum.is_cpu())
+    return fold_on_device(sum, uploads);
+  std::array<kernels::weighted_upload, kernels::folded_at_once_max> several;
+  for (; !uploads.empty(); uploads = uploads.subspan(std::min(uploads.size(), several.size()))) {
+    const auto count = std::min(uploads.size(), several.size());
+    for (std::size_t i = 0; i < count; ++i)
+      several[i] = {.values = uploads[i].values.const_data_ptr<float>(), .weight = uploads[i].weight};
+    kernels::fold(sum.mutable_data_ptr<double>(), std::span(several).first(count), sum.numel());
+  }
+}
+
+at::Tensor take_mean(at::Tensor& sum, double weight) {
+  MNEME_CHECK(sum.scalar_type() == at::kDouble && weight != 0.0, sum.sizes(), weight);
+  auto mean = at::empty_like(sum, sum.options().dtype(at::kFloat));
+  if (!sum.is_cpu()) {
+    kernels::cuda::start_on(sum.device(), mean_call(sum, mean, weight));
+    return mean;
+  }
+  auto* const from = sum.mutable_data_ptr<double>();
+  auto* const to = mean.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < sum.numel(); ++i)
+    to[i] = static_cast<float>(from[i] / weight);
+  std::fill_n(from, sum.numel(), 0.0);
+  return mean;
+}
+
+} // namespace mneme

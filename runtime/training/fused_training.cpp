@@ -1,0 +1,415 @@
+#include "runtime/training/fused_training.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/models/layer.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t fetched_ahead_max = 256 << 10; // bytes of a cache that hold rows nobody has read yet
+constexpr std::int64_t line_floats = 16;              // a cache line: every model's weights begin at one
+
+const train_job& training_of(const job& one) { return std::get<train_job>(one.what); }
+
+/// @pre s < plan.steps()
+std::int64_t last_padded_rows(const step_plan& plan) {
+  return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
+}
+
+/// matrix[k], which shares its memory. One such view leaves for every client, so it is made without the dispatcher.
+at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
+  auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
+                                                      matrix.key_set(), matrix.dtype());
+  row.unsafeGetTensorImpl()->set_storage_offset(matrix.storage_offset() + k * matrix.stride(0));
+  row.unsafeGetTensorImpl()->set_sizes_contiguous(matrix.sizes().slice(1));
+  return row;
+}
+
+bool is_finite(const at::Tensor& weights) {
+  if (!weights.is_cpu())
+    return at::isfinite(weights).all().item<bool>();
+  bool finite = true;
+  kernels::check_finite(finite, weights.const_data_ptr<float>(), weights.numel());
+  return finite;
+}
+
+} // namespace
+
+fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
+    : options_(training_of(batch[0]).options), net_(*training_of(batch[0]).net), loss_(training_of(batch[0]).objective),
+      images_(images), buffers_(buffers) {
+  if (!loss_)
+    loss_ = cross_entropy();
+  if (net_.classes() == 0)
+    throw std::invalid_argument("the net '" + net_.identity() + "' has no head, so there is nothing to train");
+  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && !options_.squared_gradients;
+  trained_ = trained_segments(net_, options_.classes, options_.head_only);
+  // A frozen body is in evaluation mode: its running statistics stay, and nothing is dropped.
+  const bool padded = !net_.mixes_rows() || options_.head_only;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto& what = training_of(batch[i]);
+    const auto rows = options_.epochs == 0 ? 0 : what.samples.size();
+    clients_.push_back({.what = &what, .place = i, .plan = {rows, options_.batch_rows, padded}});
+  }
+  std::stable_sort(clients_.begin(), clients_.end(), [](const client& a, const client& b) {
+    return std::pair(a.plan.steps(), last_padded_rows(a.plan)) > std::pair(b.plan.steps(), last_padded_rows(b.plan));
+  });
+  std::size_t rows = 0;
+  for (const auto& one : clients_)
+    rows += static_cast<std::size_t>(one.plan.rows);
+  buffers_.order.resize(rows);
+  auto* order = buffers_.order.data();
+  for (auto& one : clients_) {
+    sides_.push_back(one.what->side);
+    one.order = {order, static_cast<std::size_t>(one.plan.rows)};
+    order += one.plan.rows;
+  }
+}
+
+outcomes fused_training::run() {
+  if (goes_one_by_one())
+    return run_one_by_one();
+  const auto steps_max = clients_[0].plan.steps();
+  for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+    shuffle(epoch);
+    fetch_ahead({.first = 0, .count = std::ssize(clients_)}, 0);
+    if (epoch == 0 && steps_max > 0)
+      take_weights();
+    auto active = std::ssize(clients_);
+    for (std::int64_t s = 0; s < steps_max; ++s) {
+      while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
+        --active;
+      step(epoch, s, active);
+    }
+  }
+  bring_home();
+  outcomes all(clients_.size());
+  for (std::size_t k = 0; k < clients_.size(); ++k)
+    all[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
+  return all;
+}
+
+/// Every client's row of the group: its weights are trained where they will leave, without copies.
+void fused_training::take_memory() {
+  const auto models = std::ssize(clients_), size = net_.size();
+  const auto row = (size + line_floats - 1) / line_floats * line_floats;
+  weights_ = at::empty({models, row}, at::TensorOptions(at::kFloat).device(images_.device())).narrow(1, 0, size);
+}
+
+/// Start weights, copied into the group.
+void fused_training::take_weights() {
+  take_memory();
+  const auto models = std::ssize(clients_), size = net_.size(), row = weights_.stride(0);
+  const auto options = weights_.options();
+  if (!direct_ && (!buffers_.gradients.defined() || buffers_.gradients.numel() < models * row))
+    buffers_.gradients = at::empty({models * row}, options);
+  if (!direct_)
+    gradients_ = buffers_.gradients.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
+  for (std::int64_t k = 0; k < models; ++k) {
+    auto& one = clients_[static_cast<std::size_t>(k)];
+    if (one.plan.steps() == 0)
+      continue;
+    const auto& start = start_of(one);
+    const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
+    one.start = before && before->what->start == one.what->start ? before->start : start.to(images_.device());
+    if (options_.taught.size() > 0)
+      one.teacher = before && before->what->teacher == one.what->teacher
+                        ? before->teacher
+                        : one.what->teacher->at(flat_weights).to(images_.device());
+    if (one.start.is_cpu())
+      std::copy_n(one.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
+    else
+      weights_.select(0, k).copy_(one.start);
+  }
+  if (options_.squared_gradients)
+    squares_ = at::zeros({models, size}, options);
+  else if (!direct_)
+    optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
+}
+
+const at::Tensor& fused_training::start_of(const client& one) const {
+  const auto& start = one.what->start->at(flat_weights);
+  MNEME_CHECK(start.dim() == 1 && start.numel() == net_.size() && start.is_contiguous(), start.sizes(), net_.size());
+  return start;
+}
+
+void fused_training::shuffle(std::int64_t epoch) {
+  for (auto& one : clients_)
+    shuffle(one, epoch);
+}
+
+void fused_training::shuffle(client& one, std::int64_t epoch) const {
+  auto key = key_for(one.what->stream, purpose::shuffle);
+  key.index = static_cast<std::uint64_t>(epoch);
+  std::iota(one.order.begin(), one.order.end(), 0);
+  if (!options_.in_order)
+    rng_stream(key).shuffle(one.order);
+  one.loss_sum = 0.0;
+}
+
+/// Step s of the first `active` clients, once per padded size that occurs among them.
+void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t active) {
+  const auto padded = [&](std::int64_t k) { return clients_[static_cast<std::size_t>(k)].plan.padded_rows_of(s); };
+  for (model_run run; run.first < active; run.first += run.count) {
+    const auto rows = padded(run.first);
+    run.count = 1;
+    while (run.first + run.count < active && padded(run.first + run.count) == rows)
+      ++run.count;
+    step_of(run, rows, epoch, s);
+  }
+}
+
+void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
+  fill(run, rows, epoch, s);
+  auto& group = view_of(run);
+  const training_mode training{name_streams(run, epoch, s)};
+  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
+                                 options_.head_only ? nullptr : &training);
+  const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
+  const auto teacher = teacher_logits(run);
+  const auto result = (*loss_)({.logits = seen.logits,
+                                .features = seen.features,
+                                .labels = buffers_.labels,
+                                .row_weight = buffers_.row_weight,
+                                .sides = std::span(sides_).subspan(first, count),
+                                .teacher = teacher});
+  if (epoch + 1 == options_.epochs)
+    note_losses(run, result.values);
+  const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
+                                     : gradient_sink{group.gradients};
+  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, options_.head_only,
+                sink);
+  if (direct_)
+    return;
+  if (options_.squared_gradients)
+    return note_squares(run);
+  if (loss_->regularises())
+    regularise(run);
+  std::vector<std::int64_t> taken;
+  for (std::size_t k = first; k < first + count; ++k)
+    taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
+  optimizer_->step(run, taken);
+}
+
+/// What the frozen teachers say to the step's rows, [K, B, taught classes], in evaluation mode. Neighbours that have
+/// one teacher, as all clients of a round do, share a pass.
+at::Tensor fused_training::teacher_logits(model_run run) {
+  if (options_.taught.size() == 0)
+    return {};
+  std::vector<at::Tensor> parts;
+  buffers_.taught.for_backward = false;
+  for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
+    const auto& teacher = clients_[static_cast<std::size_t>(k)].teacher;
+    while (last < run.first + run.count && clients_[static_cast<std::size_t>(last)].teacher.is_same(teacher))
+      ++last;
+    const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
+    parts.push_back(net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught).logits.contiguous());
+  }
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+/// Adds the squares of the step's gradients.
+void fused_training::note_squares(model_run run) {
+  for (auto k = run.first; k < run.first + run.count; ++k)
+    for (const auto& piece : trained_) {
+      const auto gradient = gradients_.select(0, k).narrow(0, piece.offset, piece.size);
+      squares_.select(0, k).narrow(0, piece.offset, piece.size).addcmul_(gradient, gradient);
+    }
+}
+
+/// The keys of what the net draws in this step.
+std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_t epoch, std::int64_t s) {
+  streams_.clear();
+  for (auto k = run.first; net_.draws() && k < run.first + run.count; ++k) {
+    auto key = key_for(clients_[static_cast<std::size_t>(k)].what->stream, purpose::dropout_mask);
+    key.index = static_cast<std::uint64_t>(epoch) << 28U | static_cast<std::uint64_t>(s); // a layer adds 8 bits
+    streams_.push_back(key);
+  }
+  return streams_;
+}
+
+/// The step's rows, labels and row weights; padded rows are zeros that weigh nothing.
+void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
+  const auto& device = images_.device();
+  const auto [channels, height, width] = clients_[static_cast<std::size_t>(run.first)].what->samples.source->shape();
+  auto& inputs = buffers_.inputs;
+  if (!inputs.defined())
+    inputs = at::empty({0}, at::TensorOptions(at::kFloat).device(device));
+  reshape_buffer(inputs, {run.count, rows, channels, height, width}, inputs);
+  auto& labels = device.is_cpu() ? buffers_.labels : buffers_.host_labels;
+  auto& row_weight = device.is_cpu() ? buffers_.row_weight : buffers_.host_row_weight;
+  if (!labels.defined()) {
+    labels = at::empty({0}, at::kLong);
+    row_weight = at::empty({0}, at::kFloat);
+  }
+  reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
+  reshape_buffer(row_weight, {run.count, rows}, row_weight);
+  forget_rows();
+  for (std::int64_t i = 0; i < run.count; ++i)
+    list_rows(clients_[static_cast<std::size_t>(run.first + i)], rows, epoch, s,
+              labels.mutable_data_ptr<std::int64_t>() + i * rows, row_weight.mutable_data_ptr<float>() + i * rows);
+  if (!device.is_cpu()) {
+    buffers_.labels = labels.to(device);
+    buffers_.row_weight = row_weight.to(device);
+  }
+  gather_rows(run, rows);
+  fetch_ahead(run, s + 1);
+}
+
+void fused_training::forget_rows() {
+  rows_.clear();
+  augment_.clear();
+  noise_.clear();
+}
+
+/// Asks for the rows of step s while others are computed: they lie anywhere in memory, and to wait for them takes
+/// longer than to normalise them.
+void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
+  if (!images_.device().is_cpu())
+    return;
+  auto left = fetched_ahead_max;
+  for (auto k = run.first; k < run.first + run.count; ++k) {
+    const auto& one = clients_[static_cast<std::size_t>(k)];
+    if (s >= one.plan.steps())
+      continue;
+    const auto& samples = one.what->samples;
+    const rows_ahead ahead(*samples.source);
+    const auto first = s * options_.batch_rows, last = first + one.plan.rows_of(s);
+    for (auto i = first; i < last && left > 0; ++i) {
+      const auto position = static_cast<std::size_t>(one.order[static_cast<std::size_t>(i)]);
+      left -= ahead.fetch((*samples.rows)[position]);
+    }
+  }
+}
+
+/// Appends one client's rows of the step and writes their labels. Padded rows are zeros: what they compute is finite.
+void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s,
+                               std::int64_t* labels, float* row_weight) {
+  const auto& samples = one.what->samples;
+  const bool noisy = samples.source->deviations.defined();
+  const auto real = one.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
+  const auto& covered = options_.classes;
+  const auto weight = 1.0F / static_cast<float>(real);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    if (i >= real) {
+      rows_.push_back(padding_row);
+      if (options_.augment != augmentation_kind::none)
+        augment_.push_back({});
+      if (noisy)
+        noise_.emplace_back();
+      labels[i] = -1;
+      row_weight[i] = 0.0F;
+      continue;
+    }
+    const auto position = one.order[static_cast<std::size_t>(first + i)];
+    const auto row = (*samples.rows)[static_cast<std::size_t>(position)];
+    rows_.push_back(row);
+    if (options_.augment != augmentation_kind::none)
+      augment_.push_back(drawn_augmentation(options_.augment, one.what->stream, epoch, position));
+    if (noisy)
+      noise_.push_back(noise_key(one.what->stream, epoch, position));
+    const auto label = samples.source->label(row);
+    if (label < covered.low || label >= covered.high)
+      throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
+                                  ", but the loss covers labels " + std::to_string(covered.low) + " to " +
+                                  std::to_string(covered.high - 1));
+    labels[i] = label - covered.low;
+    row_weight[i] = weight;
+  }
+}
+
+/// Gathers the listed rows: neighbours that read the same data set at once.
+void fused_training::gather_rows(model_run run, std::int64_t rows) {
+  const auto source_of = [&](std::int64_t i) -> const std::shared_ptr<const dataset>& {
+    return clients_[static_cast<std::size_t>(run.first + i)].what->samples.source;
+  };
+  for (std::int64_t first = 0, last = 0; first < run.count; first = last) {
+    for (last = first + 1; last < run.count && source_of(last) == source_of(first);)
+      ++last;
+    const auto begin = static_cast<std::size_t>(first * rows), size = static_cast<std::size_t>((last - first) * rows);
+    auto target = buffers_.inputs.narrow(0, first, last - first).flatten(0, 1); // [rows of the part, C, H, W]
+    images_.gather_into(target, source_of(first), std::span(rows_).subspan(begin, size),
+                        augment_.empty() ? std::span<const augmentation>{} : std::span(augment_).subspan(begin, size),
+                        noise_.empty() ? std::span<const rng_key>{} : std::span(noise_).subspan(begin, size));
+  }
+}
+
+void fused_training::regularise(model_run run) {
+  for (auto k = run.first; k < run.first + run.count; ++k) {
+    const auto& one = clients_[static_cast<std::size_t>(k)];
+    const auto weights = weights_.select(0, k), gradients = gradients_.select(0, k); // [P]
+    for (const auto& piece : trained_) {
+      auto target = gradients.narrow(0, piece.offset, piece.size);
+      loss_->regularise(weights.narrow(0, piece.offset, piece.size), one.start.narrow(0, piece.offset, piece.size),
+                        piece.offset, one.what->side.get(), target);
+    }
+  }
+}
+
+/// Sums up the losses of the last epoch; on a device, there: nobody waits for it at every step.
+void fused_training::note_losses(model_run run, const at::Tensor& values) {
+  if (!values.is_cpu()) {
+    if (!losses_.defined())
+      losses_ = at::zeros({std::ssize(clients_)}, values.options());
+    losses_.narrow(0, run.first, run.count).add_(values);
+    return;
+  }
+  const auto* const sums = values.const_data_ptr<double>();
+  for (std::int64_t i = 0; i < run.count; ++i)
+    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
+}
+
+/// What the host has to know of a training on a device: losses, and whose weights are finite.
+void fused_training::bring_home() {
+  if (images_.device().is_cpu() || !losses_.defined())
+    return;
+  const auto sums = losses_.cpu(), finite = at::isfinite(weights_).all(1).cpu();
+  for (std::size_t k = 0; k < clients_.size(); ++k) {
+    clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
+    clients_[k].finite = finite.const_data_ptr<bool>()[k];
+  }
+}
+
+fused_training::group_view& fused_training::view_of(model_run run) {
+  auto& view = views_[{run.first, run.count}];
+  if (!view.weights.defined()) {
+    view.weights = weights_.narrow(0, run.first, run.count);
+    if (!direct_)
+      view.gradients = gradients_.narrow(0, run.first, run.count);
+  }
+  return view;
+}
+
+job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const {
+  train_output out{.rows_seen = one.what->samples.size()};
+  if (one.plan.steps() == 0) {
+    const auto& start = one.what->start->at(flat_weights);
+    out.weights = weights_only(options_.squared_gradients ? at::zeros_like(start) : start);
+    return work_output{std::move(out)};
+  }
+  out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
+  const auto weights =
+      options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(one.plan.steps()) : row_of(weights_, k);
+  if (!std::isfinite(out.loss_mean) || !one.finite || (weights.is_cpu() && !is_finite(weights)))
+    return failure_of(one, weights);
+  out.weights = weights_only(weights);
+  return work_output{std::move(out)};
+}
+
+/// What diverged, in words: the first parameter that holds a value which is no number.
+std::string fused_training::failure_of(const client& one, const at::Tensor& weights) const {
+  std::string where = "the loss is";
+  for (const auto& parameter : net_.layout())
+    if (!is_finite(weights.narrow(0, parameter.offset, parameter.size))) {
+      where = parameter.name + " holds values that are";
+      break;
+    }
+  return "training diverged: after " + std::to_string(options_.epochs * one.plan.steps()) + " steps on " +
+         std::to_string(one.plan.rows) + " rows " + where + " NaN or infinite; a smaller training.learning_rate (now " +
+         shown(options_.learning_rate) + ") or a training.clip_norm may help";
+}
+
+} // namespace mneme

@@ -1,0 +1,182 @@
+#include "runtime/training/gather.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+// D = C * H * W pixels of a row, as floats in 0..255 until they are normalised.
+
+/// pixels[D] = the file row's pixels as `map` shows them.
+void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::int64_t, 3> shape, float* pixels) {
+  const auto all = shape[0] * shape[1] * shape[2], plane = shape[1] * shape[2];
+  if (map.pixels.empty()) {
+    kernels::widen(pixels, image, all);
+  } else {
+    const auto targets = std::ssize(map.pixels);
+    MNEME_CHECK(targets == (map.across_channels ? all : plane), targets, all, plane);
+    for (std::int64_t base = 0; base < all; base += targets)
+      for (std::int64_t i = 0; i < targets; ++i) {
+        const auto& taps = map.pixels[static_cast<std::size_t>(i)];
+        float value = 0.0F;
+        for (std::size_t t = 0; t < taps.from.size(); ++t)
+          if (taps.from[t] >= 0)
+            value += taps.weight[t] * static_cast<float>(image[base + taps.from[t]]);
+        pixels[base + i] = value;
+      }
+  }
+  if (map.invert)
+    std::transform(pixels, pixels + all, pixels, [](float value) { return 255.0F - value; });
+}
+
+/// out[D] = the crop of `pixels` padded with black, flipped if so drawn.
+void crop(const augmentation& how, const float* pixels, std::array<std::int64_t, 3> shape, float* out) {
+  const auto [channels, height, width] = shape;
+  const std::int64_t first = std::max<std::int64_t>(0, -how.right),
+                     last = std::min<std::int64_t>(width, width - how.right);
+  for (std::int64_t channel = 0; channel < channels; ++channel)
+    for (std::int64_t y = 0; y < height; ++y, out += width) {
+      const auto from = y + how.down;
+      std::fill_n(out, width, 0.0F);
+      if (from >= 0 && from < height && first < last)
+        std::copy(pixels + (channel * height + from) * width + first + how.right,
+                  pixels + (channel * height + from) * width + last + how.right, out + first);
+      if (how.flip)
+        std::reverse(out, out + width);
+    }
+}
+
+/// Neighbouring pixels of a row that are normalised alike: those of a channel, or all of them.
+struct pixel_runs {
+  std::size_t count = 0;
+  std::int64_t pixels = 0;
+};
+pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t all) {
+  const auto alike = [](const std::vector<float>& values) {
+    return std::all_of(values.begin(), values.end(), [&](float value) { return value == values[0]; });
+  };
+  return alike(source.scale) && alike(source.shift) ? pixel_runs{1, all} : pixel_runs{source.scale.size(), plane};
+}
+
+constexpr std::int64_t fetched_bytes = 2048;     // of rows that are about to be read
+constexpr std::int64_t fetched_bytes_max = 1024; // of a row: what follows the processor fetches by itself
+
+/// Returns the bytes asked for.
+std::int64_t fetch_lines(const std::uint8_t* row, std::int64_t bytes) {
+  const auto asked = std::min(bytes, fetched_bytes_max);
+  for (std::int64_t line = 0; line < asked; line += 64)
+    __builtin_prefetch(row + line);
+  return asked;
+}
+
+template <class Pixel>
+void normalise_row(const dataset& source, const Pixel* pixels, const pixel_runs& runs, float brightness, float* out) {
+  for (std::size_t run = 0; run < runs.count; ++run, pixels += runs.pixels, out += runs.pixels)
+    kernels::normalise(out, pixels, runs.pixels,
+                       {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
+}
+
+bool is_identity(const pixel_map& map) { return map.pixels.empty() && !map.invert; }
+
+} // namespace
+
+augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
+                                std::int64_t position) {
+  if (kind == augmentation_kind::none)
+    return {};
+  auto key = key_for(stream, purpose::augmentation);
+  key.index = static_cast<std::uint64_t>(epoch) << 32U | static_cast<std::uint64_t>(position);
+  rng_stream draw(key);
+  augmentation how;
+  how.down = static_cast<std::int32_t>(draw.below(2 * crop_padding_px + 1)) - crop_padding_px;
+  how.right = static_cast<std::int32_t>(draw.below(2 * crop_padding_px + 1)) - crop_padding_px;
+  how.flip = draw.below(2) == 1;
+  if (kind == augmentation_kind::crop_flip_jitter)
+    how.brightness = static_cast<float>(draw.uniform(1.0 - 63.0 / 255.0, 1.0 + 63.0 / 255.0));
+  return how;
+}
+
+rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t position) {
+  auto key = key_for(stream, purpose::vector_noise);
+  key.index = static_cast<std::uint64_t>(epoch) << 32U | static_cast<std::uint64_t>(position);
+  return key;
+}
+
+rows_ahead::rows_ahead(const dataset& source) : source_(source) {
+  if (source.vectors.defined())
+    return;
+  images_ = source.images.const_data_ptr<std::uint8_t>();
+  image_bytes_ = source.images.stride(0);
+}
+
+std::int64_t rows_ahead::fetch(std::int64_t row) const {
+  const auto at = source_.in_file(row);
+  __builtin_prefetch(source_.labels.data() + at);
+  return images_ ? fetch_lines(images_ + at * image_bytes_, image_bytes_) : 0;
+}
+
+void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,
+                    float* out) {
+  MNEME_CHECK(noise.empty() || (noise.size() == rows.size() && source.deviations.defined()), noise.size());
+  const auto width = source.vectors.size(1);
+  const auto* const values = source.vectors.const_data_ptr<float>();
+  const auto* const deviations = noise.empty() ? nullptr : source.deviations.const_data_ptr<float>();
+  for (std::size_t i = 0; i < rows.size(); ++i, out += width) {
+    if (rows[i] == padding_row) {
+      std::fill_n(out, width, 0.0F);
+      continue;
+    }
+    MNEME_CHECK(0 <= rows[i] && rows[i] < source.files_rows(), rows[i], source.files_rows());
+    std::copy_n(values + rows[i] * width, width, out);
+    if (!deviations)
+      continue;
+    rng_stream draw(noise[i]);
+    for (std::int64_t d = 0; d < width; ++d)
+      out[d] += deviations[rows[i] * width + d] * static_cast<float>(draw.normal());
+  }
+}
+
+void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,
+            float* out) {
+  MNEME_CHECK(augment.empty() || augment.size() == rows.size(), augment.size(), rows.size());
+  const auto shape = source.shape();
+  const auto plane = shape[1] * shape[2], all = shape[0] * plane, files = source.files_rows();
+  MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
+  const auto* const images = source.images.const_data_ptr<std::uint8_t>();
+  const auto runs = runs_of(source, plane, all);
+  const auto prefetch = [&](std::size_t i) { // a row is some cache lines from anywhere in memory
+    if (i >= rows.size() || rows[i] == padding_row)
+      return;
+    fetch_lines(images + source.in_file(rows[i]) * all, all);
+  };
+  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(fetched_bytes / all, 1, 12));
+  for (std::size_t i = 0; i < ahead; ++i)
+    prefetch(i);
+  std::vector<float> moved, cropped; // taken only where pixels move
+  for (std::size_t i = 0; i < rows.size(); ++i, out += all) {
+    prefetch(i + ahead);
+    const auto row = rows[i];
+    if (row == padding_row) {
+      std::fill_n(out, all, 0.0F);
+      continue;
+    }
+    MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
+    const auto* const image = images + source.in_file(row) * all;
+    const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
+    const auto how = augment.empty() ? augmentation{} : augment[i];
+    const bool crops = how.down != 0 || how.right != 0 || how.flip;
+    if (is_identity(map) && !crops) {
+      normalise_row(source, image, runs, how.brightness, out);
+      continue;
+    }
+    moved.resize(static_cast<std::size_t>(all));
+    transform(map, image, shape, moved.data());
+    if (crops) {
+      cropped.resize(static_cast<std::size_t>(all));
+      crop(how, moved.data(), shape, cropped.data());
+    }
+    normalise_row(source, crops ? cropped.data() : moved.data(), runs, how.brightness, out);
+  }
+}
+
+} // namespace mneme

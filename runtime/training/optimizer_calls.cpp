@@ -1,0 +1,120 @@
+#include "runtime/training/optimizer_calls.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <cmath>
+namespace mneme {
+namespace {
+
+using namespace kernels::cuda;
+
+/// The run's rows of a tensor [K, P].
+rows_of<float> rows_in(const at::Tensor& all, model_run run) {
+  if (!all.defined())
+    return {};
+  MNEME_CHECK(all.dim() == 2 && all.stride(1) == 1 && run.first + run.count <= all.size(0), all.sizes(), all.strides(),
+              run.first, run.count);
+  return {all.mutable_data_ptr<float>() + run.first * all.stride(0), all.stride(0)};
+}
+rows_of<const float> constant(const rows_of<float>& rows) { return {rows.data, rows.pitch}; }
+
+std::vector<piece_list> lists_of(std::span<const segment> trained) {
+  std::vector<piece_list> lists;
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    if (trained[i].size == 0)
+      continue;
+    if (lists.empty() || lists.back().count == pieces_max)
+      lists.emplace_back();
+    lists.back().at[lists.back().count++] = {trained[i].offset, trained[i].offset + trained[i].size};
+  }
+  return lists;
+}
+
+} // namespace
+
+kernels::sgd_step sgd_step_of(const training_options& options) {
+  return {.learning_rate = static_cast<float>(options.learning_rate),
+          .momentum = static_cast<float>(options.momentum),
+          .weight_decay = static_cast<float>(options.weight_decay)};
+}
+
+kernels::adam_step adam_step_of(const training_options& options, std::int64_t t) {
+  const bool decoupled = options.optimizer == optimizer_kind::adamw;
+  const auto steps = static_cast<double>(t);
+  return {.first = static_cast<float>(adam_first_decay),
+          .second = static_cast<float>(adam_second_decay),
+          .epsilon = static_cast<float>(adam_epsilon),
+          .decay = decoupled ? 0.0F : static_cast<float>(options.weight_decay),
+          .shrink = decoupled ? static_cast<float>(1.0 - options.learning_rate * options.weight_decay) : 1.0F,
+          .step_size = static_cast<float>(options.learning_rate / (1.0 - std::pow(adam_first_decay, steps))),
+          .root_correction = static_cast<float>(std::sqrt(1.0 - std::pow(adam_second_decay, steps)))};
+}
+
+std::vector<sgd_models> sgd_calls(const models_in_step& of, const training_options& options) {
+  sgd_models call{.weights = rows_in(of.weights, of.run),
+                  .gradients = constant(rows_in(of.gradients, of.run)),
+                  .momentum = rows_in(of.first, of.run),
+                  .models = of.run.count,
+                  .with = sgd_step_of(options)};
+  call.quads = call.weights.has_quads() && call.gradients.has_quads() && call.momentum.has_quads();
+  std::vector<sgd_models> calls;
+  for (const auto& pieces : lists_of(of.trained)) {
+    call.pieces = pieces;
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+std::vector<adam_models> adam_calls(const models_in_step& of, const training_options& options,
+                                    std::span<const std::int64_t> step_of) {
+  MNEME_CHECK(std::ssize(step_of) == of.run.count, step_of.size(), of.run.count);
+  std::vector<adam_models> calls;
+  for (std::int64_t done = 0; done < of.run.count; done += models_max) {
+    const model_run run{.first = of.run.first + done, .count = std::min<std::int64_t>(of.run.count - done, models_max)};
+    adam_models call{.weights = rows_in(of.weights, run),
+                     .gradients = constant(rows_in(of.gradients, run)),
+                     .first = rows_in(of.first, run),
+                     .second = rows_in(of.second, run),
+                     .models = run.count,
+                     .with = adam_step_of(options, 1)};
+    call.quads =
+        call.weights.has_quads() && call.gradients.has_quads() && call.first.has_quads() && call.second.has_quads();
+    for (std::int64_t k = 0; k < run.count; ++k) {
+      const auto* const t = &step_of[static_cast<std::size_t>(done + k)];
+      if (k > 0 && *t == *(t - 1)) { // mostly: powers are dear
+        call.rates[k] = call.rates[k - 1];
+        continue;
+      }
+      const auto now = adam_step_of(options, *t);
+      call.rates[k] = {.step_size = now.step_size, .root_correction = now.root_correction};
+    }
+    for (const auto& pieces : lists_of(of.trained)) {
+      call.pieces = pieces;
+      calls.push_back(call);
+    }
+  }
+  return calls;
+}
+
+clip_calls calls_to_clip(const models_in_step& of, double norm_max, at::Tensor& partial, at::Tensor& factor) {
+  MNEME_CHECK(partial.is_contiguous() && partial.numel() == of.run.count * norm_lanes && factor.is_contiguous() &&
+                  factor.numel() == of.run.count,
+              partial.sizes(), factor.sizes(), of.run.count);
+  auto* const sums = partial.mutable_data_ptr<double>();
+  auto* const factors = factor.mutable_data_ptr<float>();
+  const auto gradients = rows_in(of.gradients, of.run);
+  clip_calls calls{
+      .factors = {
+          .partial = sums, .factor = factors, .models = of.run.count, .norm_max = norm_max, .epsilon = clip_epsilon}};
+  for (const auto& pieces : lists_of(of.trained)) {
+    calls.squares.push_back(
+        {.gradients = constant(gradients), .models = of.run.count, .pieces = pieces, .partial = sums});
+    calls.scaled.push_back({.gradients = gradients,
+                            .factor = factors,
+                            .models = of.run.count,
+                            .pieces = pieces,
+                            .quads = gradients.has_quads()});
+  }
+  return calls;
+}
+
+} // namespace mneme

@@ -1,0 +1,368 @@
+// A run that goes on from a checkpoint ends as if nothing had happened: same digest, same files.
+#include "actors/run/simulation.hpp"
+#include "runtime/scenario/read.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <map>
+#include <sys/file.h>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Drop-outs, a deadline, late uploads that are kept over rounds and tasks, growing enrolment, ragged clients.
+const std::string eventful = R"(
+seed = 3
+[data]
+name = "synthetic"
+shape = [12]
+classes = 6
+rows = 900
+[tasks]
+count = 3
+[partition]
+kind = "dirichlet"
+beta = 0.4
+[clients]
+count = 20
+[enrolment]
+kind = "growing"
+initial = 12
+added_per_task = 4
+[rounds]
+per_task = 3
+cohort = 7
+deadline = "2 s"
+late = "keep"
+[devices]
+rows_per_second = { median = 60.0, sigma = 1.0 }
+dropout = 0.15
+[model]
+name = "mlp"
+hidden = [16]
+[training]
+epochs = 3
+batch = 8
+momentum = 0.9
+[checkpoint]
+force = true
+keep = 1000
+[strategy]
+)";
+const std::string fedavg = "name = \"fedavg\"\n";
+/// Two trainings a round at the end of a task, and what is learnt between tasks.
+const std::string fed_ewc = "name = \"fed-ewc\"\n";
+/// Clients that share a teacher.
+const std::string fed_lwf = "name = \"fed-lwf\"\n";
+const std::string stsa = "name = \"stsa\"\nadaptation_rounds = 2\nprojection_width = 20\nridge = 1.0\n";
+const std::string stsa_estimated = stsa + "estimator = \"estimated\"\ndummies = 3\n";
+
+/// Clients come, go, sleep, drop out at work and change task one by one, and the server steps as uploads come.
+const std::string restless = R"(
+seed = 4
+[data]
+name = "synthetic"
+shape = [6]
+classes = 6
+rows = 1200
+[tasks]
+count = 3
+transition = "staggered"
+transition_spread = "4 s"
+[partition]
+kind = "dirichlet"
+[clients]
+count = 40
+[enrolment]
+kind = "random"
+arrival_mean = "2 s"
+lifetime_mean = "5 s"
+absence_mean = "1 s"
+[rounds]
+mode = "async"
+per_task = 8
+buffer = 5
+concurrency = 12
+[devices]
+rows_per_second = { median = 20.0, sigma = 1.0 }
+dropout = 0.1
+availability = "diurnal"
+availability_period = "6 s"
+[model]
+name = "mlp"
+hidden = [8]
+[training]
+epochs = 2
+batch = 8
+[evaluation]
+every = 3
+targets = [30, 100]
+fairness = true
+[checkpoint]
+force = true
+keep = 1000
+[strategy]
+name = "fedavg"
+)";
+
+/// A scenario in a folder of its own, which can be run there under several names.
+class workshop {
+public:
+  explicit workshop(const std::string& toml) { write_file(folder_.path() / "test.toml", toml); }
+  [[nodiscard]] fs::path path(const std::string& name) const { return folder_.path() / name; }
+
+  run_summary run(const std::string& name, run_options options = {}, const overrides& over = {}) const {
+    const auto read = read_scenario(path("test.toml"), over);
+    if (!read)
+      FAIL("scenario refused: " << shown(read.error().front()));
+    options.out = path(name);
+    auto ended = run_simulation(read->value, set_up(options));
+    if (!ended)
+      FAIL("run refused: " << shown(ended.error().front()));
+    return *ended;
+  }
+  run_summary resume(const std::string& name, const run_options& options = {}) const {
+    auto ended = resume_simulation(path(name), set_up(options));
+    if (!ended)
+      FAIL("resume refused: " << shown(ended.error().front()));
+    REQUIRE(*ended);
+    return **ended;
+  }
+  [[nodiscard]] std::string refusal(const std::string& name) const {
+    auto ended = resume_simulation(path(name), set_up({}));
+    return ended ? "" : shown(ended.error().front());
+  }
+  [[nodiscard]] std::vector<fs::path> checkpoints(const std::string& name) const {
+    std::vector<fs::path> all;
+    for (const auto& one : fs::directory_iterator(path(name) / "checkpoint"))
+      if (one.path().extension() == ".checkpoint")
+        all.push_back(one.path());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+private:
+  static run_options set_up(run_options options) {
+    options.style = progress_style::quiet;
+    options.threads = options.threads ? options.threads : 2;
+    return options;
+  }
+  scratch_folder folder_;
+};
+
+/// Whether the number of workers was always the same: what runs in one batch depends on it, and nothing else.
+enum class workers { alike, others };
+
+/// A summary without what a clock or the machine decides.
+std::string timeless(const std::string& summary, workers were) {
+  std::string kept;
+  std::istringstream lines(summary);
+  for (std::string line; std::getline(lines, line);) {
+    bool of_time = false;
+    for (const auto* key :
+         {"wall_seconds", "cpu_seconds", "client_rounds_per_second", "worker_busy_share", "peak_rss_bytes"})
+      of_time = of_time || line.find(std::string("\"") + key + "\"") != line.npos;
+    for (const auto* key : {"fused_width_mean", "trace_digest"})
+      of_time = of_time || (were == workers::others && line.find(std::string("\"") + key + "\"") != line.npos);
+    if (!of_time)
+      kept += line + "\n";
+  }
+  return kept;
+}
+
+void check_equal_files(const fs::path& a, const fs::path& b, workers were = workers::alike) {
+  for (const auto* name : {"scenario.toml", "metrics.jsonl", "events.csv", "accuracy_matrix.csv", "accuracy.svg",
+                           "model.safetensors", "partition.csv"}) {
+    CAPTURE(name);
+    CHECK(fs::exists(a / name) == fs::exists(b / name));
+    CHECK(content_of(a / name) == content_of(b / name));
+  }
+  CHECK(timeless(content_of(a / "summary.json"), were) == timeless(content_of(b / "summary.json"), were));
+}
+
+/// Interrupts the run again and again after `events_max` events until it is done. Returns how often.
+int run_in_pieces(const workshop& shop, const std::string& name, run_options options, workers are,
+                  const overrides& over = {}) {
+  int pieces = 0;
+  auto summary = shop.run(name, options, over);
+  while (summary.status == "interrupted") {
+    CHECK(summary.resume_from == shop.path(name).string());
+    ++pieces;
+    if (are == workers::others)
+      options.threads = 1 + pieces % 3;
+    summary = shop.resume(name, options);
+  }
+  CHECK(summary.status == "done");
+  return pieces;
+}
+
+} // namespace
+
+TEST_CASE("from every checkpoint of a run the same end is reached") {
+  const workshop shop(eventful + fedavg);
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(whole.status == "done");
+  CHECK(whole.late_uploads > 3);
+  const auto checkpoints = shop.checkpoints("whole");
+  CHECK(checkpoints.size() == 8); // after each of nine rounds but the last
+  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+    const auto name = "from " + std::to_string(i + 1);
+    CAPTURE(name);
+    fs::copy(shop.path("whole"), shop.path(name), fs::copy_options::recursive);
+    for (auto later = i + 1; later < checkpoints.size(); ++later)
+      fs::remove(shop.path(name) / "checkpoint" / checkpoints[later].filename());
+    fs::remove(shop.path(name) / "summary.json"); // as a crash leaves it, with files that have grown since
+    const auto again = shop.resume(name);
+    CHECK(again.run_digest == whole.run_digest);
+    CHECK(again.trace_digest == whole.trace_digest);
+    check_equal_files(shop.path("whole"), shop.path(name));
+  }
+}
+
+TEST_CASE("a run that is interrupted at any event goes on to the same end") {
+  for (const auto& method : {fedavg, fed_ewc, fed_lwf, stsa, stsa_estimated}) {
+    CAPTURE(method);
+    const workshop shop(eventful + method);
+    const auto whole = shop.run("whole", {.trace = true});
+    REQUIRE(whole.status == "done");
+    // in between, "abandoned" and "stop" are events of the run that ended, and are cut off again
+    CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 13}, workers::others) > 5);
+    check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
+  }
+}
+
+TEST_CASE("a run whose server steps as uploads come goes on to the same end from any event") {
+  const workshop shop(restless);
+  REQUIRE(shop.run("whole", {.trace = true}).status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 29}, workers::others) > 5);
+  check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
+  CHECK(run_in_pieces(shop, "again", {.trace = true, .events_max = 41, .stored_results_max = {0}}, workers::alike) > 3);
+  check_equal_files(shop.path("whole"), shop.path("again"));
+}
+
+TEST_CASE("a server that steps with every upload goes on to the same end from any event") {
+  const workshop shop(restless);
+  const overrides every_upload{{"rounds.aggregation", "fedasync"}, {"rounds.per_task", "30"}};
+  REQUIRE(shop.run("whole", {.trace = true}, every_upload).status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 37}, workers::alike, every_upload) > 3);
+  check_equal_files(shop.path("whole"), shop.path("pieces"));
+}
+
+TEST_CASE("a run without memory for results goes on to the same end from any event") {
+  const workshop shop(restless);
+  const overrides narrow{{"worker.ahead_max", "3 KiB"}};
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(whole.status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 31}, workers::others, narrow) > 5);
+  for (const auto* name : {"metrics.jsonl", "events.csv", "model.safetensors"})
+    CHECK(content_of(shop.path("whole") / name) == content_of(shop.path("pieces") / name));
+  CHECK(content_of(shop.path("pieces") / "summary.json").find(whole.run_digest) != std::string::npos);
+}
+
+TEST_CASE("results known ahead of time are computed again where they are not stored") {
+  for (const auto& method : {fedavg, fed_ewc}) {
+    CAPTURE(method);
+    const workshop shop(eventful + method);
+    REQUIRE(shop.run("whole", {.trace = true}).status == "done");
+    CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 17, .stored_results_max = {0}}, workers::alike) >
+          3);
+    check_equal_files(shop.path("whole"), shop.path("pieces"));
+  }
+}
+
+TEST_CASE("checkpoints change nothing, nor do their keys") {
+  const workshop shop(eventful + fedavg);
+  const auto with = shop.run("with");
+  const auto without = shop.run("without", {}, {{"checkpoint.every", "0"}});
+  const auto paced = shop.run("paced", {}, {{"checkpoint.force", "false"}, {"checkpoint.keep", "1"}});
+  CHECK(with.run_digest == without.run_digest);
+  CHECK(with.run_digest == paced.run_digest);
+  CHECK(with.scenario_digest == without.scenario_digest);
+  CHECK(shop.checkpoints("without").empty());
+  CHECK(shop.checkpoints("paced").size() == 1);
+  CHECK(without.resume_from.empty());
+}
+
+TEST_CASE("every n rounds means every n rounds") {
+  const workshop shop(eventful + fedavg);
+  shop.run("run", {}, {{"checkpoint.every", "4"}});
+  CHECK(shop.checkpoints("run").size() == 2); // after rounds 4 and 8 of nine
+}
+
+TEST_CASE("a broken checkpoint is taken away and the one before is used") {
+  const workshop shop(eventful + fedavg);
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(shop.run("broken", {.trace = true, .events_max = 60}).status == "interrupted");
+  const auto last = shop.checkpoints("broken").back();
+  auto bytes = content_of(last);
+  bytes[bytes.size() / 2] ^= 1;
+  write_file(last, bytes);
+  CHECK(shop.resume("broken").run_digest == whole.run_digest);
+  check_equal_files(shop.path("whole"), shop.path("broken"));
+}
+
+TEST_CASE("without a whole checkpoint the run starts from the beginning") {
+  const workshop shop(eventful + fedavg);
+  REQUIRE(shop.run("whole", {.trace = true}).status == "done");
+  REQUIRE(shop.run("lost", {.trace = true, .events_max = 60}).status == "interrupted");
+  for (const auto& one : shop.checkpoints("lost"))
+    write_file(one, content_of(one).substr(0, 100));
+  CHECK(shop.resume("lost").status == "done");
+  check_equal_files(shop.path("whole"), shop.path("lost"));
+  CHECK(shop.checkpoints("lost").size() == 8);
+}
+
+TEST_CASE("a run that is done is left alone") {
+  const workshop shop(eventful + fedavg);
+  shop.run("run");
+  const auto summary = content_of(shop.path("run") / "summary.json");
+  const auto again = resume_simulation(shop.path("run"), {.style = progress_style::quiet});
+  REQUIRE(again);
+  CHECK_FALSE(*again);
+  CHECK(content_of(shop.path("run") / "summary.json") == summary);
+}
+
+TEST_CASE("what cannot be resumed is refused with the reason, and nothing is changed") {
+  const workshop shop(eventful + fedavg);
+  CHECK_THAT(shop.refusal("nowhere"), ContainsSubstring("no folder"));
+  fs::create_directory(shop.path("empty"));
+  CHECK_THAT(shop.refusal("empty"), ContainsSubstring("no scenario.toml"));
+  REQUIRE(shop.run("run", {.events_max = 60}).status == "interrupted");
+  const auto metrics = content_of(shop.path("run") / "metrics.jsonl");
+  auto other = content_of(shop.path("run") / "scenario.toml");
+  other.replace(other.find("seed = 3"), 8, "seed = 4");
+  write_file(shop.path("run") / "scenario.toml", other);
+  CHECK_THAT(shop.refusal("run"), ContainsSubstring("another scenario"));
+  CHECK(content_of(shop.path("run") / "metrics.jsonl") == metrics);
+  CHECK(fs::exists(shop.path("run") / "summary.json"));
+}
+
+TEST_CASE("two processes never write one run directory") {
+  const workshop shop(eventful + fedavg);
+  REQUIRE(shop.run("run", {.events_max = 60}).status == "interrupted");
+  const int other = ::open(shop.path("run").c_str(), O_RDONLY | O_DIRECTORY);
+  REQUIRE(::flock(other, LOCK_EX | LOCK_NB) == 0);
+  CHECK_THAT(shop.refusal("run"), ContainsSubstring("another process"));
+  ::close(other);
+  CHECK(shop.resume("run").status == "done");
+}
+
+TEST_CASE("a disk that is full during a checkpoint costs that checkpoint and nothing else") {
+  const workshop shop(eventful + fedavg);
+  const auto whole = shop.run("whole");
+  REQUIRE(shop.run("full", {.events_max = 60}).status == "interrupted");
+  const auto before = shop.checkpoints("full");
+  // what the next checkpoint writes goes to a device without space
+  fs::create_symlink("/dev/full",
+                     shop.path("full") / "checkpoint" /
+                         (std::string("000000000") + std::to_string(before.size() + 1) + ".checkpoint.part"));
+  const auto ended = shop.resume("full", {.events_max = 30});
+  REQUIRE(ended.status == "interrupted");
+  CHECK(shop.checkpoints("full").size() >= before.size());
+  for (const auto& one : before)
+    CHECK(fs::exists(one));
+  CHECK(shop.resume("full").run_digest == whole.run_digest);
+}

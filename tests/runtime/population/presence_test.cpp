@@ -1,0 +1,205 @@
+#include "runtime/population/presence.hpp"
+#include "runtime/population/reach_trace.hpp"
+#include <algorithm>
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <map>
+using namespace mneme;
+using namespace std::chrono_literals;
+using kind = presence_change::kind;
+
+namespace {
+
+virtual_time at(virtual_duration since) { return virtual_time(since); }
+
+scenario of_clients(std::int64_t count) {
+  scenario from;
+  from.clients.count = count;
+  return from;
+}
+
+presence presence_of(const scenario& from, std::shared_ptr<const reach_trace> trace = nullptr) {
+  return presence(std::make_shared<const population>(from, std::move(trace)));
+}
+
+scenario coming_and_going(std::int64_t count, virtual_duration absence) {
+  auto from = of_clients(count);
+  from.enrolment = {
+      .kind = enrolment_kind::random, .arrival_mean = 100s, .lifetime_mean = 50s, .absence_mean = absence};
+  return from;
+}
+
+/// Mean and standard deviation of seconds.
+struct moments {
+  double mean = 0.0, deviation = 0.0;
+};
+moments moments_of(const std::vector<double>& values) {
+  double sum = 0.0, squares = 0.0;
+  for (const double value : values)
+    sum += value, squares += value * value;
+  const auto n = static_cast<double>(values.size());
+  return {.mean = sum / n, .deviation = std::sqrt(squares / n - sum * sum / n / n)};
+}
+
+void check_exponential(const std::vector<double>& values, double mean) {
+  const auto found = moments_of(values);
+  const auto error = mean / std::sqrt(static_cast<double>(values.size()));
+  CHECK(found.mean == Catch::Approx(mean).margin(4 * error));
+  CHECK(found.deviation == Catch::Approx(mean).margin(4 * std::sqrt(2.0) * error)); // kurtosis 9
+  const auto short_ones = std::count_if(values.begin(), values.end(), [&](double x) { return x < mean * 0.1; });
+  const double share = 1.0 - std::exp(-0.1), n = static_cast<double>(values.size());
+  CHECK(static_cast<double>(short_ones) / n == Catch::Approx(share).margin(4 * std::sqrt(share * (1 - share) / n)));
+}
+
+} // namespace
+
+TEST_CASE("where nothing changes by itself, nothing is expected and the task decides who is there") {
+  auto from = of_clients(30);
+  from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};
+  auto who = presence_of(from);
+  who.open_task({0}, at(0s));
+  CHECK_FALSE(who.next_change());
+  CHECK(who.here({9}));
+  CHECK_FALSE(who.here({10}));
+  CHECK(who.enrolled() == 10);
+  who.open_task({1}, at(5s));
+  CHECK(who.here({10}));
+  CHECK(who.task_of({3}) == task_id{1});
+  CHECK(who.enrolled() == 20);
+  CHECK(who.move_to(at(100s)).empty());
+}
+
+TEST_CASE("clients arrive, stay and are away for exponential times") {
+  constexpr std::uint32_t clients = 20'000;
+  auto who = presence_of(coming_and_going(clients, 20s));
+  CHECK(who.enrolled() == 0);
+  CHECK(who.member({1}) == membership::not_yet);
+  CHECK(who.endless());
+  std::vector<double> arrivals, stays, absences;
+  std::vector<virtual_time> since(clients);
+  std::vector<int> joins(clients);
+  virtual_time before{};
+  for (const auto& one : who.move_to(at(4000s))) {
+    REQUIRE(one.at >= before);
+    before = one.at;
+    const auto c = one.who.value;
+    const double waited = in_seconds(virtual_time(one.at - since[c]));
+    if (one.what == kind::joined)
+      (joins[c]++ == 0 ? arrivals : absences).push_back(waited);
+    else
+      stays.push_back(waited);
+    since[c] = one.at;
+  }
+  REQUIRE(arrivals.size() == clients);
+  check_exponential(arrivals, 100.0);
+  // The stay that the end cuts short, longer than others, is not among them: one percent of the mean.
+  CHECK(moments_of(stays).mean == Catch::Approx(50.0).margin(1.0));
+  CHECK(moments_of(absences).mean == Catch::Approx(20.0).margin(0.3));
+  CHECK(static_cast<double>(who.enrolled()) == Catch::Approx(clients * 50.0 / 70.0).margin(4 * 65.0)); // sqrt(npq) = 64
+}
+
+TEST_CASE("lives are exponential and followed by nothing where nobody comes back") {
+  constexpr std::uint32_t clients = 20'000;
+  const population people(coming_and_going(clients, 0s));
+  std::vector<double> stays;
+  for (std::uint32_t c = 0; c < clients; ++c)
+    stays.push_back(in_seconds(virtual_time(people.stay({c}, 0))));
+  check_exponential(stays, 50.0);
+  auto who = presence_of(coming_and_going(clients, 0s));
+  CHECK_FALSE(who.endless());
+  CHECK(who.move_to(at(1'000'000s)).size() == 2 * clients);
+  CHECK_FALSE(who.next_change());
+  CHECK(who.enrolled() == 0);
+  CHECK(who.member({7}) == membership::left);
+}
+
+TEST_CASE("a client's times do not depend on how many clients there are or when one looks") {
+  auto few = presence_of(coming_and_going(10, 20s)), many = presence_of(coming_and_going(1000, 20s));
+  std::vector<virtual_time> one_look, many_looks;
+  for (const auto& one : few.move_to(at(500s)))
+    if (one.who.value == 7)
+      one_look.push_back(one.at);
+  while (many.next_change() <= at(500s))
+    for (const auto& one : many.move_to(*many.next_change()))
+      if (one.who.value == 7)
+        many_looks.push_back(one.at);
+  CHECK(one_look.size() > 3);
+  CHECK(one_look == many_looks);
+}
+
+TEST_CASE("by day a client can be reached for half of every period, from a time of its own") {
+  constexpr std::uint32_t clients = 2000;
+  auto from = of_clients(clients);
+  from.devices.availability = device_availability::diurnal;
+  from.devices.availability_period = 1000s;
+  auto who = presence_of(from);
+  std::map<std::uint32_t, std::vector<presence_change>> changes;
+  std::int64_t first = 0;
+  for (std::uint32_t c = 0; c < clients; ++c)
+    first += who.here({c});
+  CHECK(std::abs(first - clients / 2) < 4 * 23); // sqrt(2000) / 2
+  for (const auto& one : who.move_to(at(10'000s)))
+    changes[one.who.value].push_back(one);
+  std::vector<double> mornings;
+  for (const auto& [client, all] : changes) {
+    REQUIRE(all.size() == 20);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      REQUIRE(all[i].at - all[i - 1].at == 500s);
+      REQUIRE(all[i].what != all[i - 1].what);
+    }
+    for (const auto& one : {all[0], all[1]})
+      if (one.what == kind::reachable)
+        mornings.push_back(in_seconds(one.at));
+  }
+  REQUIRE(changes.size() == clients);
+  const auto spread = moments_of(mornings);
+  CHECK(spread.mean == Catch::Approx(500.0).margin(4 * 1000.0 / std::sqrt(12.0 * clients)));
+  CHECK(spread.deviation == Catch::Approx(1000.0 / std::sqrt(12.0)).margin(15.0));
+}
+
+TEST_CASE("a file says when a client can be reached") {
+  auto from = of_clients(3);
+  from.devices.availability = device_availability::file;
+  auto who =
+      presence_of(from, std::make_shared<const reach_trace>(std::vector<reach_span>{
+                            {.who = {0}, .from = at(0s), .to = at(10s)}, {.who = {1}, .from = at(5s), .to = at(7s)}}));
+  who.open_task({0}, at(0s));
+  CHECK(who.here({0}));
+  CHECK_FALSE(who.here({1}));
+  CHECK_FALSE(who.here({2}));
+  CHECK(who.next_change() == at(5s));
+  (void)who.move_to(at(5s));
+  CHECK(who.here({1}));
+  CHECK(who.move_to(at(100s)).size() == 2);
+  CHECK_FALSE(who.here({0}));
+  CHECK_FALSE(who.next_change());
+}
+
+TEST_CASE("staggered, every client enters a task at its own uniform time after the server, and never goes back") {
+  constexpr std::uint32_t clients = 10'000;
+  auto from = of_clients(clients);
+  from.tasks.transition = task_transition::staggered;
+  from.tasks.transition_spread = 100s;
+  auto who = presence_of(from);
+  who.open_task({0}, at(0s));
+  CHECK_FALSE(who.next_change()); // everybody begins with the first task
+  who.open_task({1}, at(1000s));
+  CHECK(who.task_of({5}) == task_id{0});
+  std::vector<double> delays;
+  for (const auto& one : who.move_to(at(1050s))) {
+    CHECK(one.what == kind::entered_task);
+    CHECK(who.task_of(one.who) == task_id{1});
+    delays.push_back(in_seconds(one.at) - 1000.0);
+  }
+  CHECK(std::abs(std::ssize(delays) - clients / 2) < 4 * 50);
+  CHECK(moments_of(delays).mean == Catch::Approx(25.0).margin(4 * 50 / std::sqrt(12.0 * clients / 2)));
+  who.open_task({2}, at(1050s)); // before everybody is in the second
+  std::map<std::uint32_t, task_id> newest;
+  for (const auto& one : who.move_to(at(1200s))) {
+    CHECK(one.task > newest[one.who.value]);
+    newest[one.who.value] = one.task;
+  }
+  for (std::uint32_t c = 0; c < clients; ++c)
+    REQUIRE(who.task_of({c}) == task_id{2});
+}

@@ -1,0 +1,67 @@
+#include "runtime/population/reach_trace.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+virtual_time at(virtual_duration since) { return virtual_time(since); }
+
+/// What reading `csv` for five clients finds wrong, or "".
+std::string complaints(const std::string& csv) {
+  const scratch_folder folder;
+  scenario from;
+  from.clients.count = 5;
+  from.devices.availability = device_availability::file;
+  from.devices.availability_file = folder.path() / "trace.csv";
+  write_file(from.devices.availability_file, csv);
+  const auto read = read_reach_trace(from);
+  std::string all;
+  if (!read)
+    for (const auto& one : read.error())
+      all += one.where.substr(one.where.find("trace.csv")) + ": " + one.text + "\n";
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
+  const reach_trace trace({{.who = {1}, .from = at(10s), .to = at(20s)}, {.who = {1}, .from = at(30s), .to = at(40s)}});
+  const auto before = trace.window({1}, at(0s)), within = trace.window({1}, at(10s)),
+             between = trace.window({1}, at(20s)), after = trace.window({1}, at(40s));
+  CHECK_FALSE(before.within);
+  CHECK(before.until == at(10s));
+  CHECK(within.within);
+  CHECK(within.until == at(20s));
+  CHECK_FALSE(between.within);
+  CHECK(between.until == at(30s));
+  CHECK_FALSE(after.within);
+  CHECK(after.until == never);
+}
+
+TEST_CASE("who is not named can never be reached; spans that touch or overlap are one") {
+  const reach_trace trace({{.who = {3}, .from = at(5s), .to = at(9s)},
+                           {.who = {3}, .from = at(0s), .to = at(5s)},
+                           {.who = {3}, .from = at(1s), .to = at(2s)}});
+  CHECK(trace.window({3}, at(0s)).until == at(9s));
+  CHECK_FALSE(trace.window({2}, at(0s)).within);
+  CHECK(trace.window({2}, at(0s)).until == never);
+  CHECK_FALSE(trace.window({4}, at(0s)).within);
+}
+
+TEST_CASE("a trace is read by the names of its columns") {
+  CHECK(complaints("from,to,client,site\n0,1.5,4,x\n\n2,3,0,y\n").empty());
+}
+
+TEST_CASE("what is wrong with a trace is said by line") {
+  CHECK(complaints("client,from\n") ==
+        "trace.csv:1: the header names no column 'to'; expected a first line such as client,from,to\n");
+  CHECK(complaints("client,from,to\n5,0,1\n1,0\n1,-1,2\n1,4,4\n1,0,x\n") ==
+        "trace.csv:2: client = 5: expected a whole number from 0 to 4 (clients.count = 5)\n"
+        "trace.csv:3: the line has 2 fields; expected 3, one for each column of the header\n"
+        "trace.csv:4: from = -1: expected seconds from the beginning of the run, from 0 to 9e9\n"
+        "trace.csv:5: from = 4, to = 4: expected a time that ends after it begins\n"
+        "trace.csv:6: to = x: expected seconds from the beginning of the run, from 0 to 9e9\n");
+}

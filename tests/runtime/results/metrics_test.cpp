@@ -1,0 +1,103 @@
+#include "runtime/results/metrics.hpp"
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+using namespace mneme;
+using Catch::Approx;
+
+namespace {
+
+/// Tasks are harder and easier at turns, so that all eight figures differ.
+accuracy_matrix four_tasks() {
+  return {.rows = {{65}, {60, 80}, {70, 50, 90}, {40, 85, 65, 70}}, .pooled = {65, 72, 69, 58}};
+}
+
+} // namespace
+
+TEST_CASE("the figures of a matrix of four tasks, worked by hand") {
+  const auto figures = metrics_of(four_tasks());
+  CHECK(figures.average_incremental_accuracy == Approx((65 + 72 + 69 + 58) / 4.0));
+  CHECK(figures.average_accuracy_task_mean == Approx((65 + 70 + 70 + 65) / 4.0)); // means of the rows
+  CHECK(figures.final_accuracy == 58.0);
+  CHECK(figures.final_accuracy_task_mean == Approx(65.0));
+  CHECK(figures.forgetting == Approx(((70 - 40) + (80 - 85) + (90 - 65)) / 3.0));
+  CHECK(figures.forgetting_including_last == Approx(((70 - 40) + (85 - 85) + (90 - 65)) / 3.0));
+  CHECK(figures.forgetting_from_first == Approx(((65 - 40) + (80 - 85) + (90 - 65)) / 3.0));
+  CHECK(figures.backward_transfer == Approx(-15.0));
+}
+
+TEST_CASE("the figures of three equal tasks, as the sheet of STSA works them (fact 16)") {
+  const auto figures =
+      metrics_of({.rows = {{90}, {80, 70}, {60, 75, 50}}, .pooled = {90, 75, (60 + 75 + 50) / 3.0}}); // equal sizes
+  CHECK(figures.average_incremental_accuracy == Approx(75.556).epsilon(1e-5));
+  CHECK(figures.average_accuracy_task_mean == Approx(75.556).epsilon(1e-5));
+  CHECK(figures.final_accuracy == Approx(61.667).epsilon(1e-5));
+  CHECK(figures.forgetting_including_last == Approx(15.0));
+  CHECK(figures.forgetting == Approx(12.5));
+}
+
+TEST_CASE("one task is learnt and nothing is forgotten") {
+  const auto figures = metrics_of({.rows = {{75}}, .pooled = {75}});
+  CHECK(figures.average_incremental_accuracy == 75.0);
+  CHECK(figures.average_accuracy_task_mean == 75.0);
+  CHECK(figures.final_accuracy == 75.0);
+  CHECK(figures.final_accuracy_task_mean == 75.0);
+  CHECK_FALSE(figures.forgetting);
+  CHECK_FALSE(figures.forgetting_including_last);
+  CHECK_FALSE(figures.forgetting_from_first);
+  CHECK_FALSE(figures.backward_transfer);
+}
+
+TEST_CASE("a run that ended before its first task did has no figures") {
+  const auto figures = metrics_of({});
+  CHECK_FALSE(figures.average_incremental_accuracy);
+  CHECK_FALSE(figures.final_accuracy);
+  CHECK_FALSE(figures.forgetting);
+}
+
+TEST_CASE("two tasks that stay as they were transfer plus zero, not minus zero") {
+  const auto figures = metrics_of({.rows = {{50}, {50, 70}}, .pooled = {50, 60}});
+  CHECK(figures.backward_transfer == 0.0);
+  CHECK_FALSE(std::signbit(*figures.backward_transfer));
+}
+
+TEST_CASE("the evaluation at the end of a task becomes a row") {
+  accuracy_matrix matrix;
+  matrix.add({.task = {0}, .accuracy = 90.0, .accuracy_per_task = {90.0}, .end_of_task = true});
+  matrix.add({.task = {1}, .accuracy = 70.0, .accuracy_per_task = {60.0, 85.0}, .end_of_task = true});
+  CHECK(matrix.rows == std::vector<std::vector<double>>{{90.0}, {60.0, 85.0}});
+  CHECK(matrix.pooled == std::vector<double>{90.0, 70.0});
+}
+
+TEST_CASE("a target is reached at the first evaluation that has it") {
+  const std::vector<evaluation_record> all{{.at = virtual_time(std::chrono::seconds(1)), .accuracy = 40.0},
+                                           {.at = virtual_time(std::chrono::seconds(2)), .accuracy = 60.0},
+                                           {.at = virtual_time(std::chrono::seconds(3)), .accuracy = 50.0}};
+  const auto reached = times_to({60.0, 45.0, 61.0}, all);
+  REQUIRE(reached.size() == 3);
+  CHECK(reached[0].seconds == 2.0);
+  CHECK(reached[1].seconds == 2.0);
+  CHECK(reached[2].accuracy == 61.0);
+  CHECK_FALSE(reached[2].seconds);
+}
+
+TEST_CASE("deciles lie between sorted values") {
+  CHECK(deciles_of({}).empty());
+  CHECK(deciles_of({7.0}) == std::vector<double>(9, 7.0));
+  CHECK(deciles_of({10.0, 0.0, 5.0, 1.0, 2.0, 4.0, 3.0, 9.0, 8.0, 7.0, 6.0}) ==
+        std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
+  CHECK(deciles_of({0.0, 10.0}) == std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
+}
+
+TEST_CASE("forgetting during a task is measured against the best of the tasks before") {
+  accuracy_matrix before;
+  before.rows = {{80.0}, {60.0, 90.0}};
+  CHECK_FALSE(forgetting_at(before, {.task = {0}, .accuracy_per_task = {50.0}}));
+  CHECK(forgetting_at(before, {.task = {2}, .accuracy_per_task = {20.0, 70.0, 99.0}}) == (60.0 + 20.0) / 2);
+  CHECK(forgetting_at(before, {.task = {1}, .accuracy_per_task = {85.0, 10.0}}) == -5.0);
+  // At the end of a task it is the forgetting of the matrix.
+  auto whole = before;
+  const evaluation_record last{.task = {2}, .accuracy_per_task = {20.0, 70.0, 99.0}, .end_of_task = true};
+  whole.add(last);
+  CHECK(metrics_of(whole).forgetting == forgetting_at(before, last));
+}

@@ -1,0 +1,282 @@
+#include "runtime/data/partition.hpp"
+#include "runtime/results/run_directory.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <set>
+#include <sys/mount.h>
+#include <system_error>
+#include <thread>
+using namespace mneme;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// While it lives, the working folder is an empty one.
+class elsewhere {
+public:
+  elsewhere() : before_(fs::current_path()) { fs::current_path(folder_.path()); }
+  ~elsewhere() { fs::current_path(before_); }
+  [[nodiscard]] const fs::path& path() const { return folder_.path(); }
+
+private:
+  test::scratch_folder folder_;
+  fs::path before_;
+};
+
+run_directory made_at(const fs::path& out) {
+  auto made = run_directory::create(out, "");
+  REQUIRE(made);
+  return std::move(*made);
+}
+
+/// A disk of `size` at `path` while it lives.
+class small_disk {
+public:
+  small_disk(fs::path path, const char* size)
+      : path_(std::move(path)), mounted_(::mount("tmpfs", path_.c_str(), "tmpfs", 0, size) == 0) {}
+  small_disk(const small_disk&) = delete;
+  small_disk& operator=(const small_disk&) = delete;
+  ~small_disk() {
+    if (mounted_)
+      ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  [[nodiscard]] bool mounted() const noexcept { return mounted_; }
+
+private:
+  fs::path path_;
+  bool mounted_;
+};
+
+/// Client c holds rows 10c + t and 10c + t + 100 of a file of 100 rows.
+struct two_rows_each final : partition {
+  std::int64_t size(client_id, task_id) const override { return 2; }
+  std::vector<std::int64_t> rows(client_id c, task_id t) const override {
+    return {10 * c.value + t.value, 10 * c.value + t.value + 100};
+  }
+};
+
+const std::vector<event_record> two_events{
+    {.at = virtual_time{3661s + 5ns}, .actor = "client", .event = "upload", .client = client_id{0}, .bytes = 40},
+    {.at = virtual_time{3662s}, .actor = "server", .event = "close", .task = {1}, .round = {9}}};
+
+} // namespace
+
+TEST_CASE("runs of one name get folders of their own") {
+  const elsewhere here;
+  for (const char* expected :
+       {"runs/quick-fedavg-s1-01234567", "runs/quick-fedavg-s1-01234567-2", "runs/quick-fedavg-s1-01234567-3"}) {
+    const auto made = run_directory::create("", "quick-fedavg-s1-01234567");
+    REQUIRE(made);
+    CHECK(made->path() == expected);
+    CHECK(fs::is_directory(expected));
+  }
+}
+
+TEST_CASE("two creations at the same time never share a folder") {
+  const elsewhere here;
+  std::vector<fs::path> paths(24);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = t; i < paths.size(); i += 4)
+        if (auto made = run_directory::create("", "same"))
+          paths[i] = made->path();
+    });
+  for (auto& thread : threads)
+    thread.join();
+  const std::set<fs::path> distinct(paths.begin(), paths.end());
+  CHECK(distinct.size() == paths.size());
+  CHECK(distinct.contains("runs/same-24"));
+}
+
+TEST_CASE("an --out that exists is refused, and one whose parents are missing is made") {
+  const test::scratch_folder folder;
+  const auto out = folder.path() / "a" / "b" / "c";
+  CHECK(made_at(out).path() == out);
+  for (const auto& again : {out, out / ""}) {
+    const auto refused = run_directory::create(again, "name");
+    REQUIRE_FALSE(refused);
+    REQUIRE(refused.error().size() == 1);
+    CHECK_THAT(refused.error()[0].text, ContainsSubstring("exists already") && ContainsSubstring(out.string()));
+  }
+  test::write_file(folder.path() / "file", "");
+  CHECK_FALSE(run_directory::create(folder.path() / "file", "name"));
+}
+
+TEST_CASE("a folder in which nothing can be made is a finding, not an exception") {
+  const test::scratch_folder folder;
+  test::write_file(folder.path() / "file", "");
+  for (const auto& out : {folder.path() / "file" / "run", fs::path("/proc/mneme/run"), fs::path("/proc/mneme")}) {
+    const auto refused = run_directory::create(out, "name");
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().at(0).text,
+               ContainsSubstring("cannot create") && ContainsSubstring(out.string()) && ContainsSubstring("--out"));
+  }
+}
+
+TEST_CASE("evaluations become lines of metrics.jsonl at once") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  const evaluation_record first{.accuracy = 50.0, .accuracy_per_task = {50.0}};
+  const evaluation_record second{.round = {1}, .accuracy = 60.0, .accuracy_per_task = {60.0}};
+  run.add(first);
+  CHECK(test::content_of(run.path() / "metrics.jsonl") == json_text(first) + "\n");
+  run.add(second);
+  CHECK(test::content_of(run.path() / "metrics.jsonl") == json_text(first) + "\n" + json_text(second) + "\n");
+}
+
+TEST_CASE("events.csv has nanoseconds, clients from 0, tasks and rounds from 1") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.add(std::span(two_events).first(1));
+  run.add(std::span(two_events).last(1));
+  CHECK(test::content_of(run.path() / "events.csv") == "virtual_s,actor,event,client,task,round,bytes\n"
+                                                       "3661.000000005,client,upload,0,1,1,40\n"
+                                                       "3662.000000000,server,close,,2,10,0\n");
+}
+
+TEST_CASE("the accuracy matrix has a column per task of the run and a row per task so far") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.write_matrix({.rows = {{100.0 / 3.0}, {12.5, 100.0}}, .pooled = {0.0, 0.0}}, 3);
+  CHECK(test::content_of(run.path() / "accuracy_matrix.csv") == "after_task,task_1,task_2,task_3\n"
+                                                                "1,33.333333333333336,,\n"
+                                                                "2,12.5,100,\n");
+}
+
+TEST_CASE("partition.csv names rows of the file, whatever the transform") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  dataset train;
+  train.labels.resize(100);
+  run.write_partition(two_rows_each{}, 2, 2, train);
+  CHECK(test::content_of(run.path() / "partition.csv") ==
+        "row,client,task\n0,0,1\n0,0,1\n10,1,1\n10,1,1\n1,0,2\n1,0,2\n11,1,2\n11,1,2\n");
+}
+
+TEST_CASE("a file without room is named, and the files before it stay whole") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.write("scenario.toml", "seed = 1\n");
+  run.add(evaluation_record{});
+  // the disk is full from here on: what these files write goes to a device without space
+  for (const char* name : {"events.csv", "summary.json.part"})
+    fs::create_symlink("/dev/full", run.path() / name);
+  CHECK_THROWS_WITH(run.add(two_events), ContainsSubstring("events.csv") && ContainsSubstring("No space left"));
+  CHECK_THROWS_WITH(run.write("summary.json", "{}"), ContainsSubstring("summary.json"));
+  CHECK_FALSE(fs::exists(run.path() / "summary.json"));
+  CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
+  CHECK(test::content_of(run.path() / "metrics.jsonl") == json_text(evaluation_record{}) + "\n");
+}
+
+TEST_CASE("a disk that is really full leaves whole files") {
+  const test::scratch_folder folder;
+  const small_disk disk(folder.path(), "size=64k");
+  if (!disk.mounted())
+    SKIP("this machine does not let the test mount a small disk");
+  auto run = made_at(folder.path() / "run");
+  run.write("scenario.toml", "seed = 1\n");
+  CHECK_THROWS_AS(run.write("model.safetensors", std::string(100'000, 'x')), std::system_error);
+  CHECK_FALSE(fs::exists(run.path() / "model.safetensors"));
+  CHECK_FALSE(fs::exists(run.path() / "model.safetensors.part"));
+  const evaluation_record line{.accuracy_per_task = std::vector<double>(100, 100.0 / 3.0)};
+  std::size_t lines = 0;
+  auto fill = [&] {
+    for (;; ++lines)
+      run.add(line);
+  };
+  CHECK_THROWS_WITH(fill(), ContainsSubstring("metrics.jsonl"));
+  CHECK(test::content_of(run.path() / "metrics.jsonl").size() == lines * (json_text(line).size() + 1));
+  CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
+}
+
+TEST_CASE("a run directory is opened by one at a time, and closed with its owner") {
+  const test::scratch_folder folder;
+  {
+    const auto first = made_at(folder.path() / "run");
+    test::write_file(folder.path() / "run" / "scenario.toml", "");
+    const auto second = run_directory::open(folder.path() / "run");
+    REQUIRE_FALSE(second);
+    CHECK_THAT(second.error().at(0).text, ContainsSubstring("another process"));
+  }
+  CHECK(run_directory::open(folder.path() / "run"));
+}
+
+TEST_CASE("a folder without a scenario is no run, nor is a file") {
+  const test::scratch_folder folder;
+  test::write_file(folder.path() / "file", "");
+  const auto complaint = [](const fs::path& path) { return run_directory::open(path).error().at(0).text; };
+  CHECK_THAT(complaint(folder.path()), ContainsSubstring("no scenario.toml"));
+  CHECK_THAT(complaint(folder.path() / "file"), ContainsSubstring("no folder"));
+  CHECK_THAT(complaint(folder.path() / "nothing"), ContainsSubstring("no folder"));
+}
+
+TEST_CASE("a run directory remembers where it comes from and how it ended") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  CHECK_FALSE(run.origin());
+  run.write_origin({.scenario = "quick \"start\"", .trace = true});
+  const auto origin = run.origin();
+  REQUIRE(origin);
+  CHECK(origin->scenario == "quick \"start\"");
+  CHECK(origin->trace);
+  CHECK(run.status().empty());
+  run.write("summary.json", json_text(run_summary{.status = "interrupted"}));
+  CHECK(run.status() == "interrupted");
+  run.write("summary.json", "{\"status\"");
+  CHECK(run.status().empty());
+  run.write("checkpoint/run.json", "[1]");
+  CHECK_FALSE(run.origin());
+}
+
+TEST_CASE("what was written after a state is cut off, and lines go on from there") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  const evaluation_record first{.accuracy_per_task = {50.0}}, second{.round = {1}, .accuracy_per_task = {60.0}};
+  const accuracy_matrix matrix{.rows = {{50.0}}, .pooled = {50.0}};
+  run.add(first);
+  run.write_matrix(matrix, 2);
+  run.add(std::span(two_events).first(1));
+  const auto events = run.settled_events();
+  const auto metrics_then = test::content_of(run.path() / "metrics.jsonl");
+  const auto matrix_then = test::content_of(run.path() / "accuracy_matrix.csv");
+  run.add(second);
+  run.add(two_events);
+  run.write_matrix({.rows = {{50.0}, {1.0, 2.0}}, .pooled = {50.0, 1.0}}, 2);
+  run.write("summary.json", "{}");
+  test::write_file(run.path() / "model.safetensors.part", "torn");
+  CHECK(run.has_events(events));
+  CHECK_FALSE(run.has_events(10'000));
+
+  const auto path = run.path();
+  { const auto closed = std::move(run); }
+  test::write_file(path / "scenario.toml", "seed = 1\n");
+  auto again = run_directory::open(path);
+  REQUIRE(again);
+  again->cut_back(std::vector{first}, matrix, 2, events);
+  CHECK(test::content_of(path / "metrics.jsonl") == metrics_then);
+  CHECK(test::content_of(path / "accuracy_matrix.csv") == matrix_then);
+  CHECK(fs::file_size(path / "events.csv") == events);
+  CHECK_FALSE(fs::exists(path / "summary.json"));
+  CHECK_FALSE(fs::exists(path / "model.safetensors.part"));
+  CHECK(test::content_of(path / "scenario.toml") == "seed = 1\n");
+  again->add(second);
+  again->add(std::span(two_events).last(1));
+  CHECK(test::content_of(path / "metrics.jsonl") == metrics_then + json_text(second) + "\n");
+  CHECK(test::content_of(path / "events.csv") == "virtual_s,actor,event,client,task,round,bytes\n"
+                                                 "3661.000000005,client,upload,0,1,1,40\n"
+                                                 "3662.000000000,server,close,,2,10,0\n");
+}
+
+TEST_CASE("a run that starts again from the beginning finds nothing of the one before") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.add(evaluation_record{});
+  run.add(two_events);
+  run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
+  run.cut_back({}, {}, 1, 0);
+  CHECK(fs::is_empty(folder.path() / "run"));
+}

@@ -1,0 +1,312 @@
+#include "runtime/data/catalog.hpp"
+#include "runtime/training/executor.hpp"
+#include "runtime/training/gather.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/data.hpp"
+#include "tests/support/learning.hpp"
+#include "tests/support/reference_gather.hpp"
+#include "tests/support/wrapped_model.hpp"
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+train_job usual(std::int64_t rows, training_options options) {
+  static const auto source = drawn_data(40, {1, 1, 33}, 10);
+  static const auto net = mlp_of({17}, 33, 10);
+  options.classes = {0, 10};
+  return {.net = net,
+          .start = weights_only(initial_weights(*net, 1)),
+          .samples = rows_from(source, 3, rows),
+          .options = options,
+          .stream = {.seed = 5, .client = {6}, .task = {1}, .visit = 2}};
+}
+
+at::Tensor trained(const train_job& what) {
+  const std::vector<job> one{{.what = what}};
+  return weights_of(make_executor("cpu")->run(one)[0]).clone();
+}
+
+/// The same training as a plain loop: autograd, and SGD as PyTorch documents it.
+at::Tensor plainly_trained(const train_job& what) {
+  const auto& with = what.options;
+  auto flat = what.start->at(flat_weights).clone();
+  at::Tensor momentum;
+  for (std::int64_t epoch = 0; epoch < with.epochs; ++epoch) {
+    auto key = key_for(what.stream, purpose::shuffle);
+    key.index = static_cast<std::uint64_t>(epoch);
+    auto order = *what.samples.rows;
+    rng_stream(key).shuffle(std::span(order));
+    for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(with.batch_rows)) {
+      const auto count = std::min(order.size() - first, static_cast<std::size_t>(with.batch_rows));
+      const auto rows = std::span(order).subspan(first, count);
+      const auto x = reference_gather(*what.samples.source, rows, {}).flatten(1);
+      std::vector<std::int64_t> labels;
+      for (const auto row : rows)
+        labels.push_back(what.samples.source->label(row));
+      flat.set_requires_grad(true);
+      std::vector<at::Tensor> parts;
+      for (const auto& one : what.net->layout())
+        parts.push_back(flat.narrow(0, one.offset, one.size).view(one.shape));
+      const auto logits = at::linear(at::relu(at::linear(x, parts[0], parts[1])), parts[2], parts[3]);
+      at::cross_entropy_loss(logits, at::tensor(labels, at::kLong)).backward();
+      auto step = flat.grad().clone();
+      flat = flat.detach().clone();
+      if (with.clip_norm > 0)
+        step *= std::min(1.0, with.clip_norm / (step.norm().item<double>() + 1e-6));
+      step += with.weight_decay * flat;
+      momentum = momentum.defined() ? with.momentum * momentum + step : step;
+      flat -= with.learning_rate * momentum;
+    }
+  }
+  return flat;
+}
+
+/// Clients with these numbers of rows, from starts of their own.
+std::vector<job> clients_of(const model_ref& net, shape3 shape, const std::vector<std::int64_t>& rows,
+                            training_options options) {
+  const auto source = drawn_data(40, shape, net->classes());
+  options.classes = {0, net->classes()};
+  const auto base = initial_weights(*net, 1);
+  std::vector<job> all;
+  for (std::uint64_t k = 0; k < rows.size(); ++k)
+    all.push_back({.id = {{k}, 0, 0},
+                   .what = train_job{.net = net,
+                                     .start = weights_only(base * (1.0 + 0.01 * static_cast<double>(k))),
+                                     .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                     .options = options,
+                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+  return all;
+}
+
+/// Clients alone, in pairs and in fives end with the same bits, and with others than they began with.
+void check_fused(const model_ref& net, shape3 shape, training_options options,
+                 const std::vector<std::int64_t>& rows = {7, 3, 4, 0, 7}) {
+  INFO(net->identity());
+  const auto all = clients_of(net, shape, rows, options);
+  const auto runs = make_executor("cpu");
+  const auto in_groups = [&](std::size_t width) {
+    std::vector<at::Tensor> weights;
+    for (std::size_t first = 0; first < all.size(); first += width)
+      for (const auto& one : runs->run(std::span(all).subspan(first, std::min(width, all.size() - first))))
+        weights.push_back(weights_of(one).clone());
+    return weights;
+  };
+  const auto alone = in_groups(1), pairs = in_groups(2), together = in_groups(5);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    INFO("client " << k);
+    CHECK(same_bits(alone[k], pairs[k]));
+    CHECK(same_bits(alone[k], together[k]));
+    const auto& job = std::get<train_job>(all[k].what);
+    CHECK(same_bits(alone[k], job.start->at(flat_weights)) == (job.samples.size() == 0));
+  }
+}
+
+/// The running statistics among weights [P], one after the other.
+at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
+  std::vector<at::Tensor> all;
+  for (const auto& one : net.layout())
+    if (one.buffer)
+      all.push_back(flat.narrow(0, one.offset, one.size));
+  return at::cat(all);
+}
+
+train_job with_model(const model_ref& net, shape3 shape, std::int64_t rows, training_options options) {
+  return std::get<train_job>(clients_of(net, shape, {rows}, options)[0].what);
+}
+
+} // namespace
+
+TEST_CASE("clients of every model end with the same bits alone and fused", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const model_keys groups{{"norm", "group"}}, few_groups{{"norm", "group"}, {"groups", "4"}};
+  for (const auto& options : {training_options{.epochs = 2, .batch_rows = 4},
+                              training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01},
+                              training_options{.optimizer = optimizer_kind::adam, .batch_rows = 0}}) {
+    check_fused(net_of("linear", small, 6), small, options);
+    check_fused(mlp_of({21}, 270, 6), small, options);
+    check_fused(net_of("cnn", small, 6), small, options); // draws its dropout
+    check_fused(net_of("lenet", {1, 17, 16}, 6), {1, 17, 16}, options);
+    check_fused(net_of("resnet8", small, 6), small, options);
+    check_fused(net_of("resnet8", small, 6, few_groups), small, options);
+    check_fused(net_of("resnet8", small, 6, {{"shortcut", "conv1x1"}}), small, options);
+  }
+  check_fused(net_of("resnet32", small, 6), small, {.batch_rows = 4});
+}
+
+TEST_CASE("clients of a fully connected net trained one after the other end with the bits of training in step",
+          "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  for (const auto& net : {net_of("linear", small, 6), mlp_of({21}, 270, 6), mlp_of({33, 12}, 270, 6)})
+    for (const auto& [batch, classes] : std::vector<std::pair<std::int64_t, class_range>>{
+             {4, {0, 6}}, {0, {0, 6}}, {3, {0, 6}}, {4, {0, 5}}}) { // rows have labels 0 to 4 where classes are fewer
+      INFO(net->identity() << ", batch " << batch << ", classes below " << classes.high);
+      auto alone = clients_of(net, small, {7, 3, 4, 0, 7}, {.epochs = 3, .batch_rows = batch});
+      const auto few = drawn_data(40, small, 5);
+      for (auto& one : alone) {
+        auto& what = std::get<train_job>(one.what);
+        what.options.classes = classes;
+        if (classes.high == 5)
+          what.samples.source = few;
+      }
+      auto in_step = alone;
+      const auto hidden = std::make_shared<const wrapped_model>(net);
+      for (auto& one : in_step)
+        std::get<train_job>(one.what).net = hidden;
+      const auto runs = make_executor("cpu");
+      const auto ours = runs->run(alone), expected = runs->run(in_step);
+      for (std::size_t k = 0; k < alone.size(); ++k) {
+        CHECK(same_bits(weights_of(ours[k]), weights_of(expected[k])));
+        CHECK(std::get<train_output>(std::get<work_output>(ours[k])).loss_mean ==
+              std::get<train_output>(std::get<work_output>(expected[k])).loss_mean);
+      }
+    }
+}
+
+TEST_CASE("clients of resnet18 end with the same bits alone and fused", "[executor]") {
+  at::set_num_threads(1);
+  const auto net = net_of("resnet18", {3, 18, 17}, 6, {{"stem", "imagenet"}}); // windows of its pooling overlap
+  check_fused(net, {3, 18, 17}, {.batch_rows = 4}, {2, 4, 3, 0, 2});           // one step a client
+}
+
+TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothing is dropped", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
+    INFO(net->identity());
+    auto job = with_model(net, small, 7, {.epochs = 2, .batch_rows = 4, .momentum = 0.9, .head_only = true});
+    const auto after = trained(job), before = job.start->at(flat_weights);
+    for (const auto& one : net->layout()) {
+      INFO(one.name);
+      CHECK(same_bits(after.narrow(0, one.offset, one.size), before.narrow(0, one.offset, one.size)) == !one.head);
+    }
+    // With the full batch, all that a stream could still draw are masks.
+    job.options.batch_rows = 0;
+    auto other = job;
+    other.stream.visit = 9;
+    CHECK(largest_difference(trained(job), trained(other)) < 1e-6);
+    job.options.head_only = other.options.head_only = false;
+    CHECK((largest_difference(trained(job), trained(other)) > 1e-4) == net->draws());
+  }
+}
+
+TEST_CASE("running statistics move by the step's own rows, and no optimizer touches them", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const auto net = net_of("resnet8", small, 6);
+  const auto job = with_model(net, small, 3, {.batch_rows = 0}); // padding would make four rows of them
+  auto seen = job.start->at(flat_weights).clone().unsqueeze(0);
+  const auto inputs = reference_gather(*job.samples.source, *job.samples.rows, {});
+  const training_mode training;
+  tape kept;
+  (void)net->forward(seen, inputs.unsqueeze(0).contiguous(), {0, 6}, &kept, &training);
+  const auto expected = statistics_of(*net, seen[0]);
+  CHECK(largest_difference(expected, statistics_of(*net, job.start->at(flat_weights))) > 1e-2);
+  for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adamw})
+    for (const double extra : {0.0, 1.0}) {
+      auto moved = job;
+      moved.options.optimizer = kind;
+      moved.options.momentum = kind == optimizer_kind::sgd ? 0.9 * extra : 0.0;
+      moved.options.weight_decay = 0.1 * extra;
+      moved.options.clip_norm = 0.5 * extra;
+      moved.objective = extra > 0 ? proximal_cross_entropy(0.1) : nullptr;
+      CHECK(largest_difference(statistics_of(*net, trained(moved)), expected) < 1e-5); // rows come in another order
+    }
+}
+
+TEST_CASE("dropout does not depend on the padding of a step", "[executor]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const auto net = net_of("cnn", small, 6);
+  // Three rows are padded to four where a batch allows it.
+  const auto padded = trained(with_model(net, small, 3, {.epochs = 2, .batch_rows = 4}));
+  const auto tight = trained(with_model(net, small, 3, {.epochs = 2, .batch_rows = 3}));
+  CHECK(largest_difference(padded, tight) < 1e-6);
+}
+
+TEST_CASE("a training equals a plain loop of autograd and SGD over the same shuffles", "[executor]") {
+  at::set_num_threads(1);
+  for (const std::int64_t rows : {1, 10, 23}) // with and without a last short batch
+    for (const bool with_extras : {false, true}) {
+      const auto extra = with_extras ? 1.0 : 0.0;
+      const auto job = usual(rows, {.epochs = 3,
+                                    .batch_rows = 10,
+                                    .momentum = 0.9 * extra,
+                                    .weight_decay = 0.05 * extra,
+                                    .clip_norm = 0.7 * extra});
+      CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
+    }
+}
+
+TEST_CASE("every client and every epoch has a shuffle of its own", "[executor]") {
+  const auto base = usual(23, {.batch_rows = 5});
+  CHECK(same_bits(trained(base), trained(base)));
+  auto other = base;
+  other.stream.visit = 3;
+  CHECK_FALSE(same_bits(trained(base), trained(other)));
+  auto second = base; // one epoch after another of the same stream repeats the shuffle; two epochs do not
+  second.start = weights_only(trained(base));
+  auto both = base;
+  both.options.epochs = 2;
+  CHECK_FALSE(same_bits(trained(both), trained(second)));
+}
+
+TEST_CASE("the order of a full batch hardly matters, that of small ones does", "[executor]") {
+  const auto difference = [](std::int64_t batch_rows) {
+    auto one = usual(20, {.batch_rows = batch_rows, .learning_rate = 0.5}), other = one;
+    other.stream.visit = 3;
+    return largest_difference(trained(one), trained(other));
+  };
+  CHECK(difference(0) < 1e-6); // only sums are taken in another order
+  CHECK(difference(2) > 1e-3);
+}
+
+TEST_CASE("augmentation is drawn anew in every epoch", "[executor]") {
+  auto job = usual(20, {.epochs = 2, .batch_rows = 0});
+  const auto source = drawn_data(40, {1, 12, 12}, 10);
+  job.net = mlp_of({8}, 144, 10);
+  job.start = weights_only(initial_weights(*job.net, 1));
+  job.samples = rows_from(source, 0, 20);
+  job.options.augment = augmentation_kind::crop_flip;
+  auto first = job;
+  first.options.epochs = 1;
+  auto second = first;
+  second.start = weights_only(trained(first));
+  CHECK(largest_difference(trained(job), trained(second)) > 1e-5); // equal if epoch 2 saw the crops of epoch 1
+}
+
+TEST_CASE("a multi-layer perceptron learns the digits of MNIST in two epochs", "[executor][data]") {
+  MNEME_NEEDS_DATA(folder, "mnist");
+  at::set_num_threads(1);
+  const auto loaded =
+      load_data({.name = "mnist", .root = folder.parent_path(), .train_rows = 6000, .test_rows = 1000}, 1);
+  REQUIRE(loaded.has_value());
+  const auto as_dataset = [&](const image_table& table) {
+    auto made = std::make_shared<dataset>();
+    made->images = table.images;
+    made->labels = table.labels;
+    made->transforms.resize(1);
+    made->scale = {static_cast<float>(1.0 / 255.0 / loaded->deviation[0])};
+    made->shift = {static_cast<float>(-loaded->mean[0] / loaded->deviation[0])};
+    return made;
+  };
+  const auto train = as_dataset(loaded->train), test = as_dataset(loaded->test);
+  const auto net = net_of("mlp", {1, 28, 28}, 10);
+  const auto weights = trained({.net = net,
+                                .start = weights_only(initial_weights(*net, 1)),
+                                .samples = rows_from(train, 0, 6000),
+                                .options = {.epochs = 2, .batch_rows = 32, .learning_rate = 0.1, .classes = {0, 10}}});
+  const std::vector<job> asking{
+      {.what =
+           evaluate_job{.what = {net, weights_only(weights)}, .samples = rows_from(test, 0, 1000), .mask = {0, 10}}}};
+  const auto answer = make_executor("cpu")->run(asking);
+  const auto& result = std::get<evaluate_output>(std::get<work_output>(answer[0]));
+  INFO(result.correct << " of 1000 right");
+  CHECK(result.correct > 890);
+  CHECK(result.loss_sum / 1000 < 0.4);
+}

@@ -1,0 +1,188 @@
+// Our models against PyTorch's and torchvision's on made-up weights: tools/export/torchvision_reference.py and
+// vit_reference.py.
+#include "runtime/method/training.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/learning.hpp"
+#include <ATen/Parallel.h>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using nlohmann::json;
+
+namespace {
+
+/// The numbers of formula() in the script, in [-1, 1).
+std::vector<float> formula(const std::string& name, std::int64_t count) {
+  std::uint32_t hash = 0x811C9DC5;
+  for (const auto byte : name)
+    hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x01000193;
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto x = hash + static_cast<std::uint32_t>(i) * 0x9E3779B1U;
+    x = (x ^ x >> 16U) * 0x7FEB352DU;
+    x = (x ^ x >> 15U) * 0x846CA68BU;
+    x ^= x >> 16U;
+    values.push_back(static_cast<float>(x >> 8U) * 0x1p-23F - 1.0F);
+  }
+  return values;
+}
+
+/// made_values() in the script.
+at::Tensor made_values(const std::string& name, const std::vector<std::int64_t>& shape) {
+  const auto count = c10::multiply_integers(shape);
+  const auto drawn = formula(name, count);
+  auto made = at::empty(shape, at::kFloat);
+  auto* const values = made.mutable_data_ptr<float>();
+  const auto bound = static_cast<float>(std::sqrt(6.0 * static_cast<double>(shape[0]) / static_cast<double>(count)));
+  const bool scale = name.ends_with(".weight") || name.ends_with(".running_var");
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    values[i] = shape.size() > 1 ? bound * drawn[i] : scale ? 1.0F + 0.25F * drawn[i] : 0.125F * drawn[i];
+  return made;
+}
+
+/// Checks a tensor by what the script stores of it: a projection, and its length.
+void check_summary(const std::string& name, const at::Tensor& ours, const json& expected, double bound) {
+  const auto flat = ours.to(at::kDouble).flatten().contiguous();
+  const auto direction = formula(name + ".direction", flat.numel());
+  double projection = 0.0, squares = 0.0;
+  for (std::size_t i = 0; i < direction.size(); ++i) {
+    const double value = flat.const_data_ptr<double>()[i];
+    projection += value * direction[i];
+    squares += value * value;
+  }
+  const double length = expected[1];
+  INFO(name << ": " << projection << ", length " << std::sqrt(squares) << ", expected " << expected.dump());
+  CHECK(std::abs(projection - expected[0].get<double>()) <= bound * length);
+  CHECK(std::abs(std::sqrt(squares) - length) <= bound * length);
+}
+
+/// Pixels in [-2, 2), [1, rows, channels, height, width].
+at::Tensor images(const std::string& name, const std::vector<std::int64_t>& shape) {
+  auto made = at::empty({1, shape[0], shape[1], shape[2], shape[3]});
+  const auto values = formula(name, made.numel());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    made.mutable_data_ptr<float>()[i] = 2.0F * values[i];
+  return made;
+}
+
+/// One fixture: our model on images of the size that `part` tells, with the script's weights.
+class fixture {
+public:
+  fixture(const json& record, const json& part)
+      : shape_(part["images"].get<std::vector<std::int64_t>>()), classes_{0, record["classes"]} {
+    model_keys keys;
+    for (const auto& [key, value] : record["keys"].items())
+      keys.emplace_back(key, value);
+    net_ = net_of(record["model"], {shape_[1], shape_[2], shape_[3]}, classes_.high, keys);
+    tensor_map named;
+    for (const auto& one : net_->layout())
+      named.put(one.name, made_values(one.name, one.shape));
+    const auto flat = flat_parameters(*net_, named, record["model"], nullptr);
+    REQUIRE(flat);
+    weights_ = flat->unsqueeze(0); // [1, P]
+  }
+
+  [[nodiscard]] std::int64_t parameters() const {
+    std::int64_t all = 0;
+    for (const auto& one : net_->layout())
+      all += one.buffer ? 0 : one.size;
+    return all;
+  }
+
+  void check_forward(const json& expected, const training_mode* training) {
+    const auto seen = net_->forward(weights_, images("input", shape_), classes_, nullptr, training);
+    double worst = 0.0, largest = 0.0;
+    for (std::int64_t row = 0; row < shape_[0]; ++row) {
+      const auto i = static_cast<std::size_t>(row);
+      check_summary("features", seen.features[0][row], expected["features"][i], 1e-5);
+      for (std::int64_t c = 0; c < classes_.high; ++c) {
+        const double value = expected["logits"][i][static_cast<std::size_t>(c)];
+        largest = std::max(largest, std::abs(value));
+        worst = std::max(worst, std::abs(seen.logits[0][row][c].item<double>() - value));
+      }
+    }
+    CHECK(worst <= 1e-5 * largest);
+  }
+
+  void check_running(const json& expected) const { check_named(weights_[0], expected, 1e-5); }
+
+  /// Of the mean cross-entropy of a training step; of a net with dropout, in evaluation mode.
+  void check_gradients(const json& expected, double bound) {
+    const training_mode mode;
+    tape kept;
+    const auto seen =
+        net_->forward(weights_, images(expected["input"], shape_), classes_, &kept, net_->draws() ? nullptr : &mode);
+    auto labels = at::empty({1, shape_[0]}, at::kLong);
+    for (std::int64_t row = 0; row < shape_[0]; ++row)
+      labels.mutable_data_ptr<std::int64_t>()[row] = row * 7 % 10;
+    const auto row_weight = at::full({1, shape_[0]}, 1.0F / static_cast<float>(shape_[0]));
+    const std::vector<std::shared_ptr<const tensor_map>> sides(1);
+    const auto loss = (*cross_entropy())(
+        {.logits = seen.logits, .features = seen.features, .labels = labels, .row_weight = row_weight, .sides = sides});
+    auto gradients = at::zeros_like(weights_);
+    net_->backward(weights_, kept, classes_, loss.d_logits, loss.d_features, false, {gradients});
+    check_named(gradients[0], expected["of"], bound);
+  }
+
+private:
+  /// Tensors of flat values [P] that are named in `expected`: all of these are there.
+  void check_named(const at::Tensor& flat, const json& expected, double bound) const {
+    std::size_t found = 0;
+    for (const auto& one : net_->layout())
+      if (const auto record = expected.find(one.name); record != expected.end()) {
+        check_summary(one.name, as_in_files(flat, one), *record, bound);
+        ++found;
+      }
+    CHECK(found == expected.size());
+  }
+
+  std::vector<std::int64_t> shape_; // rows, channels, height, width
+  class_range classes_;
+  model_ref net_;
+  at::Tensor weights_;
+};
+
+void check(const std::string& name, double gradient_bound = 1e-4) {
+  INFO(name);
+  at::set_num_threads(1);
+  std::ifstream file(MNEME_SOURCE_DIR "/tests/golden/torchvision/" + name + ".json");
+  REQUIRE(file);
+  const auto record = json::parse(file);
+  fixture forward(record, record);
+  CHECK(forward.parameters() == record["parameters"]);
+  forward.check_forward(record["evaluation"], nullptr);
+  const training_mode training;
+  if (record.contains("training"))
+    forward.check_forward(record["training"], &training);
+  forward.check_running(record["running"]);
+  fixture(record, record["gradients"]).check_gradients(record["gradients"], gradient_bound);
+}
+
+} // namespace
+
+TEST_CASE("cnn and lenet compute what PyTorch's layers compute", "[models][golden]") {
+  check("cnn");
+  check("lenet");
+}
+
+TEST_CASE("resnet8 and resnet32 compute what torchvision's blocks compute", "[models][golden]") {
+  check("resnet8");
+  check("resnet8_conv1x1");
+  check("resnet32");
+}
+
+TEST_CASE("resnet18 computes what torchvision's computes, with both stems and both norms", "[models][golden]") {
+  check("resnet18_cifar");
+  check("resnet18_imagenet");
+  check("resnet18_group");
+}
+
+TEST_CASE("vit computes what a vision transformer of PyTorch's layers computes, with and without adapters",
+          "[models][golden]") {
+  for (const auto* const name : {"vit", "vit_resized", "vit_oblong", "vit_adapters"})
+    check(name, 1e-5);
+}

@@ -1,0 +1,350 @@
+#include "runtime/models/patch_embedding.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include "runtime/training/executor.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/learning.hpp"
+#include <ATen/Parallel.h>
+#include <algorithm>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+// Axes: K models, B rows, P weights.
+
+namespace {
+
+const shape3 images{2, 12, 10};
+const model_keys plain{{"image", "12"}, {"patch", "4"}, {"width", "20"}, {"depth", "2"}, {"heads", "2"}};
+model_keys adapted(const char* bottleneck = "3") {
+  auto keys = plain;
+  keys.emplace_back("adapter", bottleneck);
+  return keys;
+}
+
+/// P of the parameters that `counts`.
+template <class Counts>
+std::int64_t sum_of(const model& net, Counts counts) {
+  std::int64_t all = 0;
+  for (const auto& one : net.layout())
+    all += counts(one) ? one.size : 0;
+  return all;
+}
+
+bool is_adapter(const parameter& one) { return one.name.find(".adapter.") != std::string::npos; }
+
+/// Initial weights whose adapters are not zero, [P].
+at::Tensor lively_weights(const model& net, std::uint64_t seed) {
+  auto flat = initial_weights(net, seed);
+  for (const auto& one : net.layout())
+    if (is_adapter(one))
+      flat.narrow(0, one.offset, one.size).copy_(0.3F * drawn({one.size}, seed + 1));
+  return flat;
+}
+
+/// Clients with these numbers of rows, from starts of their own.
+std::vector<job> clients_of(const model_ref& net, const std::vector<std::int64_t>& rows, training_options options) {
+  const auto source = drawn_data(40, images, net->classes());
+  options.classes = {0, net->classes()};
+  std::vector<job> all;
+  for (std::uint64_t k = 0; k < rows.size(); ++k)
+    all.push_back({.id = {{k}, 0, 0},
+                   .what = train_job{.net = net,
+                                     .start = weights_only(lively_weights(*net, k)),
+                                     .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                     .options = options,
+                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+  return all;
+}
+
+std::vector<at::Tensor> trained_in_groups(const std::vector<job>& all, std::size_t width) {
+  const auto runs = make_executor("cpu");
+  std::vector<at::Tensor> weights;
+  for (std::size_t first = 0; first < all.size(); first += width)
+    for (const auto& one : runs->run(std::span(all).subspan(first, std::min(width, all.size() - first))))
+      weights.push_back(weights_of(one).clone());
+  return weights;
+}
+
+tensor_map without(const tensor_map& from, const std::string& part) {
+  tensor_map rest;
+  for (const auto& [name, value] : from)
+    if (name.find(part) == std::string::npos)
+      rest.put(name, value);
+  return rest;
+}
+
+} // namespace
+
+TEST_CASE("the base model at 224 pixels has timm's parameters, and adapters of 64 have 1,189,632", "[models]") {
+  const auto net = net_of("vit", {3, 224, 224}, 10, {{"adapter", "64"}});
+  CHECK(sum_of(*net, [](const auto& one) { return one.frozen; }) == 85'798'656);
+  CHECK(sum_of(*net, is_adapter) == 1'189'632);
+  CHECK(sum_of(*net, [](const auto& one) { return one.head; }) == 7'690);
+  CHECK(net->feature_width() == 768);
+  const auto bare = net_of("vit", {3, 32, 32}, 10, {{"image", "224"}});
+  CHECK(sum_of(*bare, [](const auto& one) { return !one.head; }) == 85'798'656);
+  CHECK(sum_of(*bare, [](const auto& one) { return one.frozen; }) == 0);
+}
+
+TEST_CASE("parameters of vit are named and shaped as in timm", "[models]") {
+  const auto net =
+      net_of("vit", images, 7,
+             {{"image", "12"}, {"patch", "4"}, {"width", "20"}, {"depth", "1"}, {"heads", "2"}, {"adapter", "3"}});
+  std::vector<std::string> shown;
+  for (const auto& one : net->layout()) {
+    shown.push_back(one.name);
+    for (const auto extent : one.shape)
+      shown.back().append(" ").append(std::to_string(extent));
+  }
+  CHECK(shown == std::vector<std::string>{"cls_token 1 1 20",
+                                          "pos_embed 1 10 20",
+                                          "patch_embed.proj.weight 20 2 4 4",
+                                          "patch_embed.proj.bias 20",
+                                          "blocks.0.norm1.weight 20",
+                                          "blocks.0.norm1.bias 20",
+                                          "blocks.0.attn.qkv.weight 60 20",
+                                          "blocks.0.attn.qkv.bias 60",
+                                          "blocks.0.attn.proj.weight 20 20",
+                                          "blocks.0.attn.proj.bias 20",
+                                          "blocks.0.norm2.weight 20",
+                                          "blocks.0.norm2.bias 20",
+                                          "blocks.0.mlp.fc1.weight 80 20",
+                                          "blocks.0.mlp.fc1.bias 80",
+                                          "blocks.0.mlp.fc2.weight 20 80",
+                                          "blocks.0.mlp.fc2.bias 20",
+                                          "blocks.0.adapter.down.weight 3 20",
+                                          "blocks.0.adapter.down.bias 3",
+                                          "blocks.0.adapter.up.weight 20 3",
+                                          "blocks.0.adapter.up.bias 20",
+                                          "norm.weight 20",
+                                          "norm.bias 20",
+                                          "head.weight 7 20",
+                                          "head.bias 7"});
+}
+
+TEST_CASE("vit refuses patches and heads that do not fit, and keys change its identity", "[models]") {
+  const auto refusal = [](const model_keys& keys) {
+    const auto made = kind_with("vit", keys)->build({3, 32, 24}, 10);
+    return made ? std::string{} : made.error();
+  };
+  CHECK(refusal({{"patch", "8"}}).empty());
+  CHECK(refusal({}) == "vit cannot cut images of 32 x 24 pixels into patches of 16; model.patch must divide both, "
+                       "model.image resizes");
+  CHECK_THAT(refusal({{"image", "30"}}), ContainsSubstring("30 x 30"));
+  CHECK(refusal({{"patch", "8"}, {"heads", "5"}}) ==
+        "vit cannot share 768 channels evenly among 5 heads; model.heads must divide model.width");
+  std::vector<std::string> all;
+  for (const auto& keys : {plain, adapted(), adapted("4"), model_keys{{"patch", "2"}, {"width", "12"}},
+                           model_keys{{"patch", "2"}, {"width", "12"}, {"heads", "6"}},
+                           model_keys{{"patch", "2"}, {"width", "12"}, {"depth", "1"}},
+                           model_keys{{"patch", "2"}, {"width", "12"}, {"image", "10"}}})
+    all.push_back(net_of("vit", images, 3, keys)->identity());
+  std::sort(all.begin(), all.end());
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+}
+
+TEST_CASE("adapters are the identity at the start, bit for bit, in both modes", "[models]") {
+  at::set_num_threads(1);
+  const auto with = net_of("vit", images, 5, adapted()), bare = net_of("vit", images, 5, plain);
+  const auto inputs = drawn({1, 4, images[0], images[1], images[2]}, 1);
+  const std::vector<rng_key> streams(1, key_for({.seed = 1}, purpose::dropout_mask));
+  const training_mode training{streams};
+  const auto expected = bare->forward(initial_weights(*bare, 3).unsqueeze(0), inputs, {0, 5}, nullptr);
+  auto weights = initial_weights(*with, 3).unsqueeze(0);
+  for (const auto* const mode : {static_cast<const training_mode*>(nullptr), &training}) {
+    const auto seen = with->forward(weights, inputs, {0, 5}, nullptr, mode);
+    CHECK(same_bits(seen.features, expected.features));
+    CHECK(same_bits(seen.logits, expected.logits));
+  }
+  weights = lively_weights(*with, 3).unsqueeze(0);
+  CHECK_FALSE(same_bits(with->forward(weights, inputs, {0, 5}, nullptr).features, expected.features));
+}
+
+TEST_CASE("clients of vit end with the same bits in groups of 1, 3 and 16", "[executor]") {
+  at::set_num_threads(1);
+  const std::vector<std::int64_t> rows{5, 3, 4, 0, 7, 1, 2, 6, 5, 5, 3, 4, 2, 7, 1, 5};
+  for (const auto& options :
+       {training_options{.batch_rows = 4}, training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01},
+        training_options{.optimizer = optimizer_kind::adam, .batch_rows = 0}})
+    for (const auto& keys : {plain, adapted()}) {
+      const auto net = net_of("vit", images, 5, keys);
+      INFO(net->identity());
+      const auto all = clients_of(net, rows, options);
+      const auto alone = trained_in_groups(all, 1), threes = trained_in_groups(all, 3),
+                 together = trained_in_groups(all, 16);
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        INFO("client " << k);
+        CHECK(same_bits(alone[k], threes[k]));
+        CHECK(same_bits(alone[k], together[k]));
+      }
+    }
+}
+
+TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else is trained", "[executor]") {
+  at::set_num_threads(1);
+  const auto net = net_of("vit", images, 5, adapted());
+  for (const auto& options : {training_options{.batch_rows = 4}, // gradients go straight to the weights
+                              training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1},
+                              training_options{.optimizer = optimizer_kind::adamw, .weight_decay = 0.1}}) {
+    const auto all = clients_of(net, {8}, options);
+    const auto& start = std::get<train_job>(all[0].what).start->at(flat_weights);
+    const auto end = trained_in_groups(all, 1)[0];
+    for (const auto& one : net->layout()) {
+      INFO(one.name);
+      CHECK(same_bits(end.narrow(0, one.offset, one.size), start.narrow(0, one.offset, one.size)) == one.frozen);
+    }
+  }
+}
+
+TEST_CASE("with only the head trained, adapters stay too", "[executor]") {
+  const auto net = net_of("vit", images, 5, adapted());
+  const auto all = clients_of(net, {8}, {.batch_rows = 4, .head_only = true});
+  const auto& start = std::get<train_job>(all[0].what).start->at(flat_weights);
+  const auto end = trained_in_groups(all, 1)[0];
+  for (const auto& one : net->layout())
+    CHECK(same_bits(end.narrow(0, one.offset, one.size), start.narrow(0, one.offset, one.size)) == !one.head);
+}
+
+TEST_CASE("gradients of adapters and head equal finite differences while dropout draws", "[models]") {
+  at::set_num_threads(1);
+  const auto net = net_of("vit", images, 3, adapted());
+  const auto weights = lively_weights(*net, 5).unsqueeze(0); // [1, P]
+  const auto inputs = drawn({1, 4, images[0], images[1], images[2]}, 1), d_logits = drawn({1, 4, 3}, 2);
+  const std::vector<rng_key> streams(1, key_for({.seed = 1}, purpose::dropout_mask));
+  const training_mode training{streams};
+  tape kept;
+  (void)net->forward(weights, inputs, {0, 3}, &kept, &training);
+  auto gradients = at::full({1, net->size()}, 77.0F);
+  net->backward(weights, kept, {0, 3}, d_logits, {}, false, {gradients});
+  const auto value = [&](std::int64_t i, float change) {
+    auto moved = weights.clone();
+    moved.mutable_data_ptr<float>()[i] += change;
+    return (net->forward(moved, inputs, {0, 3}, nullptr, &training).logits.to(at::kDouble) * d_logits)
+        .sum()
+        .item<double>();
+  };
+  for (const auto& one : net->layout())
+    for (const auto i : {one.offset, one.offset + one.size / 2}) {
+      INFO(one.name << ", element " << i - one.offset);
+      const auto ours = static_cast<double>(gradients.const_data_ptr<float>()[i]);
+      if (one.frozen) {
+        CHECK(ours == 77.0);
+        continue;
+      }
+      const float change = 5e-4F;
+      const double difference = (value(i, change) - value(i, -change)) / (2.0 * change);
+      CHECK(std::abs(ours - difference) < 1e-2 * std::max(1.0, std::abs(difference)));
+    }
+}
+
+TEST_CASE("a frozen body passes gradients on as a trained one does", "[models]") {
+  at::set_num_threads(1);
+  const auto net = net_of("vit", images, 3, adapted());
+  const auto weights = lively_weights(*net, 5).unsqueeze(0);
+  const auto inputs = drawn({1, 4, images[0], images[1], images[2]}, 1), d_logits = drawn({1, 4, 3}, 2);
+  tape kept;
+  (void)net->forward(weights, inputs, {0, 3}, &kept);
+  auto gradients = at::zeros_like(weights);
+  net->backward(weights, kept, {0, 3}, d_logits, {}, false, {gradients});
+  auto stepped = weights.clone();
+  (void)net->forward(stepped, inputs, {0, 3}, &kept);
+  net->backward(stepped, kept, {0, 3}, d_logits, {}, false, {stepped, -0.5F, true});
+  CHECK(largest_difference(stepped, weights - 0.5F * gradients) < 1e-5);
+}
+
+TEST_CASE("images are resized as PyTorch does it by default", "[models]") {
+  for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{20, 31}, {5, 3}, {9, 14}, {1, 1}}) {
+    INFO("to " << height << " x " << width);
+    const resize_layer layer({9, 14, 2}, height, width);
+    const auto in = drawn({2, 3, 2 * 9 * 14}, 1);
+    const at::Tensor none = at::zeros({1, 1});
+    auto ours = at::empty({2, 3, 2 * height * width}), composite = at::empty_like(ours);
+    at::Tensor kept;
+    layer.forward({none, 2, 3, {}}, in, ours, kept);
+    layer.composite_forward({none, 2, 3, {}}, in, composite);
+    const auto expected = at::upsample_bilinear2d(in.view({6, 2, 9, 14}), {height, width}, false);
+    CHECK(largest_difference(ours, expected.contiguous()) < 1e-5);
+    CHECK(same_bits(composite, expected.reshape(composite.sizes())));
+  }
+}
+
+TEST_CASE("tokens of an image are its patches behind the class token", "[models]") {
+  const patch_embedding_layer layer({.in = {6, 4, 2},
+                                     .patch = 2,
+                                     .channels = 3,
+                                     .class_offset = 0,
+                                     .position_offset = 3,
+                                     .weight_offset = 30,
+                                     .bias_offset = 60});
+  const auto weights = drawn({2, 70}, 1), in = drawn({2, 3, 48}, 2);
+  const layer_pass of{weights, 2, 3, {}};
+  auto ours = at::empty({2, 3, 21}), composite = at::empty_like(ours);
+  at::Tensor kept;
+  layer.forward(of, in, ours, kept);
+  layer.composite_forward(of, in, composite);
+  CHECK(largest_difference(ours, composite) < 1e-5);
+  for (std::int64_t k = 0; k < 2; ++k) {
+    const auto flat = weights[k];
+    const auto seen = at::conv2d(in[k].view({3, 2, 6, 4}), flat.narrow(0, 30, 24).view({3, 2, 2, 2}),
+                                 flat.narrow(0, 60, 3), {2, 2}); // [B, D, 3, 2]
+    const auto tokens =
+        at::cat({flat.narrow(0, 0, 3).view({1, 1, 3}).expand({3, 1, 3}), seen.flatten(2).transpose(1, 2)}, 1) +
+        flat.narrow(0, 3, 21).view({7, 3});
+    CHECK(largest_difference(ours[k], tokens.contiguous()) < 1e-5);
+  }
+}
+
+TEST_CASE("a pretrained file may lack adapters, and its head may be another's", "[models]") {
+  const auto bare = net_of("vit", images, 1000, plain), net = net_of("vit", images, 5, adapted());
+  const auto file = named_parameters(*bare, initial_weights(*bare, 1));
+  const auto start = lively_weights(*net, 2);
+  for (const auto& named : {file, without(file, "head.")}) {
+    const auto flat = flat_parameters(*net, named, "vit.safetensors", &start);
+    REQUIRE(flat);
+    for (const auto& one : net->layout()) {
+      INFO(one.name);
+      const auto got = as_in_files(*flat, one);
+      CHECK(at::equal(got, one.frozen ? file.at(one.name) : as_in_files(start, one)));
+    }
+  }
+}
+
+TEST_CASE("a pretrained file with some of the adapters has to hold all of them", "[models]") {
+  const auto net = net_of("vit", images, 5, adapted());
+  const auto start = lively_weights(*net, 2);
+  const auto file = named_parameters(*net, lively_weights(*net, 1));
+  REQUIRE(flat_parameters(*net, file, "f", &start));
+  const auto flat = flat_parameters(*net, without(file, "blocks.1.adapter.up.bias"), "f", &start);
+  REQUIRE_FALSE(flat);
+  REQUIRE(flat.error().size() == 1);
+  CHECK_THAT(flat.error()[0].text, ContainsSubstring("'blocks.1.adapter.up.bias' of shape [20] is missing"));
+}
+
+TEST_CASE("a cosine head does not trip over the bias of a pretrained one", "[models]") {
+  const auto kind = kind_with("vit", plain);
+  kind->use_head(head_kind::cosine);
+  const auto net = kind->build(images, 5).value(), bare = net_of("vit", images, 5, plain);
+  const auto start = initial_weights(*net, 2);
+  const auto file = named_parameters(*bare, initial_weights(*bare, 1));
+  REQUIRE(flat_parameters(*net, file, "f", &start));
+  auto odd = file;
+  odd.put("head_dist.weight", at::ones({5, 20}));
+  const auto flat = flat_parameters(*net, odd, "f", &start);
+  REQUIRE_FALSE(flat);
+  CHECK_THAT(flat.error()[0].text, ContainsSubstring("'head_dist.weight'"));
+}
+
+TEST_CASE("position embeddings of another size are refused with both shapes", "[models]") {
+  const auto net = net_of("vit", images, 5, plain);
+  const auto start = initial_weights(*net, 2);
+  auto file = named_parameters(*net, start);
+  file.put("pos_embed", at::zeros({1, 197, 20}));
+  const auto flat = flat_parameters(*net, file, "f", &start);
+  REQUIRE_FALSE(flat);
+  REQUIRE(flat.error().size() == 1);
+  CHECK_THAT(flat.error()[0].text,
+             ContainsSubstring("'pos_embed' has shape [1, 197, 20], but the model needs [1, 10, 20]"));
+}

@@ -1,0 +1,38 @@
+/// What kernels of devices are tested with: a device, where there is one, uploads, and pieces of weights.
+#pragma once
+#include "runtime/models/model.hpp"
+#include "runtime/training/executor.hpp"
+#include "runtime/training/folding.hpp"
+#include "tests/support/grids.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include <catch2/catch_test_macros.hpp>
+namespace mneme::test {
+
+/// Skips a test where this machine has no device.
+#define MNEME_NEEDS_DEVICE(name)                                                                                       \
+  if (!resolve_device("cuda:0"))                                                                                       \
+    SKIP("needs a CUDA device; none was found");                                                                       \
+  const at::Device name("cuda:0")
+
+/// Uploads of weights 11, 12, ... that begin `offset` floats after an aligned address.
+inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_t size, std::int64_t offset,
+                                                  const at::Device& device = at::kCPU) {
+  std::vector<weighted_upload> made;
+  for (std::size_t i = 0; i < count; ++i)
+    made.push_back({.values = drawn_floats({size + offset}, i).to(device).narrow(0, offset, size),
+                    .weight = 11.0 + static_cast<double>(i)});
+  return made;
+}
+
+/// Pieces of [size] that begin and end at any index: three of seven weights are trained, then all of the last ones.
+inline std::vector<segment> odd_segments(std::int64_t size) {
+  std::vector<segment> made;
+  for (std::int64_t i = 0; i + 3 < std::min<std::int64_t>(size, 140); i += 7)
+    made.push_back({i + 1, 3});
+  const auto rest = std::min<std::int64_t>(size, 141);
+  made.push_back({rest, size - rest});
+  return made;
+}
+
+} // namespace mneme::test

@@ -1,0 +1,45 @@
+/// Nets of the zoo by name, for tests.
+#pragma once
+#include "runtime/models/model.hpp"
+#include "runtime/options/keys.hpp"
+#include "tests/support/tensors.hpp"
+namespace mneme::test {
+
+using shape3 = std::array<std::int64_t, 3>;
+
+inline std::unique_ptr<model_kind> kind_of(const std::string& name) {
+  for (const auto& entry : models())
+    if (entry.name == name)
+      return entry.make();
+  FAIL("no model is called " << name);
+  return nullptr;
+}
+/// Words and numbers by key, as a scenario's [model] gives them.
+using model_keys = std::vector<std::pair<std::string, std::string>>;
+inline std::unique_ptr<model_kind> kind_with(const std::string& name, const model_keys& chosen) {
+  auto kind = kind_of(name);
+  key_table keys;
+  kind->keys(keys);
+  for (const auto& [key, value] : chosen) {
+    INFO(name << ", " << key << " = " << value);
+    const auto* const found = keys.find(key);
+    REQUIRE(found);
+    if (found->chosen)
+      found->chosen(value);
+    else
+      *std::get<std::int64_t*>(found->target) = std::stoll(value);
+  }
+  return kind;
+}
+inline model_ref net_of(const std::string& name, shape3 shape, std::int64_t classes, const model_keys& chosen = {}) {
+  return kind_with(name, chosen)->build(shape, classes).value();
+}
+inline model_ref mlp_of(std::vector<std::int64_t> hidden, std::int64_t inputs, std::int64_t classes) {
+  const auto kind = kind_of("mlp");
+  key_table keys;
+  kind->keys(keys);
+  *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = std::move(hidden);
+  return kind->build({1, 1, inputs}, classes).value();
+}
+
+} // namespace mneme::test

@@ -1,0 +1,68 @@
+"""Tests of the layers: an include against the arrows is found in each of them, and the README draws what is built."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+import layers as drawer  # noqa: E402
+import tidy  # noqa: E402
+
+TREE = tidy.read_tree(ROOT)
+LAYERS = tidy.read_layers(TREE)
+
+
+def first_in(layer, ending):
+    """The first file of a layer with this ending."""
+    return min(path for path in TREE if tidy.layer_of(path, LAYERS) == layer and path.endswith(ending))
+
+
+def forbidden_for(layer):
+    """A layer that this one may not include: the lowest above it; for the highest, one that it does not name."""
+    below = drawer.reach(LAYERS)
+    above = [one for one in LAYERS if layer in below[one]]
+    return (above or [one for one in LAYERS if one != layer and one not in LAYERS[layer]])[0]
+
+
+def write(root, path, text):
+    os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+    with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+class Layers(unittest.TestCase):
+    maxDiff = None
+
+    def test_an_include_against_the_arrows_is_found_in_each_layer(self):
+        self.assertGreater(len(LAYERS), 15)
+        wanted = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in TREE.items():
+                write(folder, path, text)
+            for layer in LAYERS:
+                path, header = first_in(layer, ".cpp"), first_in(forbidden_for(layer), ".hpp")
+                write(folder, path, f'#include "{header}"\n' + TREE[path])
+                wanted[path] = f"{layer} may not know {forbidden_for(layer)}"
+            tidy_there = [sys.executable, os.path.join(folder, "tools", "tidy.py")]
+            done = subprocess.run(tidy_there, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        for path, text in wanted.items():
+            self.assertIn(f"{path}:1: layer: {text}", done.stdout)
+        self.assertEqual(done.stdout.count(": layer: "), len(wanted), done.stdout)
+
+    def test_a_drawing_leaves_out_what_is_reached_through_others(self):
+        text = "layer(runtime/a)\nlayer(runtime/b a)\nlayer(runtime/c a)\nlayer(actors/d a b c)\nlayer(actors/e c)\n"
+        layers = tidy.read_layers({tidy.LAYERS_FILE: text})
+        self.assertEqual(drawer.drawing(layers), "runtime/a\nruntime/b ◄ a   runtime/c ◄ a\n"
+                                                 "actors/d ◄ b c   actors/e ◄ c\n")
+
+    def test_the_readme_draws_the_layers_that_are_built(self):
+        drawn = re.search(r"<!-- tools/layers.py -->\n```\n(.*?)```\n", TREE["README.md"], re.S).group(1)
+        self.assertEqual(drawn, drawer.drawing(LAYERS), "paste what tools/layers.py prints")
+
+
+if __name__ == "__main__":
+    unittest.main()

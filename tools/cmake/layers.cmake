@@ -1,0 +1,31 @@
+# The layers of mneme, lowest first: layer(FOLDER DEPENDENCY...). A layer knows itself and the layers that its line names,
+# and nothing else: programs link what their lines lead to, and tools/tidy.py reads this file and compares every include
+# with it. Libraries of others are named below, where they are used.
+layer(runtime/base)
+layer(runtime/kernels base)
+layer(runtime/options base)
+layer(runtime/settings base options)
+layer(runtime/models base kernels options)
+layer(runtime/data base kernels settings)
+layer(runtime/storage base models)
+layer(runtime/method base kernels models settings data)
+layer(runtime/population base settings data method)
+layer(runtime/training base kernels models settings data storage method)
+layer(runtime/results base data)
+layer(runtime/scenario base options settings models data method)
+
+layer(strategies base kernels models data method training)
+
+layer(actors/protocol base method population training results)
+layer(actors/scheduler base storage method population protocol)
+layer(actors/server storage method protocol)
+layer(actors/compute base method training protocol scheduler)
+layer(actors/run base settings data storage population training results scenario protocol scheduler server compute)
+
+target_link_libraries(mneme_data PRIVATE JPEG::JPEG ZLIB::ZLIB LibLZMA::LibLZMA)
+target_link_libraries(mneme_storage PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)
+target_link_libraries(mneme_results PRIVATE nlohmann_json::nlohmann_json)
+target_compile_definitions(mneme_results PUBLIC MNEME_VERSION="${PROJECT_VERSION}")
+target_include_directories(mneme_scenario SYSTEM PUBLIC ${TOMLPLUSPLUS_INCLUDE})
+target_link_libraries(mneme_protocol PUBLIC CAF::core)
+target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
