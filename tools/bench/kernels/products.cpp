@@ -1,5 +1,5 @@
-#include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/products.hpp"
+#include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/transpose.hpp"
 #include "tools/bench/kernels/contest.hpp"
 #include <ATen/TensorOperators.h>
