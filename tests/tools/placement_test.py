@@ -1,4 +1,4 @@
-"""A client's bits do not depend on where its operands lie or who shares its batch, whatever kernels a machine chooses: the
+"""A client's bits depend neither on where its operands lie nor on who shares its batch, whatever kernels are chosen: the
 tests of runtime/models/placement_test.cpp under settings that make MKL, oneDNN, ATen and ours choose others."""
 import os
 import subprocess
