@@ -1,6 +1,7 @@
 #include "runtime/kernels/normalisation.hpp"
 #include "runtime/kernels/simd.hpp"
 #include <algorithm>
+#include <vector>
 namespace mneme::kernels {
 namespace {
 
@@ -8,9 +9,9 @@ constexpr std::int64_t lanes = 16;      // columns whose sums are kept in regist
 constexpr std::int64_t block_rows = 64; // summed in float32
 using vec = floats<lanes>::type;
 
-/// The first n of a vector's values, zeros behind them.
-MNEME_INLINE void load_some(vec& to, const float* from, std::int64_t n) {
-  if (n == lanes)
+/// A vector of which n values are wanted; what stands behind them may be anything. Nothing is read from `end` on.
+MNEME_INLINE void load_some(vec& to, const float* from, std::int64_t n, const float* end) {
+  if (end - from >= lanes)
     return load(to, from);
   float values[lanes] = {};
   for (std::int64_t i = 0; i < n; ++i)
@@ -49,7 +50,7 @@ MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t row
     const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec&)
         __attribute__((always_inline)) {
       vec x;
-      load_some(x, in + r * columns + first + c, n);
+      load_some(x, in + r * columns + first + c, n, in + rows * columns);
       sum += x;
     };
     sum_blocks(rows, count, sums, none, take);
@@ -80,8 +81,8 @@ MNEME_INLINE void sum_from_pivot_body(const float* __restrict x, std::int64_t ro
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & square)
       __attribute__((always_inline)) {
     vec value, pivot;
-    load_some(value, x + r * columns + c, n);
-    load_some(pivot, x + c, n);
+    load_some(value, x + r * columns + c, n, x + rows * columns);
+    load_some(pivot, x + c, n, x + rows * columns);
     value -= pivot;
     sum += value;
     square += value * value;
@@ -103,15 +104,18 @@ MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t row
 template <class Set>
 MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double* products) {
   const normalised seen = in; // a copy: stores could otherwise change it
+  const std::int64_t count = seen.rows * seen.columns;
+  std::vector<float> means(seen.mean, seen.mean + seen.columns); // whole vectors of them
+  means.resize(static_cast<std::size_t>(seen.columns + lanes));
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & product)
       __attribute__((always_inline)) {
     vec d, x, mean;
-    load_some(d, seen.d + r * seen.columns + c, n);
-    load_some(x, seen.x + r * seen.columns + c, n);
-    load_some(mean, seen.mean + c, n);
+    load_some(d, seen.d + r * seen.columns + c, n, seen.d + count);
+    load_some(x, seen.x + r * seen.columns + c, n, seen.x + count);
+    load(mean, means.data() + c);
     if (seen.y) {
       vec y;
-      load_some(y, seen.y + r * seen.columns + c, n);
+      load_some(y, seen.y + r * seen.columns + c, n, seen.y + count);
       d = y > 0.0F ? d : vec{};
     }
     sum += d;
