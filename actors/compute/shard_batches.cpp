@@ -1,8 +1,8 @@
 // A shard's batches: which of its clients' jobs run together, and who runs them.
 #include "actors/compute/shard.hpp"
 #include "actors/compute/worker.hpp"
+#include "actors/protocol/batch_rules_of.hpp"
 #include "actors/protocol/recorder_clock.hpp"
-#include "actors/scheduler/flights.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <thread>
 namespace mneme {
@@ -46,23 +46,15 @@ std::optional<ready_batch> shard_state::next() {
 void shard_state::run_at_once() {
   at_once_ = false;
   wave_report part{.from = report_.from, .issued = std::exchange(report_.issued, {}), .last = false};
-  struct kind {
-    std::vector<parked_job> jobs{};
-    std::int64_t rows = 0;
-  };
-  std::map<fuse_key, kind> kinds;
+  std::vector<parked_job> parked;
   for (const auto& one : part.issued) {
-    auto& alike = kinds[one.key];
     const auto& client = clients_.at(one.id.assignment);
     const auto due = client.ready + one.takes + world_->people->upload_time(client.who, one.bytes);
-    alike.jobs.push_back({.job = one, .due = due, .shard = report_.from});
-    alike.rows += one.rows;
+    parked.push_back({.job = one, .due = due, .shard = report_.from});
   }
-  release all;
-  for (auto& [key, alike] : kinds) {
-    auto batches = cut(std::move(alike.jobs), alike.rows * world_->shards, rules_of(*world_));
-    std::move(batches.begin(), batches.end(), std::back_inserter(all.batches));
-  }
+  release all{.to = report_.from};
+  for (auto& planned : plan_batches(parked, batch_rules_of(*world_), world_->shards))
+    all.batches = std::move(planned.batches);
   part.released = all.batches;
   self_->send(scheduler_, std::move(part));
   if (all.batches.empty())

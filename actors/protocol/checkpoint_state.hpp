@@ -1,14 +1,8 @@
-/// What a checkpoint holds of values that know nothing of checkpoints, and the recorder's part of it.
+/// checkpoint_state: the recorder's part of a checkpoint.
 #pragma once
 #include "actors/protocol/messages.hpp"
 namespace mneme {
 
-void persist(archive& all, class_range& classes);
-void persist(archive& all, round_place& place);
-void persist(archive& all, task_plan& plan);
-void persist(archive& all, broadcast& sent);
-void persist(archive& all, client_result& result);
-void persist(archive& all, run_report& report);
 void persist(archive& all, evaluation_record& line);
 void persist(archive& all, accuracy_matrix& matrix);
 

@@ -1,10 +1,9 @@
-/// All messages between actors, in the order of a round.
+/// Messages between actors, in the order of a round; those of the federation are in runtime/federation, without CAF.
 #pragma once
-#include "actors/protocol/progress_snapshot.hpp"
-#include "runtime/base/archive.hpp"
-#include "runtime/base/digest.hpp"
-#include "runtime/method/client_run.hpp"
-#include "runtime/results/run_directory.hpp"
+#include "runtime/federation/run_records.hpp"
+#include "runtime/federation/run_report.hpp"
+#include "runtime/federation/server_steps.hpp"
+#include "runtime/federation/wave.hpp"
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/default_enum_inspect.hpp>
 #include <caf/error.hpp>
@@ -32,33 +31,12 @@ bool inspect(Inspector& f, run_errc& x) {
 /// The text of an error without CAF's decoration.
 std::string in_words(const caf::error& why);
 
-enum class run_status : std::uint8_t { done, failed, interrupted };
-struct run_request {}; // simulation -> scheduler
+struct run_request {}; // simulation -> scheduler; answered by the run_report
 struct stop_run {};    // simulation -> scheduler, at SIGINT
-struct run_report {    // answer to run_request
-  run_status status = run_status::done;
-  std::string error{};
-  digest128 digest{}, trace_digest{};
-  virtual_time ended{};
-  std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, transitions = 0; ///< Of clients, at times of their own.
-  std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Of delivered uploads, in server steps.
-  std::int64_t upload_bytes = 0, download_bytes = 0;
-  std::int64_t batches = 0, jobs = 0; ///< Of clients: their ratio is the mean fused width.
-  std::optional<std::vector<double>> client_accuracy_deciles{};
-};
 
 // clang-format off: a table of messages
 // -- server -----------------------------------------------------------------------------------------------------------
 
-struct open_task { round_place where{}; };                                    // scheduler -> server
-struct open_round { round_place where{}; };                                   // scheduler -> server
-struct opened_round { broadcast_ref in{}; std::int64_t bytes = 0, once_bytes = 0; }; // answer
-struct deliveries { std::vector<delivery> all{}; };                           // scheduler -> server
-struct close_round { round_place where{}; };                                  // scheduler -> server
-struct closed_round { digest128 model{}; };                                   // answer
-struct evaluate { task_id upto{}; class_range mask{}; };                      // scheduler -> server
-struct evaluated { std::vector<evaluate_output> per_task{}; };                // answer
 struct save_model {};                                                         // simulation -> server
 struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; }; // answer; simulation -> recorder
 struct measure_fairness {};                                                   // simulation -> server
@@ -66,36 +44,7 @@ struct fairness { std::vector<double> deciles{}; };                           //
 
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
-/// `at_once`: the shard releases their first jobs by itself; `ready`: when each one's download is over.
-struct start_rounds {                                                         // scheduler -> shard
-  std::vector<assignment> all{};
-  std::vector<virtual_time> ready{};
-  bool at_once = false;
-};
 struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
-/// One stage of one client, parked at the shard. `width`: how many such jobs make a fused group.
-struct issued_job {
-  job_id id{};
-  fuse_key key{};
-  std::int64_t rows = 0, bytes = 0, width = 1;
-  virtual_duration takes{}; ///< On the client's device.
-};
-struct finished_round {
-  assignment_id id{};
-  client_result result{};
-  std::int64_t bytes = 0;
-};
-using composition = std::vector<job_id>; // of one batch, ascending
-struct wave_report { // shard -> scheduler
-  shard_id from{};
-  std::vector<issued_job> issued{};       ///< Ascending id.
-  /// Of rounds started at once: the batches of `issued`, which run already.
-  std::optional<std::vector<composition>> released{};
-  std::vector<finished_round> finished{}; ///< Ascending id.
-  std::vector<round_failure> failed{};    ///< Ascending id.
-  bool last = true;                       ///< Of the wave; those before it hold rounds that are finished.
-};
-struct release { std::vector<composition> batches{}; };                       // scheduler -> shard
 struct next_batch {};                                                         // shard -> itself
 /// `turn`: batches of lower turns are run first, so that no shard has to wait for all of another's.
 struct batch { std::vector<job> jobs{}; std::size_t turn = 0; };              // shard, server -> pool
@@ -104,20 +53,13 @@ struct helped_out { composition ids{}; batch_outcomes done{}; };              //
 struct bundle { std::vector<batch> all{}; };                                  // pool -> worker
 struct bundle_outcomes { std::vector<batch_outcomes> all{}; };                // answer, in the order of the bundle
 struct job_outcomes { outcomes all{}; };                                      // shard -> client
-struct abandon { std::vector<assignment_id> all{}; };                         // scheduler -> shard
 
 // -- recorder ---------------------------------------------------------------------------------------------------------
 
-struct recorded_events { std::vector<event_record> all{}; };                  // scheduler -> recorder
-struct run_warning { std::string text{}; };                                   // scheduler -> recorder
 struct finish_run { run_report report{}; };                                   // simulation -> recorder
 
 // -- checkpoints ------------------------------------------------------------------------------------------------------
 
-struct save_state { archive so_far{}; };                                      // scheduler -> server
-struct saved_state { archive all{}; };                                        // answer
-struct restore_state { archive rest{}; };                                     // scheduler -> server
-struct keep_state { archive run{}; };                                         // scheduler -> recorder
 struct write_checkpoint { std::vector<archive> parts{}; };                    // recorder -> checkpoint writer
 
 } // namespace mneme

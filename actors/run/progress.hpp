@@ -1,8 +1,7 @@
 /// progress: what a user sees of a run while it goes on. Wall-clock is read here, in the recorder, and nowhere else.
 #pragma once
-#include "actors/protocol/progress_snapshot.hpp"
 #include "actors/protocol/recorder_clock.hpp"
-#include "runtime/results/run_directory.hpp"
+#include "runtime/federation/run_records.hpp"
 #include <cstdio>
 #include <optional>
 #include <string>

@@ -14,13 +14,15 @@ layer(runtime/training base kernels models settings data storage method)
 layer(runtime/results base data)
 layer(runtime/scenario base options settings models data method)
 
+layer(runtime/federation base storage method population results)
+
 layer(strategies base kernels models data method training)
 
-layer(actors/protocol base method population training results)
-layer(actors/scheduler base storage method population protocol)
+layer(actors/protocol population training federation)
+layer(actors/scheduler federation protocol)
 layer(actors/server storage method protocol)
-layer(actors/compute base method training protocol scheduler)
-layer(actors/run base settings data storage population training results scenario protocol scheduler server compute)
+layer(actors/compute base method training protocol)
+layer(actors/run base settings data storage population training results federation scenario protocol scheduler server compute)
 
 target_link_libraries(mneme_data PRIVATE JPEG::JPEG ZLIB::ZLIB LibLZMA::LibLZMA)
 target_link_libraries(mneme_storage PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)

@@ -33,7 +33,7 @@ function(mneme_links program)
   list(TRANSFORM reach PREPEND mneme_ OUTPUT_VARIABLE libraries)
   target_link_libraries(${program} PRIVATE ${libraries})
   if("kernels" IN_LIST reach AND MNEME_CUDA_KERNELS AND MNEME_TORCH_CUDA)
-    target_link_libraries(${program} PRIVATE mneme_cuda mneme_cuda_kernels)
+    target_sources(${program} PRIVATE $<TARGET_OBJECTS:mneme_cuda> $<TARGET_OBJECTS:mneme_cuda_kernels>)
   endif()
 endfunction()
 

@@ -1,5 +1,5 @@
-#include "actors/scheduler/departures.hpp"
 #include "runtime/base/tensor_map.hpp"
+#include "runtime/federation/start_queue.hpp"
 #include <ATen/ops/zeros.h>
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -30,9 +30,9 @@ std::vector<std::int64_t> ready(const start_rounds& wave) {
 
 } // namespace
 
-TEST_CASE("departures go to the shards of their clients, in order, with the times they are ready") {
+TEST_CASE("rounds go to the shards of their clients, in order, with the times they are ready") {
   const auto in = std::make_shared<const broadcast>(broadcast{.weights = weights_only(at::zeros({5}))});
-  departures waiting(2);
+  start_queue waiting(2);
   CHECK(waiting.size() == 0);
   for (std::uint32_t i = 0; i < 6; ++i)
     waiting.add(round_of(10 + i, i, in), virtual_time{virtual_duration{i}});

@@ -1,4 +1,4 @@
-#include "runtime/population/presence.hpp"
+#include "runtime/federation/availability.hpp"
 #include "runtime/population/reach_trace.hpp"
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
@@ -7,7 +7,7 @@
 #include <map>
 using namespace mneme;
 using namespace std::chrono_literals;
-using kind = presence_change::kind;
+using kind = availability_change::kind;
 
 namespace {
 
@@ -19,8 +19,8 @@ scenario of_clients(std::int64_t count) {
   return from;
 }
 
-presence presence_of(const scenario& from, std::shared_ptr<const reach_trace> trace = nullptr) {
-  return presence(std::make_shared<const population>(from, std::move(trace)));
+availability availability_of(const scenario& from, std::shared_ptr<const reach_trace> trace = nullptr) {
+  return availability(std::make_shared<const population>(from, std::move(trace)));
 }
 
 scenario coming_and_going(std::int64_t count, virtual_duration absence) {
@@ -57,14 +57,14 @@ void check_exponential(const std::vector<double>& values, double mean) {
 TEST_CASE("where nothing changes by itself, nothing is expected and the task decides who is there") {
   auto from = of_clients(30);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};
-  auto who = presence_of(from);
+  auto who = availability_of(from);
   who.open_task({0}, at(0s));
   CHECK_FALSE(who.next_change());
-  CHECK(who.here({9}));
-  CHECK_FALSE(who.here({10}));
+  CHECK(who.is_available({9}));
+  CHECK_FALSE(who.is_available({10}));
   CHECK(who.enrolled() == 10);
   who.open_task({1}, at(5s));
-  CHECK(who.here({10}));
+  CHECK(who.is_available({10}));
   CHECK(who.task_of({3}) == task_id{1});
   CHECK(who.enrolled() == 20);
   CHECK(who.move_to(at(100s)).empty());
@@ -72,7 +72,7 @@ TEST_CASE("where nothing changes by itself, nothing is expected and the task dec
 
 TEST_CASE("clients arrive, stay and are away for exponential times") {
   constexpr std::uint32_t clients = 20'000;
-  auto who = presence_of(coming_and_going(clients, 20s));
+  auto who = availability_of(coming_and_going(clients, 20s));
   CHECK(who.enrolled() == 0);
   CHECK(who.member({1}) == membership::not_yet);
   CHECK(who.endless());
@@ -83,9 +83,9 @@ TEST_CASE("clients arrive, stay and are away for exponential times") {
   for (const auto& one : who.move_to(at(4000s))) {
     REQUIRE(one.at >= before);
     before = one.at;
-    const auto c = one.who.value;
+    const auto c = one.client.value;
     const double waited = in_seconds(virtual_time(one.at - since[c]));
-    if (one.what == kind::joined)
+    if (one.change_kind == kind::joined)
       (joins[c]++ == 0 ? arrivals : absences).push_back(waited);
     else
       stays.push_back(waited);
@@ -106,7 +106,7 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
   for (std::uint32_t c = 0; c < clients; ++c)
     stays.push_back(in_seconds(virtual_time(people.stay({c}, 0))));
   check_exponential(stays, 50.0);
-  auto who = presence_of(coming_and_going(clients, 0s));
+  auto who = availability_of(coming_and_going(clients, 0s));
   CHECK_FALSE(who.endless());
   CHECK(who.move_to(at(1'000'000s)).size() == 2 * clients);
   CHECK_FALSE(who.next_change());
@@ -115,14 +115,14 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
 }
 
 TEST_CASE("a client's times do not depend on how many clients there are or when one looks") {
-  auto few = presence_of(coming_and_going(10, 20s)), many = presence_of(coming_and_going(1000, 20s));
+  auto few = availability_of(coming_and_going(10, 20s)), many = availability_of(coming_and_going(1000, 20s));
   std::vector<virtual_time> one_look, many_looks;
   for (const auto& one : few.move_to(at(500s)))
-    if (one.who.value == 7)
+    if (one.client.value == 7)
       one_look.push_back(one.at);
   while (many.next_change() <= at(500s))
     for (const auto& one : many.move_to(*many.next_change()))
-      if (one.who.value == 7)
+      if (one.client.value == 7)
         many_looks.push_back(one.at);
   CHECK(one_look.size() > 3);
   CHECK(one_look == many_looks);
@@ -133,23 +133,23 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
   auto from = of_clients(clients);
   from.devices.availability = device_availability::diurnal;
   from.devices.availability_period = 1000s;
-  auto who = presence_of(from);
-  std::map<std::uint32_t, std::vector<presence_change>> changes;
+  auto who = availability_of(from);
+  std::map<std::uint32_t, std::vector<availability_change>> changes;
   std::int64_t first = 0;
   for (std::uint32_t c = 0; c < clients; ++c)
-    first += who.here({c});
+    first += who.is_available({c});
   CHECK(std::abs(first - clients / 2) < 4 * 23); // sqrt(2000) / 2
   for (const auto& one : who.move_to(at(10'000s)))
-    changes[one.who.value].push_back(one);
+    changes[one.client.value].push_back(one);
   std::vector<double> mornings;
   for (const auto& [client, all] : changes) {
     REQUIRE(all.size() == 20);
     for (std::size_t i = 1; i < all.size(); ++i) {
       REQUIRE(all[i].at - all[i - 1].at == 500s);
-      REQUIRE(all[i].what != all[i - 1].what);
+      REQUIRE(all[i].change_kind != all[i - 1].change_kind);
     }
     for (const auto& one : {all[0], all[1]})
-      if (one.what == kind::reachable)
+      if (one.change_kind == kind::reachable)
         mornings.push_back(in_seconds(one.at));
   }
   REQUIRE(changes.size() == clients);
@@ -161,18 +161,18 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
 TEST_CASE("a file says when a client can be reached") {
   auto from = of_clients(3);
   from.devices.availability = device_availability::file;
-  auto who =
-      presence_of(from, std::make_shared<const reach_trace>(std::vector<reach_span>{
-                            {.who = {0}, .from = at(0s), .to = at(10s)}, {.who = {1}, .from = at(5s), .to = at(7s)}}));
+  auto who = availability_of(
+      from, std::make_shared<const reach_trace>(std::vector<reach_span>{{.who = {0}, .from = at(0s), .to = at(10s)},
+                                                                        {.who = {1}, .from = at(5s), .to = at(7s)}}));
   who.open_task({0}, at(0s));
-  CHECK(who.here({0}));
-  CHECK_FALSE(who.here({1}));
-  CHECK_FALSE(who.here({2}));
+  CHECK(who.is_available({0}));
+  CHECK_FALSE(who.is_available({1}));
+  CHECK_FALSE(who.is_available({2}));
   CHECK(who.next_change() == at(5s));
   (void)who.move_to(at(5s));
-  CHECK(who.here({1}));
+  CHECK(who.is_available({1}));
   CHECK(who.move_to(at(100s)).size() == 2);
-  CHECK_FALSE(who.here({0}));
+  CHECK_FALSE(who.is_available({0}));
   CHECK_FALSE(who.next_change());
 }
 
@@ -181,15 +181,15 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   auto from = of_clients(clients);
   from.tasks.transition = task_transition::staggered;
   from.tasks.transition_spread = 100s;
-  auto who = presence_of(from);
+  auto who = availability_of(from);
   who.open_task({0}, at(0s));
   CHECK_FALSE(who.next_change()); // everybody begins with the first task
   who.open_task({1}, at(1000s));
   CHECK(who.task_of({5}) == task_id{0});
   std::vector<double> delays;
   for (const auto& one : who.move_to(at(1050s))) {
-    CHECK(one.what == kind::entered_task);
-    CHECK(who.task_of(one.who) == task_id{1});
+    CHECK(one.change_kind == kind::entered_task);
+    CHECK(who.task_of(one.client) == task_id{1});
     delays.push_back(in_seconds(one.at) - 1000.0);
   }
   CHECK(std::abs(std::ssize(delays) - clients / 2) < 4 * 50);
@@ -197,8 +197,8 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   who.open_task({2}, at(1050s)); // before everybody is in the second
   std::map<std::uint32_t, task_id> newest;
   for (const auto& one : who.move_to(at(1200s))) {
-    CHECK(one.task > newest[one.who.value]);
-    newest[one.who.value] = one.task;
+    CHECK(one.task > newest[one.client.value]);
+    newest[one.client.value] = one.task;
   }
   for (std::uint32_t c = 0; c < clients; ++c)
     REQUIRE(who.task_of({c}) == task_id{2});

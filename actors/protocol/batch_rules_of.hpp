@@ -1,0 +1,14 @@
+/// batch_rules_of: how a run's jobs are cut into batches.
+#pragma once
+#include "actors/protocol/world.hpp"
+#include "runtime/federation/batch_planner.hpp"
+namespace mneme {
+
+[[nodiscard]] inline batch_rules batch_rules_of(const world& run) {
+  return {.workers = run.workers,
+          .balance_over_workers = run.device == "cpu",
+          .width_is_fixed = run.what.worker.models_max > 0,
+          .batches_per_worker = run.shards_compute ? 8 : 1};
+}
+
+} // namespace mneme

@@ -1,0 +1,42 @@
+#include "actors/scheduler/federation_settings_of.hpp"
+#include "actors/protocol/batch_rules_of.hpp"
+namespace mneme {
+namespace {
+
+/// The default of worker.ahead_max is no order to be frugal.
+std::int64_t results_bytes_max(const worker_section& worker) {
+  const auto stated = worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
+  return stated < usual ? stated : 4 * stated;
+}
+
+} // namespace
+
+federation_settings federation_settings_of(const world& run) {
+  const auto& scenario = run.what;
+  federation_settings made{.seed = static_cast<std::uint64_t>(scenario.seed),
+                           .clients = run.people,
+                           .rows = run.rows,
+                           .rounds = scenario.rounds,
+                           .evaluation = scenario.evaluation,
+                           .rejoin = scenario.enrolment.rejoin,
+                           .memory_bytes_max = scenario.clients.memory_limit.bytes,
+                           .wire = scenario.devices.wire,
+                           .classes = run.tasks->classes,
+                           .method = scenario.strategy.name,
+                           .rounds_are_stated = scenario.given.contains("rounds.per_task"),
+                           .upload_size_known = run.method->foretells_uploads(),
+                           .shards = run.shards,
+                           .batching = batch_rules_of(run),
+                           .ahead_bytes_max = scenario.worker.ahead_max.bytes,
+                           .results_bytes_max = results_bytes_max(scenario.worker),
+                           .results_are_repeatable = run.device == "cpu",
+                           .checkpoint = scenario.checkpoint,
+                           .stored_results_bytes_max = run.stored_results_max.bytes,
+                           .trace = run.trace,
+                           .events_max = run.events_max};
+  for (std::uint32_t t = 0; t < run.tasks->tasks.size(); ++t)
+    made.tasks.push_back({.current = run.tasks->tasks[t].classes, .opened = run.tasks->opened({t})});
+  return made;
+}
+
+} // namespace mneme

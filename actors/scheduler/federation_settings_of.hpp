@@ -1,0 +1,9 @@
+/// federation_settings_of: what a run's federation decides by.
+#pragma once
+#include "actors/protocol/world.hpp"
+#include "runtime/federation/federation_settings.hpp"
+namespace mneme {
+
+[[nodiscard]] federation_settings federation_settings_of(const world& run);
+
+} // namespace mneme

@@ -1,0 +1,133 @@
+#include "runtime/federation/availability.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <tuple>
+namespace mneme {
+namespace {
+
+using kind = availability_change::kind;
+
+constexpr auto number(kind change) { return static_cast<std::uint32_t>(change); }
+
+} // namespace
+
+availability::availability(std::shared_ptr<const population> clients)
+    : clients_(std::move(clients)), random_(clients_->comes_and_goes()), reaches_(clients_->is_ever_out_of_reach()),
+      staggered_(clients_->changes_task_one_by_one()) {
+  const auto count = static_cast<std::size_t>(clients_->size());
+  if (random_ || reaches_)
+    flags_.resize(count);
+  if (random_)
+    stays_.resize(count);
+  if (staggered_)
+    entered_.resize(count);
+  plan_first_changes();
+}
+
+/// By time, then client, then kind: the order in which entries were made decides nothing.
+bool availability::later(const entry& a, const entry& b) noexcept {
+  return std::tie(a.at, a.client, a.change) > std::tie(b.at, b.client, b.change);
+}
+
+void availability::push(const entry& change) {
+  if (change.at == never)
+    return;
+  calendar_.push_back(change);
+  std::push_heap(calendar_.begin(), calendar_.end(), later);
+}
+
+void availability::plan_first_changes() {
+  const auto count = static_cast<std::uint32_t>(clients_->size());
+  // Room for all that each client can wait for: growing later would need twice the memory for a while.
+  calendar_.reserve(std::size_t{count} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
+  for (std::uint32_t c = 0; random_ && c < count; ++c)
+    calendar_.push_back({clients_->later_by({}, clients_->arrival({c})), {c}, number(kind::joined)});
+  for (std::uint32_t c = 0; reaches_ && c < count; ++c) {
+    const auto window = clients_->reach({c}, {});
+    if (!window.within)
+      flags_[c] |= away;
+    if (window.until != never)
+      calendar_.push_back({window.until, {c}, number(window.within ? kind::unreachable : kind::reachable)});
+  }
+  std::erase_if(calendar_, [](const entry& change) { return change.at == never; });
+  std::make_heap(calendar_.begin(), calendar_.end(), later);
+}
+
+void availability::open_task(task_id task, virtual_time now) {
+  opened_ = task;
+  if (!staggered_ || task.value == 0) // everybody begins with the first task
+    return;
+  const auto count = static_cast<std::uint32_t>(clients_->size());
+  for (std::uint32_t c = 0; c < count; ++c)
+    calendar_.push_back(
+        {clients_->later_by(now, clients_->transition_delay({c}, task)), {c}, number(kind::entered_task) + task.value});
+  std::make_heap(calendar_.begin(), calendar_.end(), later);
+}
+
+std::optional<virtual_time> availability::next_change() const {
+  if (calendar_.empty())
+    return std::nullopt;
+  return calendar_.front().at;
+}
+
+std::vector<availability_change> availability::move_to(virtual_time now) {
+  std::vector<availability_change> changes;
+  while (!calendar_.empty() && calendar_.front().at <= now) {
+    std::pop_heap(calendar_.begin(), calendar_.end(), later);
+    const auto next = calendar_.back();
+    calendar_.pop_back();
+    const auto change = static_cast<kind>(std::min(next.change, number(kind::entered_task)));
+    const task_id task{change == kind::entered_task ? next.change - number(kind::entered_task) : 0};
+    if (change == kind::entered_task && task <= entered_[next.client.value])
+      continue; // overtaken: a later task was entered first
+    changes.push_back({.at = next.at, .client = next.client, .change_kind = change, .task = task});
+    follow_up(next);
+  }
+  return changes;
+}
+
+/// Makes the change, and plans the client's next of its kind.
+void availability::follow_up(const entry& change) {
+  const auto client = change.client.value;
+  switch (static_cast<kind>(std::min(change.change, number(kind::entered_task)))) {
+  case kind::joined:
+    flags_[client] = static_cast<std::uint8_t>((flags_[client] | enrolled_now) & ~has_left);
+    ++enrolled_;
+    return push({clients_->later_by(change.at, clients_->stay(change.client, stays_[client])), change.client,
+                 number(kind::left)});
+  case kind::left:
+    flags_[client] = static_cast<std::uint8_t>((flags_[client] | has_left) & ~enrolled_now);
+    --enrolled_;
+    if (const auto absence = clients_->absence(change.client, stays_[client]++))
+      push({clients_->later_by(change.at, *absence), change.client, number(kind::joined)});
+    return;
+  case kind::reachable:
+  case kind::unreachable: {
+    const auto window = clients_->reach(change.client, change.at);
+    flags_[client] = static_cast<std::uint8_t>(window.within ? flags_[client] & ~away : flags_[client] | away);
+    return push({window.until, change.client, number(window.within ? kind::unreachable : kind::reachable)});
+  }
+  case kind::entered_task:
+    entered_[client] = {change.change - number(kind::entered_task)};
+    return;
+  }
+}
+
+membership availability::member(client_id client) const {
+  if (!random_)
+    return clients_->member(client, task_of(client));
+  const auto flags = flags_[client.value];
+  return flags & enrolled_now ? membership::active : flags & has_left ? membership::left : membership::not_yet;
+}
+
+bool availability::may_take_part(client_id client) const {
+  if (!random_)
+    return member(client) == membership::active || task_of(client) < opened_;
+  return !(flags_[client.value] & has_left) || clients_->absence(client, 0);
+}
+
+std::int64_t availability::enrolled() const { return random_ ? enrolled_ : clients_->enrolled(opened_); }
+
+bool availability::endless() const { return clients_->goes_on_for_ever(); }
+
+} // namespace mneme

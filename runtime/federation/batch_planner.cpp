@@ -1,0 +1,129 @@
+#include "runtime/federation/batch_planner.hpp"
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t cached_bytes = std::int64_t{16} << 20; // of outcomes that wait for nothing worse than a cache
+
+/// Where a job stands among those that may share its batches.
+struct job_place {
+  std::int64_t rows = 0; // negative: the longest come first
+  virtual_time due{};
+  job_id id{};
+  auto operator<=>(const job_place&) const = default;
+};
+
+/// Jobs of one shard that may share batches.
+struct job_group {
+  shard_id shard{};
+  fuse_key key{};
+  std::int64_t width = 1, rows = 0, bytes = 0;
+  std::vector<job_place> jobs{};
+};
+
+struct batch_limits {
+  std::int64_t width = 1;    // jobs of a batch
+  std::int64_t rows_max = 0; // about so many rows; 0: any
+  // Outcomes are used while others are computed: the first ones that are due come first, and the last batches are
+  // smaller, down to a quarter, so that all threads end together.
+  bool tapered = false;
+};
+
+/// There are few groups: shards times kinds of jobs.
+job_group& group_of(std::vector<job_group>& groups, const parked_job& parked) {
+  for (auto& known : groups)
+    if (known.shard == parked.shard && known.key == parked.job.key)
+      return known;
+  return groups.emplace_back(
+      job_group{.shard = parked.shard, .key = parked.job.key, .width = parked.job.width, .jobs = {}});
+}
+
+std::vector<job_group> grouped(std::span<const parked_job> jobs) {
+  std::vector<job_group> groups;
+  for (const auto& parked : jobs) {
+    auto& group = group_of(groups, parked);
+    if (group.jobs.empty())
+      group.jobs.reserve(jobs.size());
+    group.rows += parked.job.rows;
+    group.bytes += parked.job.bytes;
+    group.jobs.push_back({.rows = -parked.job.rows, .due = parked.due, .id = parked.job.id});
+  }
+  std::sort(groups.begin(), groups.end(),
+            [](const job_group& a, const job_group& b) { return std::tie(a.shard, a.key) < std::tie(b.shard, b.key); });
+  return groups;
+}
+
+/// @param rows of this key at all shards
+batch_limits limits_of(const job_group& group, std::int64_t rows, const batch_rules& rules) {
+  const auto parts = rules.workers * rules.batches_per_worker;
+  const auto share = (rows + parts - 1) / parts;
+  const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
+  return {.width = is_exact ? group.width : even_width(std::ssize(group.jobs), group.width),
+          .rows_max = rules.balance_over_workers ? share : 0,
+          .tapered = rules.batches_per_worker > 1};
+}
+
+void sort_group(job_group& group, bool by_due) {
+  if (!by_due)
+    for (auto& place : group.jobs)
+      place.due = {};
+  if (!std::is_sorted(group.jobs.begin(), group.jobs.end()))
+    std::sort(group.jobs.begin(), group.jobs.end());
+}
+
+std::vector<composition> cut(job_group group, const batch_limits& limits) {
+  sort_group(group, limits.tapered || group.bytes > cached_bytes);
+  std::vector<composition> batches;
+  std::int64_t sum = 0, left = group.rows, rows_max = 0;
+  for (const auto& place : group.jobs) {
+    const bool is_full =
+        batches.empty() || std::ssize(batches.back()) >= limits.width || (rows_max > 0 && sum - place.rows > rows_max);
+    if (is_full) {
+      rows_max = limits.tapered ? std::clamp(left / 2, (limits.rows_max + 3) / 4, limits.rows_max) : limits.rows_max;
+      batches.emplace_back();
+      sum = 0;
+    }
+    batches.back().push_back(place.id);
+    sum -= place.rows;
+    left += place.rows;
+  }
+  for (auto& batch : batches)
+    if (!std::is_sorted(batch.begin(), batch.end()))
+      std::sort(batch.begin(), batch.end());
+  return batches;
+}
+
+} // namespace
+
+std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const batch_rules& rules,
+                                        std::int64_t shards_alike) {
+  auto groups = grouped(jobs);
+  const auto rows_of_key = [&](const fuse_key& key) {
+    std::int64_t rows = 0;
+    for (const auto& group : groups)
+      rows += group.key == key ? group.rows : 0;
+    return rows * shards_alike;
+  };
+  std::vector<batch_limits> limits; // a worker's share follows from all shards, so before any group is cut
+  for (const auto& group : groups)
+    limits.push_back(limits_of(group, rows_of_key(group.key), rules));
+
+  std::vector<shard_batches> planned;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (planned.empty() || planned.back().shard != groups[i].shard)
+      planned.push_back({.shard = groups[i].shard, .batches = {}});
+    auto& batches = planned.back().batches;
+    auto cut_now = cut(std::move(groups[i]), limits[i]);
+    std::move(cut_now.begin(), cut_now.end(), std::back_inserter(batches));
+  }
+  return planned;
+}
+
+std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
+  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounded down from 3/4 above
+  return (jobs + batches - 1) / batches;
+}
+
+} // namespace mneme

@@ -1,0 +1,52 @@
+#include "runtime/federation/current_round.hpp"
+#include "runtime/federation/checkpoint_state.hpp"
+#include "runtime/method/wire.hpp"
+namespace mneme {
+
+void current_round::open_task(task_id task, const federation_settings& settings) {
+  place.task = task;
+  place.opened = settings.tasks.at(task.value).opened;
+  place.current = settings.tasks.at(task.value).current;
+  place.round_of_task = 0;
+}
+
+void current_round::open(opened_round made) {
+  opened = std::move(made);
+  older_tasks_.clear();
+  is_open = true;
+  missing = folded = 0;
+  deadline = never;
+}
+
+broadcast_ref current_round::broadcast_in(task_id task, const federation_settings& settings) {
+  if (task == place.task || settings.rows->central())
+    return opened.in;
+  older_tasks_.resize(place.task.value);
+  auto& made = older_tasks_.at(task.value);
+  if (!made) {
+    auto changed = *opened.in;
+    changed.place.task = task;
+    changed.place.current = settings.tasks.at(task.value).current;
+    made = std::make_shared<const broadcast>(std::move(changed));
+  }
+  return made;
+}
+
+/// Every broadcast of the round has the same weights, whatever the client's task.
+std::int64_t current_round::known_upload_bytes(const federation_settings& settings) {
+  if (!settings.upload_size_known)
+    return 0;
+  const auto& weights = opened.in->weights;
+  if (known_upload_.first != weights)
+    known_upload_ = {weights, wire_bytes(weights.get(), settings.wire)};
+  return known_upload_.second;
+}
+
+void current_round::persist(archive& file) {
+  file(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
+  if (!is_open)
+    opened = {}; // nobody receives it any more
+  file(opened.in)(opened.bytes)(opened.once_bytes);
+}
+
+} // namespace mneme

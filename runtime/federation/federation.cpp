@@ -1,0 +1,109 @@
+#include "runtime/federation/federation.hpp"
+namespace mneme {
+
+federation::federation(federation_settings settings)
+    : settings_(std::move(settings)), pool_(settings_), memories_(settings_.memory_bytes_max),
+      start_queue_(static_cast<std::size_t>(settings_.shards)),
+      results_(settings_.results_bytes_max, settings_.results_are_repeatable), log_(settings_.trace) {}
+
+void federation::begin() { begin_task({0}); }
+
+/// The whole loop: handle what is due; when the next event needs numbers that are not there, let everything run that
+/// can, and begin the next wave when all shards have answered.
+void federation::advance() {
+  while (!over_ && round_.is_open && !deliveries_.waits_for_server()) {
+    if (wave_.is_out() && !may_go_on_during_wave())
+      return;
+    if (stopping_)
+      return stop_at(next_step::event);
+    if (queue_.empty() || (round_.wants_clients && in_flight_.size() == 0 && !pool_.somebody_may_come()))
+      return close();
+    if (needs_answer(queue_.top().event))
+      return begin_wave(queue_.top().event.assignment);
+    const auto next = queue_.pop();
+    handle(next);
+    if (++events_handled_ == settings_.events_max)
+      stopping_ = true;
+  }
+}
+
+/// An upload whose time has come is delivered while others are still computed. What ends a round, or takes clients from
+/// work, waits until all is quiet, so that nothing that follows from it depends on how far the wave has come.
+bool federation::may_go_on_during_wave() {
+  if (!wave_.is_known() || wave_.failure() || stopping_ || round_.wants_clients || !repeated_.empty() || queue_.empty())
+    return false;
+  const auto& next = queue_.top().event;
+  const auto* const owner = in_flight_.find(next.assignment);
+  if (!owner)
+    return false;
+  if (next.event_kind == federation_event::kind::stage_over)
+    return owner->answered();
+  if (next.event_kind != federation_event::kind::arrival || !owner->has_result())
+    return false;
+  const bool ends_round = settings_.is_async() ? round_.folded + 1 == settings_.uploads_of_step()
+                                               : owner->round == round_.place.round && round_.missing == 1;
+  return !ends_round && results_.has_room_during_wave(owner->upload_bytes);
+}
+
+bool federation::needs_answer(const federation_event& next) {
+  const bool is_arrival = next.event_kind == federation_event::kind::arrival;
+  if (!is_arrival && next.event_kind != federation_event::kind::stage_over)
+    return false;
+  const auto* const owner = in_flight_.find(next.assignment);
+  return owner && !(is_arrival ? owner->has_result() : owner->answered());
+}
+
+void federation::handle(const federation_event& now) {
+  if (now.event_kind == federation_event::kind::deadline) {
+    if (round_.is_open && now.round == round_.place.round)
+      deadline_passed();
+    return;
+  }
+  if (now.event_kind == federation_event::kind::churn)
+    return churn();
+  auto* const owner = in_flight_.find(now.assignment);
+  if (!owner) // abandoned since
+    return;
+  if (now.event_kind == federation_event::kind::stage_over)
+    stage_over(*owner);
+  else if (now.event_kind == federation_event::kind::arrival)
+    deliver(*owner);
+  else
+    drop_out(*owner);
+}
+
+void federation::finish(run_status status, std::string error) {
+  if (over_)
+    return;
+  abandon_assignments(in_flight_.ids(), "abandoned");
+  record("scheduler", status == run_status::done ? "end" : "stop", {});
+  flush_events();
+  command(log_.ended(status, std::move(error), now()));
+  over_ = true;
+}
+
+/// Nothing is wanted any more once the run is over.
+void federation::command(federation_command wanted) {
+  if (!over_)
+    commands_.push_back(std::move(wanted));
+}
+
+void federation::take_commands(std::vector<federation_command>& taken) {
+  taken.clear();
+  std::swap(taken, commands_);
+}
+
+void federation::record(const char* actor, const char* event, std::optional<client_id> client, std::int64_t bytes) {
+  if (!settings_.trace)
+    return;
+  log_.record(now(), {.task = round_.place.task, .round = round_.place.round}, actor, event, client, bytes);
+  if (log_.has_many_events() && !wave_.is_out()) // a wave that fails is forgotten
+    flush_events();
+}
+
+void federation::flush_events() {
+  if (auto events = log_.take_events(); !events.empty())
+    command(recorded_events{std::move(events)});
+}
+
+} // namespace mneme

@@ -1,0 +1,178 @@
+// The federation's checkpoints: what it takes to go on. A coroutine is never saved: a client's round is a pure
+// function, so it runs again from its assignment.
+#include "runtime/federation/checkpoint_state.hpp"
+#include "runtime/federation/federation.hpp"
+namespace mneme {
+namespace {
+
+std::int64_t bytes_of(const tensors_ref& tensors) { return tensors ? tensors->bytes() : 0; }
+
+} // namespace
+
+// -- taking one
+// --------------------------------------------------------------------------------------------------------
+
+void federation::go_on() {
+  switch (next_) {
+  case next_step::task:
+    return begin_task({round_.place.task.value + 1});
+  case next_step::round:
+    return begin_round();
+  case next_step::event:
+    return advance();
+  }
+}
+
+/// Called once after each server step.
+void federation::checkpoint_then_go_on(next_step next) {
+  next_ = next;
+  const auto every = settings_.checkpoint.every;
+  checkpoint_due_ = checkpoint_due_ || (every > 0 && log_.report().rounds % every == 0);
+  const bool may_take = settings_.checkpoint.force || (checkpoints_allowed_ && keeps_missing_ == 0);
+  if (!checkpoint_due_ || !may_take)
+    return go_on();
+  checkpoint_due_ = false;
+  take_checkpoint(settings_.checkpoint.force);
+}
+
+/// Called again while the last checkpoint is taken, if the server answers to uploads it was handed for it.
+void federation::stop_at(next_step next) {
+  if (std::exchange(ending_, true))
+    return;
+  next_ = next;
+  if (settings_.checkpoint.every > 0)
+    take_checkpoint(true);
+  else
+    after_checkpoint();
+}
+
+/// All that happened so far has been told to server and recorder before they are asked for their state.
+void federation::take_checkpoint(bool wait_until_kept) {
+  flush_events();
+  hand_over_deliveries();
+  checkpoints_allowed_ = false;
+  waits_until_kept_ = wait_until_kept;
+  ++keeps_missing_;
+  archive state;
+  try {
+    persist(state);
+  } catch (const std::exception& e) { // the file that holds what memory has no room for can fail
+    return fail(e.what());
+  }
+  command(save_state{std::move(state)});
+}
+
+void federation::take(saved_state& state) {
+  if (over_)
+    return;
+  command(keep_state{std::move(state.all)});
+  if (!waits_until_kept_)
+    after_checkpoint();
+}
+
+void federation::kept() {
+  MNEME_CHECK(keeps_missing_ > 0);
+  if (--keeps_missing_ == 0 && std::exchange(waits_until_kept_, false) && !over_)
+    after_checkpoint();
+}
+
+void federation::after_checkpoint() {
+  if (ending_)
+    finish(run_status::interrupted);
+  else
+    go_on();
+}
+
+// -- what is saved
+// -----------------------------------------------------------------------------------------------------
+
+void federation::persist(archive& file) {
+  file.section("time")(next_)(queue_)(churn_at_)(next_assignment_);
+  file.section("clients")(pool_);
+  persist_memories(file);
+  persist_assignments(file);
+  file.section("round")(round_);
+  file.section("report")(log_);
+}
+
+void federation::persist_memories(archive& file) {
+  std::uint64_t count = memories_.size();
+  file.section("memories")(count);
+  if (!file.loading())
+    memories_.each([&](client_id client, memory_ref memory) { file(client)(memory); });
+  for (std::uint64_t i = 0; file.loading() && i < count; ++i) {
+    client_id client;
+    memory_ref memory;
+    file(client)(memory);
+    memories_.put(client, std::move(memory));
+  }
+}
+
+void federation::persist_assignments(archive& file) {
+  file.section("assignments");
+  auto ids = in_flight_.ids();
+  bool with_results = stores_results();
+  file(ids)(with_results);
+  for (const auto id : ids) {
+    assignment_in_flight loaded;
+    persist_assignment(file, file.loading() ? loaded : in_flight_.at(id), with_results);
+    if (file.loading())
+      in_flight_.add(std::move(loaded));
+  }
+}
+
+/// A result that is not stored is computed again when its time has come; a round that has none runs again up to where
+/// it was.
+void federation::persist_assignment(archive& file, assignment_in_flight& saved, bool with_results) {
+  MNEME_CHECK(!saved.runs_again(), saved.id.value); // no checkpoint is taken meanwhile
+  auto phase = saved.has_result() && !with_results ? flight_phase::evicted : saved.phase;
+  std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
+  std::uint64_t reached = saved.stages_reached;
+  file(saved.id)(saved.client)(saved.round)(saved.in)(phase)(saved.drops_out)(saved.horizon);
+  file(stages)(reached)(saved.upload_bytes)(saved.held_bytes);
+  if (phase == flight_phase::finished)
+    file(saved.result);
+  if (!file.loading())
+    return;
+  saved.stages.assign(stages.begin(), stages.end());
+  saved.stages_reached = reached;
+  saved.upload_size_known = settings_.upload_size_known;
+  saved.phase = phase == flight_phase::computing ? flight_phase::catching_up : phase;
+  pool_.assigned(saved.client, saved.id);
+  if (saved.has_result())
+    results_.added(saved);
+  else
+    saved.held_bytes = 0; // counted again as its jobs are released
+  if (saved.phase == flight_phase::catching_up)
+    repeated_.push_back(saved.id);
+}
+
+/// Where bits depend on the batch, a result computed again might be another.
+bool federation::stores_results() {
+  std::int64_t bytes = 0;
+  for (const auto id : in_flight_.ids())
+    if (const auto& owner = in_flight_.at(id); owner.has_result())
+      bytes += bytes_of(owner.result.upload) + bytes_of(owner.result.memory);
+  return !settings_.results_are_repeatable || bytes <= settings_.stored_results_bytes_max;
+}
+
+// -- going on
+// ----------------------------------------------------------------------------------------------------------
+
+void federation::resume(archive saved) {
+  try {
+    persist(saved);
+  } catch (const archive_error& e) {
+    return fail(std::string("the checkpoint cannot be read: it ") + e.what());
+  } catch (const std::exception& e) {
+    return fail(e.what());
+  }
+  command(restore_state{std::move(saved)});
+}
+
+void federation::restored() {
+  if (!over_)
+    run_again();
+}
+
+} // namespace mneme

@@ -1,0 +1,21 @@
+/// federation_event: what can happen in virtual time.
+#pragma once
+#include "runtime/base/archive.hpp"
+#include "runtime/base/virtual_clock.hpp"
+namespace mneme {
+
+struct federation_event {
+  enum class kind : std::uint8_t {
+    stage_over, ///< The present stage of a client's round is over; the first one is its download.
+    arrival,    ///< An upload reaches the server.
+    drop_out,   ///< A client vanishes at work.
+    deadline,   ///< A round's deadline has come.
+    churn,      ///< Clients come, go, or change task by themselves.
+  };
+  kind event_kind = kind::stage_over;
+  assignment_id assignment{}; ///< stage_over, arrival, drop_out
+  round_id round{};           ///< deadline
+  void persist(archive& file) { file(event_kind)(assignment)(round); }
+};
+
+} // namespace mneme

@@ -1,0 +1,80 @@
+#include "runtime/federation/in_flight_table.hpp"
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+namespace mneme {
+
+virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
+  stages_run = stage + 1;
+  if (stage == stages.size()) {
+    stages.push_back(takes);
+    return horizon += takes;
+  }
+  MNEME_CHECK(stage < stages.size() && stages[stage] == takes, id.value, stage, takes.count());
+  return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
+}
+
+assignment_in_flight& in_flight_table::add(assignment_in_flight added) {
+  const auto id = added.id;
+  held_bytes_ += added.held_bytes;
+  return assignments_.insert(id, std::move(added));
+}
+
+void in_flight_table::erase(assignment_id id) {
+  held_bytes_ -= assignments_.at(id).held_bytes;
+  assignments_.erase(id);
+}
+
+void in_flight_table::hold(assignment_in_flight& owner, std::int64_t bytes) {
+  owner.held_bytes += bytes;
+  held_bytes_ += bytes;
+}
+
+void in_flight_table::release_outcomes(assignment_in_flight& owner) {
+  held_bytes_ -= std::exchange(owner.held_bytes, 0);
+}
+
+void in_flight_table::park(std::vector<parked_job> jobs) {
+  if (parked_.empty())
+    parked_ = std::move(jobs);
+  else
+    parked_.insert(parked_.end(), jobs.begin(), jobs.end());
+}
+
+/// The assignment that virtual time waits for comes first, whatever else is due at the same time.
+void in_flight_table::sort_by_due(assignment_id top) {
+  const auto rank = [&](const parked_job& parked) {
+    return std::tuple{parked.job.id.assignment != top, parked.due, parked.job.id};
+  };
+  std::sort(parked_.begin(), parked_.end(),
+            [&](const parked_job& a, const parked_job& b) { return rank(a) < rank(b); });
+}
+
+std::vector<parked_job> in_flight_table::take_runnable(assignment_id top, std::int64_t held_max,
+                                                       const may_run& agrees) {
+  std::erase_if(parked_, [&](const parked_job& parked) { return !assignments_.find(parked.job.id.assignment); });
+  auto bytes = held_bytes_;
+  for (const auto& parked : parked_)
+    bytes += parked.job.bytes;
+  if (bytes > held_max) // else nobody is left behind, whatever the order
+    sort_by_due(top);
+
+  std::vector<parked_job> taken, left;
+  bool full = false;
+  for (const auto& parked : parked_) {
+    auto& owner = assignments_.at(parked.job.id.assignment);
+    const bool needed = owner.id == top;
+    full = full || (!needed && held_bytes_ + parked.job.bytes > held_max);
+    if (!needed && (full || !agrees(owner, parked.due))) {
+      left.push_back(parked);
+      continue;
+    }
+    hold(owner, parked.job.bytes);
+    taken.push_back(parked);
+  }
+  parked_ = std::move(left);
+  return taken;
+}
+
+} // namespace mneme

@@ -1,0 +1,87 @@
+/// in_flight_table: the assignments in flight, what is known of each, and which of their jobs run next.
+#pragma once
+#include "runtime/base/assignment_table.hpp"
+#include "runtime/federation/batch_planner.hpp"
+#include <c10/util/SmallVector.h>
+#include <functional>
+namespace mneme {
+
+/// Where the round of a client stands, as far as real work is concerned.
+enum class flight_phase : std::uint8_t {
+  waiting,     ///< It is not yet at its shard.
+  computing,   ///< It is at its shard.
+  catching_up, ///< It runs again at its shard, up to the job for which it waited before.
+  finished,    ///< Its result is known and waits for its virtual time.
+  evicted,     ///< Its result was known, and will be computed again when its time has come.
+  recomputing, ///< It runs again at its shard, for that result.
+};
+
+/// One client at work on one broadcast, from its dispatch to its delivery.
+struct assignment_in_flight {
+  assignment_id id{};
+  client_id client{};
+  round_id round{};
+  broadcast_ref in{}; ///< What it works on; with the client's memory and visits, all of its assignment.
+  flight_phase phase = flight_phase::waiting;
+  bool drops_out = false;         ///< During its first stage: none of its jobs are ever needed.
+  bool upload_size_known = false; ///< Its round is one job, and `upload_bytes` is known before it has run.
+  std::uint32_t stages_run = 0;   ///< How far its coroutine is: behind `stages` where it runs again.
+  std::size_t stages_reached = 0; ///< How far virtual time is.
+  virtual_time horizon{};         ///< When the last known stage is over; at first the end of the download.
+  std::int64_t upload_bytes = 0;
+  std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
+  client_result result{};      ///< finished: known once the last stage has run, perhaps long before its time.
+  c10::SmallVector<virtual_duration, 2> stages{}; ///< How long each known stage takes.
+
+  /// A stage's duration is known; where a round runs again, it was. Returns when its jobs are due.
+  virtual_time learn(std::uint32_t stage, virtual_duration takes);
+  /// The answer that virtual time needs before the upload's arrival has come.
+  [[nodiscard]] bool answered() const noexcept {
+    return stages_reached < stages.size() || has_had_result() || (upload_size_known && !stages.empty());
+  }
+  [[nodiscard]] bool has_result() const noexcept { return phase == flight_phase::finished; }
+  [[nodiscard]] bool has_had_result() const noexcept { return phase >= flight_phase::finished; }
+  [[nodiscard]] bool is_at_shard() const noexcept { return phase == flight_phase::computing || runs_again(); }
+  [[nodiscard]] bool runs_again() const noexcept {
+    return phase == flight_phase::catching_up || phase == flight_phase::recomputing;
+  }
+  /// A round that runs again has not come to where it was.
+  [[nodiscard]] bool is_behind() const noexcept {
+    return phase == flight_phase::recomputing || (phase == flight_phase::catching_up && stages_run < stages.size());
+  }
+};
+
+/// All assignments in flight and their parked jobs. Answers depend on virtual bookkeeping only, never on the order in
+/// which reports arrive.
+class in_flight_table {
+public:
+  using may_run = std::function<bool(const assignment_in_flight&, virtual_time due)>;
+
+  /// References to others do not survive add() and erase().
+  assignment_in_flight& add(assignment_in_flight added);
+  [[nodiscard]] assignment_in_flight& at(assignment_id id) { return assignments_.at(id); }
+  [[nodiscard]] assignment_in_flight* find(assignment_id id) { return assignments_.find(id); }
+  void erase(assignment_id id);
+  [[nodiscard]] std::size_t size() const noexcept { return assignments_.size(); }
+  /// Ascending.
+  [[nodiscard]] std::vector<assignment_id> ids() const { return assignments_.ids(); }
+
+  /// An outcome of so many bytes is computed ahead of virtual time.
+  void hold(assignment_in_flight& owner, std::int64_t bytes);
+  /// Its outcomes are in memory no more.
+  void release_outcomes(assignment_in_flight& owner);
+
+  void park(std::vector<parked_job> jobs);
+  /// Takes what runs now out of the parked jobs: all of `top`, then the others in due order while their outcomes stay
+  /// below `held_max` bytes and `agrees` does.
+  [[nodiscard]] std::vector<parked_job> take_runnable(assignment_id top, std::int64_t held_max, const may_run& agrees);
+
+private:
+  void sort_by_due(assignment_id top);
+
+  assignment_table<assignment_in_flight> assignments_;
+  std::vector<parked_job> parked_;
+  std::int64_t held_bytes_ = 0;
+};
+
+} // namespace mneme

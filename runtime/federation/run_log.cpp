@@ -1,0 +1,104 @@
+#include "runtime/federation/run_log.hpp"
+#include "runtime/federation/checkpoint_state.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+constexpr std::size_t events_held_max = 4096; // of events.csv, before they go to the recorder
+
+double percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+} // namespace
+
+void run_log::record(virtual_time at, const event_place& place, const char* actor, const char* event,
+                     std::optional<client_id> client, std::int64_t bytes) {
+  if (trace_)
+    events_.push_back({.at = at,
+                       .actor = actor,
+                       .event = event,
+                       .client = client,
+                       .task = place.task,
+                       .round = place.round,
+                       .bytes = bytes});
+}
+
+bool run_log::has_many_events() const noexcept { return events_.size() >= events_held_max; }
+
+void run_log::delivered(virtual_time at, const delivery& upload, std::int64_t bytes) {
+  digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
+  digest_.add(std::uint64_t{upload.from.value});
+  digest_.add(std::uint64_t{upload.started_from.value});
+  digest_.add(upload.rows);
+  digest_.add(bytes);
+  if (trace_ && upload.upload)
+    trace_digest_.add(digest_of(*upload.upload));
+  report_.upload_bytes += bytes;
+  ++report_.client_rounds;
+  report_.staleness_sum += upload.staleness;
+  report_.staleness_max = std::max(report_.staleness_max, upload.staleness);
+}
+
+evaluation_record run_log::add_evaluation(const evaluated& sums) {
+  evaluation_record line;
+  std::int64_t rows = 0, correct = 0;
+  for (const auto& task : sums.per_task) {
+    rows += task.rows;
+    correct += task.correct;
+    line.loss += task.loss_sum;
+    line.accuracy_per_task.push_back(percent(task.correct, task.rows));
+    line.rows_per_task.push_back(task.rows);
+  }
+  line.accuracy = percent(correct, rows);
+  line.loss = rows == 0 ? 0.0 : line.loss / static_cast<double>(rows);
+  digest_.add(line.accuracy);
+  for (const auto accuracy : line.accuracy_per_task)
+    digest_.add(accuracy);
+  digest_.add(line.loss);
+
+  line.upload_bytes = report_.upload_bytes;
+  line.download_bytes = report_.download_bytes;
+  line.client_rounds = report_.client_rounds;
+  line.late_uploads = report_.late_uploads;
+  line.dropped = report_.dropped;
+  return line;
+}
+
+void run_log::released(const std::vector<shard_batches>& batches) {
+  for (const auto& at_shard : batches)
+    for (const auto& batch : at_shard.batches) {
+      ++report_.batches;
+      report_.jobs += std::ssize(batch);
+      for (std::size_t i = 0; trace_ && i < batch.size(); ++i) {
+        trace_digest_.add(static_cast<std::uint64_t>(i));
+        trace_digest_.add(batch[i].assignment.value);
+        trace_digest_.add((std::uint64_t{batch[i].stage} << 32) | batch[i].step);
+      }
+    }
+}
+
+void run_log::mark(virtual_time at) {
+  mark_ = {.report = report_, .digest = digest_, .trace_digest = trace_digest_, .events = events_.size(), .at = at};
+}
+
+virtual_time run_log::return_to_mark() {
+  report_ = mark_.report;
+  digest_ = mark_.digest;
+  trace_digest_ = mark_.trace_digest;
+  events_.resize(mark_.events);
+  return mark_.at;
+}
+
+run_report run_log::ended(run_status status, std::string error, virtual_time at) {
+  report_.status = status;
+  report_.error = std::move(error);
+  report_.ended = at;
+  report_.digest = digest_.value();
+  report_.trace_digest = trace_digest_.value();
+  return std::move(report_);
+}
+
+void run_log::persist(archive& file) { file(report_)(digest_)(trace_digest_); }
+
+} // namespace mneme

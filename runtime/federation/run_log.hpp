@@ -1,0 +1,62 @@
+/// run_log: what a run leaves behind of itself: its report, its digests and its events.
+#pragma once
+#include "runtime/federation/batch_planner.hpp"
+#include "runtime/federation/run_records.hpp"
+#include "runtime/federation/run_report.hpp"
+#include "runtime/federation/server_steps.hpp"
+namespace mneme {
+
+class run_log {
+public:
+  /// What events.csv says of an event besides its time.
+  struct event_place {
+    task_id task{};
+    round_id round{};
+  };
+
+  /// @param trace events are recorded, and the debugging digest is made
+  explicit run_log(bool trace) : trace_(trace) {}
+
+  /// Counts, which callers raise where things happen.
+  [[nodiscard]] run_report& report() noexcept { return report_; }
+
+  void record(virtual_time at, const event_place& place, const char* actor, const char* event,
+              std::optional<client_id> client, std::int64_t bytes);
+  /// So many events wait that they should be written.
+  [[nodiscard]] bool has_many_events() const noexcept;
+  [[nodiscard]] std::vector<event_record> take_events() { return std::exchange(events_, {}); }
+
+  /// An upload reaches the server: the run digest, the counts. @param upload before it is handed over
+  void delivered(virtual_time at, const delivery& upload, std::int64_t bytes);
+  /// The model after a server step.
+  void stepped(const digest128& model) { digest_.add(model); }
+  /// The server has evaluated the model. Returns a line of metrics.jsonl, with what has been counted so far.
+  [[nodiscard]] evaluation_record add_evaluation(const evaluated& sums);
+  /// Batches begin to run. Those of rounds that run again are not counted twice.
+  void released(const std::vector<shard_batches>& batches);
+
+  /// Keeps what there is, for a wave that may fail: how a failed run ends does not depend on how far the wave had come.
+  void mark(virtual_time at);
+  /// Goes back to the mark. Returns its time.
+  virtual_time return_to_mark();
+  /// The whole report, at the end of the run.
+  [[nodiscard]] run_report ended(run_status status, std::string error, virtual_time at);
+
+  void persist(archive& file);
+
+private:
+  struct kept {
+    run_report report{};
+    run_digest digest{}, trace_digest{};
+    std::size_t events = 0;
+    virtual_time at{};
+  };
+
+  bool trace_;
+  run_report report_;
+  run_digest digest_, trace_digest_;
+  std::vector<event_record> events_;
+  kept mark_;
+};
+
+} // namespace mneme

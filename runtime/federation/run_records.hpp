@@ -1,0 +1,33 @@
+/// What the federation tells the recorder, besides evaluations (runtime/results/metrics.hpp).
+#pragma once
+#include "runtime/base/archive.hpp"
+#include "runtime/results/run_directory.hpp"
+#include <string>
+#include <vector>
+namespace mneme {
+
+/// Where the run stands.
+struct progress_snapshot {
+  task_id task{};
+  round_id round{};
+  std::int64_t tasks = 0, rounds = 0; ///< Of the whole run; rounds may grow when a method sets its own.
+  virtual_time at{};
+  std::int64_t in_flight = 0, client_rounds = 0;
+};
+
+/// Lines of events.csv.
+struct recorded_events {
+  std::vector<event_record> all{};
+};
+
+/// Shown to the user.
+struct run_warning {
+  std::string text{};
+};
+
+/// A checkpoint without the recorder's part.
+struct keep_state {
+  archive run{};
+};
+
+} // namespace mneme

@@ -1,0 +1,66 @@
+/// start_queue: rounds that are dispatched and not yet at their shards.
+#pragma once
+#include "runtime/federation/federation_settings.hpp"
+#include <algorithm>
+namespace mneme {
+
+/// Sorted by shard as they come, because virtual time waits while they are handed over.
+class start_queue {
+public:
+  explicit start_queue(std::size_t shards) : waves_(shards) {}
+  /// @param ready when its download is over
+  void add(assignment added, virtual_time ready) {
+    auto& wave = waves_[shard_of(added.client, waves_.size()).value];
+    wave.all.push_back(std::move(added));
+    wave.ready.push_back(ready);
+  }
+  /// @param ids ascending; those that do not wait here are passed over
+  void erase(const std::vector<assignment_id>& ids) {
+    for (auto& wave : waves_)
+      erase_of(wave, ids);
+  }
+  [[nodiscard]] std::size_t size() const {
+    std::size_t sum = 0;
+    for (const auto& wave : waves_)
+      sum += wave.all.size();
+    return sum;
+  }
+  /// Bytes of the weights from which they start, each counted by itself.
+  [[nodiscard]] std::int64_t weight_bytes() const {
+    std::int64_t sum = 0;
+    for (const auto& wave : waves_)
+      for (const auto& waiting : wave.all)
+        sum += waiting.in->weights ? waiting.in->weights->bytes() : 0;
+    return sum;
+  }
+  /// Takes all rounds of one shard.
+  [[nodiscard]] start_rounds take(shard_id where) {
+    auto& wave = waves_.at(where.value);
+    start_rounds taken;
+    std::swap(taken, wave);
+    taken.to = where;
+    wave.all.reserve(taken.all.size()); // the next cohort is about as large
+    wave.ready.reserve(taken.all.size());
+    return taken;
+  }
+
+private:
+  static void erase_of(start_rounds& wave, const std::vector<assignment_id>& ids) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < wave.all.size(); ++i) {
+      if (std::binary_search(ids.begin(), ids.end(), wave.all[i].id))
+        continue;
+      if (kept < i) {
+        wave.all[kept] = std::move(wave.all[i]);
+        wave.ready[kept] = wave.ready[i];
+      }
+      ++kept;
+    }
+    wave.all.resize(kept);
+    wave.ready.resize(kept);
+  }
+
+  std::vector<start_rounds> waves_; // by shard
+};
+
+} // namespace mneme

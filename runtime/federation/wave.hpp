@@ -1,0 +1,59 @@
+/// What the federation and its shards tell each other while virtual time waits for real work.
+#pragma once
+#include "runtime/base/virtual_clock.hpp"
+#include "runtime/method/client_run.hpp"
+#include <optional>
+#include <vector>
+namespace mneme {
+
+/// Rounds of clients that begin at the shard `to`. `ready`: when each one's download is over. `at_once`: the shard
+/// releases their first jobs by itself.
+struct start_rounds { // federation -> shard
+  shard_id to{};
+  std::vector<assignment> all{};
+  std::vector<virtual_time> ready{};
+  bool at_once = false;
+};
+
+/// One stage of one client, parked at the shard.
+struct issued_job {
+  job_id id{};
+  fuse_key key{};
+  std::int64_t rows = 0;
+  std::int64_t bytes = 0;   ///< That its outcome will hold.
+  std::int64_t width = 1;   ///< How many such jobs make a fused group.
+  virtual_duration takes{}; ///< On the client's device.
+};
+
+struct finished_round {
+  assignment_id id{};
+  client_result result{};
+  std::int64_t bytes = 0; ///< The upload's, at wire width.
+};
+
+/// The jobs of one batch, ascending.
+using composition = std::vector<job_id>;
+
+/// What became of started rounds and released jobs. Reports of several shards come in any order.
+struct wave_report { // shard -> federation
+  shard_id from{};
+  std::vector<issued_job> issued{};                   ///< Ascending id.
+  std::optional<std::vector<composition>> released{}; ///< Of rounds started at once: `issued`, which run already.
+  std::vector<finished_round> finished{};             ///< Ascending id.
+  std::vector<round_failure> failed{};                ///< Ascending id.
+  bool last = true;                                   ///< Of the wave; those before it hold rounds that are finished.
+};
+
+/// Exactly these batches run now.
+struct release {
+  shard_id to{};
+  std::vector<composition> batches{};
+}; // federation -> shard
+
+/// Rounds that were started and not finished are forgotten.
+struct abandon {
+  shard_id to{};
+  std::vector<assignment_id> all{};
+}; // federation -> shard
+
+} // namespace mneme

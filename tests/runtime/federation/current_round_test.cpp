@@ -1,0 +1,70 @@
+#include "runtime/federation/current_round.hpp"
+#include "tests/runtime/federation/play/toy_federation.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+federation_settings three_tasks() {
+  scenario from;
+  federation_settings settings;
+  settings.clients = std::make_shared<const population>(from);
+  settings.rows = std::make_shared<const client_rows>(nullptr, nullptr, settings.clients, rows_shown::current);
+  settings.tasks = {{{0, 2}, {0, 2}}, {{2, 4}, {0, 4}}, {{4, 6}, {0, 6}}};
+  return settings;
+}
+
+opened_round made_of(std::uint64_t model, const round_place& place) {
+  return {.in = std::make_shared<const broadcast>(broadcast{.place = place, .weights = as_tensors(model, 24)}),
+          .bytes = 24};
+}
+
+} // namespace
+
+TEST_CASE("a task has its labels, and the first of its rounds") {
+  const auto settings = three_tasks();
+  current_round round;
+  round.place.round_of_task = 4;
+  round.open_task({1}, settings);
+  CHECK(round.place.task == task_id{1});
+  CHECK(round.place.current == class_range{2, 4});
+  CHECK(round.place.opened == class_range{0, 4});
+  CHECK(round.place.round_of_task == 0);
+}
+
+TEST_CASE("clients in an older task receive the round's weights as of that task, made once") {
+  const auto settings = three_tasks();
+  current_round round;
+  round.open_task({2}, settings);
+  round.open(made_of(5, round.place));
+  CHECK(round.broadcast_in({2}, settings) == round.opened.in);
+  const auto older = round.broadcast_in({1}, settings);
+  CHECK(older->weights == round.opened.in->weights);
+  CHECK(older->place.task == task_id{1});
+  CHECK(older->place.current == class_range{2, 4});
+  CHECK(older->place.opened == class_range{0, 6});
+  CHECK(round.broadcast_in({1}, settings) == older);
+  round.open(made_of(6, round.place));
+  CHECK(as_number(round.broadcast_in({1}, settings)->weights) == 6);
+}
+
+TEST_CASE("the size of an upload is that of the weights where the method says so, else unknown") {
+  auto settings = three_tasks();
+  current_round round;
+  round.open(made_of(5, {}));
+  CHECK(round.known_upload_bytes(settings) == 0);
+  settings.upload_size_known = true;
+  CHECK(round.known_upload_bytes(settings) == 24);
+}
+
+TEST_CASE("a round that opens has no deadline and nobody at work") {
+  current_round round;
+  round.deadline = {};
+  round.missing = round.folded = 3;
+  round.open(made_of(5, {}));
+  CHECK(round.is_open);
+  CHECK(round.deadline == never);
+  CHECK(round.missing == 0);
+  CHECK(round.folded == 0);
+}

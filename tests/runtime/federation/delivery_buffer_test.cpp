@@ -1,0 +1,43 @@
+#include "runtime/federation/delivery_buffer.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+delivery upload_of(std::uint32_t client) { return {.from = {client}}; }
+
+} // namespace
+
+TEST_CASE("a bundle holds uploads in the order in which they came, and is due by number or by bytes") {
+  delivery_buffer buffer;
+  CHECK_FALSE(buffer.take());
+  for (std::uint32_t c = 0; c < delivery_buffer::held_max; ++c) {
+    CHECK_FALSE(buffer.is_due());
+    buffer.add(upload_of(c), 1);
+  }
+  CHECK(buffer.is_due());
+  const auto bundle = buffer.take();
+  REQUIRE(bundle);
+  REQUIRE(bundle->all.size() == delivery_buffer::held_max);
+  for (std::uint32_t c = 0; c < delivery_buffer::held_max; ++c)
+    CHECK(bundle->all[c].from == client_id{c});
+  CHECK_FALSE(bundle->tell_when_folded);
+  CHECK_FALSE(buffer.is_due());
+  CHECK_FALSE(buffer.take());
+  buffer.add(upload_of(0), delivery_buffer::held_bytes_max);
+  CHECK(buffer.is_due());
+}
+
+TEST_CASE("virtual time waits for a server that was given much and has not folded it") {
+  delivery_buffer buffer;
+  buffer.add(upload_of(0), delivery_buffer::unfolded_bytes_max - 1);
+  CHECK_FALSE(buffer.take()->tell_when_folded);
+  CHECK_FALSE(buffer.waits_for_server());
+  buffer.add(upload_of(1), 1);
+  CHECK(buffer.take()->tell_when_folded);
+  CHECK(buffer.waits_for_server());
+  buffer.folded();
+  CHECK_FALSE(buffer.waits_for_server());
+  buffer.add(upload_of(2), 1);
+  CHECK_FALSE(buffer.take()->tell_when_folded); // counting begins again
+}

@@ -1,0 +1,201 @@
+// The federation by hand: a few clients whose virtual time can be followed on paper, without actors.
+//
+//              download            training      upload                 arrives, from its dispatch
+//   client 0   0.1 + 0.5 = 0.6 s   4 / 4 = 1 s   0.1 + 1.0 = 1.1 s      2.7 s
+//   client 1   0.1 + 0.5 = 0.6 s   4 / 2 = 2 s   0.1 + 0.0 = 0.1 s      2.7 s
+//   client 2   0.1 + 0.5 = 0.6 s   4 / 1 = 4 s   0.1 + 2.0 = 2.1 s      6.7 s
+//
+// 16 bytes take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous. Client 1's upload arrives after client 0's,
+// because it was sent later.
+#include "runtime/federation/federation.hpp"
+#include "tests/runtime/federation/play/player.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+class four_rows_each final : public partition {
+public:
+  [[nodiscard]] std::int64_t size(client_id, task_id) const override { return 4; }
+  [[nodiscard]] std::vector<std::int64_t> rows(client_id, task_id) const override { return {0, 1, 2, 3}; }
+};
+
+scenario three_clients() {
+  scenario from;
+  from.seed = 1;
+  from.clients.count = 3;
+  from.rounds.per_task = 1;
+  from.rounds.cohort = 3;
+  from.devices.rows_per_second = std::vector{4.0, 2.0, 1.0};
+  from.devices.uplink_mbit = std::vector{0.000128, 0.0, 0.000064};
+  from.devices.downlink_mbit = 0.000256;
+  from.devices.latency = 100ms;
+  from.evaluation.every = 0;
+  from.checkpoint.every = 0;
+  return from;
+}
+
+toy_federation toy_of(const scenario& from) {
+  const auto clients = std::make_shared<const population>(from);
+  toy_federation toy{.broadcast_bytes = 16, .plans = {{}}};
+  toy.rows_of_every_job = 4;
+  toy.settings = {.seed = static_cast<std::uint64_t>(from.seed),
+                  .clients = clients,
+                  .rows = std::make_shared<const client_rows>(nullptr, std::make_shared<const four_rows_each>(),
+                                                              clients, rows_shown::current),
+                  .rounds = from.rounds,
+                  .evaluation = from.evaluation,
+                  .tasks = {{{0, 2}, {0, 2}}},
+                  .classes = 2,
+                  .upload_size_known = true,
+                  .ahead_bytes_max = 1 << 30,
+                  .results_bytes_max = 1 << 30,
+                  .checkpoint = from.checkpoint,
+                  .trace = true};
+  return toy;
+}
+
+/// Lines of "time actor event client", times to a tenth, cut off.
+std::string events_of(const run_outcome& run) {
+  std::string text;
+  for (const auto& event : run.events) {
+    const auto tenths = event.at.time_since_epoch() / 100ms;
+    text += std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " " + event.actor + " " + event.event;
+    text += event.client ? " " + std::to_string(event.client->value) + "\n" : "\n";
+  }
+  return text;
+}
+
+/// In any order of reports.
+run_outcome played(const scenario& from) { return played(toy_of(from), {.seed = 5, .in_order = false}); }
+
+} // namespace
+
+TEST_CASE("every event of a round falls where a hand puts it, without an actor") {
+  const auto run = played(three_clients());
+  CHECK(events_of(run) == "0.0 scheduler task\n"
+                          "0.0 scheduler open_round\n"
+                          "0.0 scheduler dispatch 0\n"
+                          "0.0 scheduler dispatch 1\n"
+                          "0.0 scheduler dispatch 2\n"
+                          "0.6 client start 0\n"
+                          "0.6 client start 1\n"
+                          "0.6 client start 2\n"
+                          "1.6 client upload 0\n"
+                          "2.6 client upload 1\n"
+                          "2.7 server deliver 0\n"
+                          "2.7 server deliver 1\n"
+                          "4.6 client upload 2\n"
+                          "6.7 server deliver 2\n"
+                          "6.7 scheduler close_round\n"
+                          "6.7 server evaluate\n"
+                          "6.7 scheduler end\n");
+  CHECK(run.report.upload_bytes == 48);
+  CHECK(run.report.download_bytes == 48);
+  CHECK(run.report.client_rounds == 3);
+}
+
+TEST_CASE("an upload kept although late is folded into the round that is open when it comes, without an actor") {
+  auto from = three_clients();
+  from.rounds.per_task = 2;
+  from.rounds.deadline = 5s;
+  from.rounds.late = late_policy::keep;
+  const auto run = played(from);
+  CHECK(events_of(run).substr(events_of(run).find("5.0 scheduler deadline")) ==
+        "5.0 scheduler deadline\n"
+        "5.0 client late 2\n"
+        "5.0 scheduler close_round\n"
+        "5.0 scheduler open_round\n"
+        "5.0 scheduler dispatch 0\n" // client 2 is still busy
+        "5.0 scheduler dispatch 1\n"
+        "5.6 client start 0\n"
+        "5.6 client start 1\n"
+        "6.6 client upload 0\n"
+        "6.7 server deliver 2\n"
+        "7.6 client upload 1\n"
+        "7.7 server deliver 0\n"
+        "7.7 server deliver 1\n"
+        "7.7 scheduler close_round\n"
+        "7.7 server evaluate\n"
+        "7.7 scheduler end\n");
+  CHECK(run.report.late_uploads == 1);
+}
+
+TEST_CASE("places are filled as uploads come where the server does not wait for a cohort, without an actor") {
+  auto from = three_clients();
+  from.rounds.mode = round_mode::async;
+  from.rounds.concurrency = 3;
+  from.rounds.buffer = 2;
+  const auto run = played(from);
+  CHECK_THAT(events_of(run), ContainsSubstring("2.7 server deliver 0\n"
+                                               "2.7 scheduler dispatch 0\n"
+                                               "2.7 server deliver 1\n"
+                                               "2.7 scheduler close_round\n"
+                                               "2.7 server evaluate\n"
+                                               "2.7 client abandoned 2\n" // in the order of their dispatch
+                                               "2.7 client abandoned 0\n"
+                                               "2.7 scheduler end\n"));
+}
+
+TEST_CASE("a method that promises sizes which its clients do not keep ends the run, and says so") {
+  for (const bool second_stage : {false, true}) {
+    auto toy = toy_of(three_clients());
+    federation run(toy.settings);
+    std::vector<federation_command> commands;
+    run.begin();
+    run.take(task_plan{});
+    opened_round opened{.in = std::make_shared<const broadcast>(broadcast{.weights = as_tensors(1, 16)}), .bytes = 16};
+    run.take(opened);
+    run.take_commands(commands);
+    auto* const start = std::get_if<start_rounds>(&commands.back());
+    REQUIRE(start);
+    CHECK(start->at_once);
+    wave_report first{.released = {{}}, .last = false}, second;
+    for (const auto& given : start->all)
+      first.issued.push_back({.id = {given.id, 0, 0}, .takes = 1s});
+    run.take(first);
+    if (second_stage)
+      second.issued.push_back({.id = {start->all.front().id, 1, 0}, .takes = 1s});
+    else
+      second.finished.push_back({.id = start->all.front().id, .bytes = 8});
+    run.take(second);
+    run.take_commands(commands);
+    const auto* const ended = std::get_if<run_report>(&commands.back());
+    REQUIRE(ended);
+    CHECK(ended->status == run_status::failed);
+    CHECK_THAT(ended->error, ContainsSubstring("client 0, round 1, job 0."));
+    run.take(second); // inputs after the end are ignored
+    run.take_commands(commands);
+    CHECK(commands.empty());
+  }
+}
+
+TEST_CASE("a run that is stopped ends after the event at hand, with a checkpoint where they are wanted") {
+  for (const std::int64_t every : {0, 1}) {
+    auto toy = toy_of(three_clients());
+    toy.settings.checkpoint.every = every;
+    federation run(toy.settings);
+    std::vector<federation_command> commands;
+    run.begin();
+    run.stop();
+    run.take(task_plan{});
+    run.take_commands(commands);
+    if (every == 0) {
+      CHECK(std::get<run_report>(commands.back()).status == run_status::interrupted);
+      continue;
+    }
+    auto* const save = std::get_if<save_state>(&commands.back());
+    REQUIRE(save);
+    saved_state saved{.all = std::move(save->so_far)};
+    run.take(saved);
+    run.take_commands(commands);
+    CHECK(std::holds_alternative<keep_state>(commands.back()));
+    run.kept();
+    run.take_commands(commands);
+    CHECK(std::get<run_report>(commands.back()).status == run_status::interrupted);
+  }
+}

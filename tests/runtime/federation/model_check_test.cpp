@@ -1,0 +1,122 @@
+// Thousands of small federations, drawn at random and played against peers that answer in any order, do what a
+// simulator does that runs one client at a time.
+#include "tests/runtime/federation/play/player.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+std::string shown(const event_record& event) {
+  std::ostringstream text;
+  text << in_seconds(event.at) << ' ' << event.actor << ' ' << event.event;
+  if (event.client)
+    text << ' ' << event.client->value;
+  text << " task " << event.task.value << " round " << event.round.value << " bytes " << event.bytes;
+  return text.str();
+}
+
+/// Where two lists of events part; "" if they do not.
+std::string first_difference(const std::vector<event_record>& expected, const std::vector<event_record>& found) {
+  for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
+    const auto wanted = i < expected.size() ? shown(expected[i]) : "nothing";
+    const auto got = i < found.size() ? shown(found[i]) : "nothing";
+    if (wanted != got || (i < found.size() && expected[i].at != found[i].at))
+      return "event " + std::to_string(i) + ": expected " + wanted + ", found " + got;
+  }
+  return {};
+}
+
+/// What is wrong with an outcome; "" if nothing is.
+std::string difference(const run_outcome& expected, const run_outcome& found) {
+  if (auto where = first_difference(expected.events, found.events); !where.empty())
+    return where;
+  if (expected.models != found.models)
+    return "another model after a step";
+  const auto &a = expected.report, &b = found.report;
+  const auto counts = [](const run_report& report) {
+    return std::vector{report.rounds,       report.client_rounds,  report.late_uploads,  report.dropped,
+                       report.enrolled_max, report.joined,         report.left,          report.transitions,
+                       report.upload_bytes, report.download_bytes, report.staleness_sum, report.staleness_max};
+  };
+  if (counts(a) != counts(b))
+    return "another count in the report";
+  if (a.ended != b.ended)
+    return "another end";
+  if (a.digest != b.digest)
+    return "another digest";
+  if (expected.evaluations.size() != found.evaluations.size())
+    return "another number of evaluations";
+  for (std::size_t i = 0; i < expected.evaluations.size(); ++i)
+    if (const auto& wanted = expected.evaluations[i], &got = found.evaluations[i];
+        wanted.at != got.at || wanted.round != got.round || wanted.accuracy != got.accuracy || wanted.loss != got.loss)
+      return "another evaluation";
+  return {};
+}
+
+/// Even the batches of a run that was cut off are those of an uninterrupted one: results that it had are stored, and no
+/// stage was run in part when it was cut off, because there is room for all of its jobs at once.
+bool repeats_no_job(const toy_federation& toy) {
+  const auto& settings = toy.settings;
+  const bool stores_results = settings.stored_results_bytes_max > 0 || !settings.results_are_repeatable;
+  return stores_results && (toy.has_single_jobs() || settings.ahead_bytes_max >= toy_federation::plenty);
+}
+
+/// Plays one federation in several ways. Returns what was wrong, "" if nothing was.
+std::string fault_of(std::uint64_t seed) {
+  const auto toy = random_federation(seed);
+  const auto expected = simulated(toy);
+  if (!expected)
+    return {};
+  try {
+    const auto orderly = played(toy, {.seed = seed});
+    if (auto what = difference(*expected, orderly); !what.empty())
+      return "in order: " + what;
+    const std::vector<play_style> styles{{.seed = seed, .in_order = false},
+                                         {.seed = seed, .in_order = false, .cut_off = 0.02, .stop = 0.02}};
+    for (const auto& style : styles) {
+      const std::string name = style.stop > 0.0 ? "interrupted: " : "in any order: ";
+      const auto found = played(toy, style);
+      if (auto what = difference(*expected, found); !what.empty())
+        return name + what;
+      if ((style.stop == 0.0 || repeats_no_job(toy)) && found.report.trace_digest != orderly.report.trace_digest)
+        return name + "other batches";
+    }
+  } catch (const broken_rule& rule) {
+    return std::string("broken rule: ") + rule.what();
+  }
+  return {};
+}
+
+std::uint64_t first_seed() {
+  const char* given = std::getenv("MNEME_PLAY_SEED");
+  return given ? std::strtoull(given, nullptr, 10) : 1;
+}
+
+/// Plays from the first seed on. @param go_on is asked before each federation
+template <class GoOn>
+void play_while(GoOn go_on) {
+  auto seed = first_seed();
+  std::cout << "random play from seed " << seed << " (MNEME_PLAY_SEED)" << std::endl;
+  std::uint64_t played = 0;
+  for (; go_on(played); ++seed, ++played) {
+    const auto fault = fault_of(seed);
+    INFO("MNEME_PLAY_SEED=" << seed);
+    REQUIRE(fault == "");
+  }
+  std::cout << "federations played: " << played << std::endl;
+}
+
+} // namespace
+
+TEST_CASE("random federations do what one client at a time does, in any order, cut off and resumed", "[play]") {
+  play_while([](std::uint64_t played) { return played < 2000; });
+}
+
+TEST_CASE("random federations do what one client at a time does, for ten minutes", "[play][slow]") {
+  const auto began = std::chrono::steady_clock::now();
+  play_while([&](std::uint64_t) { return std::chrono::steady_clock::now() - began < std::chrono::minutes(10); });
+}

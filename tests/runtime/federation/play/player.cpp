@@ -1,0 +1,236 @@
+#include "tests/runtime/federation/play/player.hpp"
+#include <algorithm>
+namespace mneme::test {
+namespace {
+
+/// What is on the disk: the state of federation and server, and how much had been recorded.
+struct kept_checkpoint {
+  archive::buffer bytes{};
+  std::size_t events = 0, evaluations = 0;
+};
+
+archive::buffer written(const archive& state) {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  state.each_piece([&](std::span<const std::byte> piece) { bytes->insert(bytes->end(), piece.begin(), piece.end()); });
+  return bytes;
+}
+
+template <class Queue>
+auto front_of(Queue& queue) {
+  auto front = std::move(queue.front());
+  queue.pop_front();
+  return front;
+}
+
+class player {
+public:
+  player(const toy_federation& toy, const play_style& style)
+      : toy_(toy), style_(style), stream_({.seed = style.seed, .what = first_method_purpose + 1}) {}
+  run_outcome play();
+
+private:
+  using server_message =
+      std::variant<open_task, open_round, deliveries, close_round, evaluate, save_state, restore_state>;
+  using recorder_message = std::variant<evaluation_record, recorded_events, run_warning, progress_snapshot, keep_state>;
+
+  void begin();
+  void cut_off();
+  bool step();
+  void carry_out();
+  template <class Command>
+  void route(Command& wanted);
+  void step_shard(std::size_t s);
+
+  void serve(open_task&) { federation_->take(toy_.plans.at(server_task_++)); }
+  void serve(open_round& in);
+  void serve(deliveries& in);
+  void serve(close_round&);
+  void serve(evaluate& in) { federation_->take(server_.evaluate(in.upto, in.mask)); }
+  void serve(save_state& in);
+  void serve(restore_state& in);
+  void keep(recorded_events& in) { out_.events.insert(out_.events.end(), in.all.begin(), in.all.end()); }
+  void keep(evaluation_record& in) { out_.evaluations.push_back(std::move(in)); }
+  void keep(keep_state& in);
+  void keep(run_warning&) {}
+  void keep(progress_snapshot&) {}
+  void persist_server(archive& file);
+
+  const toy_federation& toy_;
+  play_style style_;
+  rng_stream stream_;
+  std::int64_t interruptions_left_ = 6; // or a run would never end
+  std::optional<federation> federation_;
+  std::vector<federation_command> commands_;
+  std::vector<toy_shard> shards_;
+  std::vector<std::deque<toy_shard::message>> to_shards_;
+  std::deque<server_message> to_server_;
+  std::deque<recorder_message> to_recorder_;
+  toy_server server_;
+  std::size_t server_task_ = 0; // that is opened next
+  std::optional<kept_checkpoint> checkpoint_;
+  run_outcome out_;
+  std::optional<run_report> report_;
+};
+
+run_outcome player::play() {
+  begin();
+  for (;;) {
+    if (interruptions_left_ > 0 && stream_.uniform() < style_.cut_off)
+      cut_off();
+    if (interruptions_left_ > 0 && stream_.uniform() < style_.stop) {
+      --interruptions_left_;
+      federation_->stop();
+    }
+    if (step())
+      continue;
+    require(report_.has_value(), "a run that is not over asks for something");
+    if (report_->status == run_status::done)
+      break;
+    require(report_->status == run_status::interrupted, report_->error.c_str());
+    begin();
+  }
+  out_.report = *report_;
+  return std::move(out_);
+}
+
+/// From the newest checkpoint, if there is one; what was recorded since is forgotten.
+void player::begin() {
+  report_.reset();
+  shards_.clear();
+  for (std::uint32_t s = 0; s < toy_.settings.shards; ++s) {
+    shards_.emplace_back(toy_, shard_id{s});
+    shards_.back().split_by(style_.in_order ? nullptr : &stream_);
+  }
+  to_shards_.assign(shards_.size(), {});
+  to_server_.clear();
+  to_recorder_.clear();
+  server_ = {};
+  server_task_ = 0;
+  federation_.emplace(toy_.settings);
+  out_.events.resize(checkpoint_ ? checkpoint_->events : 0);
+  out_.evaluations.resize(checkpoint_ ? checkpoint_->evaluations : 0);
+  if (checkpoint_)
+    federation_->resume(archive(checkpoint_->bytes, 0, checkpoint_->bytes->size()));
+  else {
+    out_.models.clear();
+    federation_->begin();
+  }
+  carry_out();
+}
+
+void player::cut_off() {
+  --interruptions_left_;
+  begin();
+}
+
+/// Lets one peer do one thing. Returns whether there was anything to do.
+bool player::step() {
+  std::vector<std::function<void()>> possible;
+  if (!to_server_.empty())
+    possible.push_back([this] {
+      auto next = front_of(to_server_);
+      std::visit([this](auto& in) { serve(in); }, next);
+    });
+  if (!to_recorder_.empty())
+    possible.push_back([this] {
+      auto next = front_of(to_recorder_);
+      std::visit([this](auto& in) { keep(in); }, next);
+    });
+  for (std::size_t s = 0; s < shards_.size(); ++s)
+    if (!to_shards_[s].empty() || shards_[s].has_report())
+      possible.push_back([this, s] { step_shard(s); });
+  if (possible.empty())
+    return false;
+  federation_->allow_checkpoints(stream_.uniform() < 0.5);
+  possible[style_.in_order ? 0 : stream_.below(possible.size())]();
+  carry_out();
+  return true;
+}
+
+void player::carry_out() {
+  federation_->take_commands(commands_);
+  for (auto& wanted : commands_) {
+    require(!report_, "a run that is over asks for nothing");
+    std::visit([this](auto& command) { route(command); }, wanted);
+  }
+}
+
+template <class Command>
+void player::route(Command& wanted) {
+  if constexpr (std::is_same_v<Command, run_report>)
+    report_ = std::move(wanted);
+  else if constexpr (requires { wanted.to; })
+    to_shards_.at(wanted.to.value).push_back(std::move(wanted));
+  else if constexpr (std::is_constructible_v<server_message, Command&&>)
+    to_server_.push_back(std::move(wanted));
+  else
+    to_recorder_.push_back(std::move(wanted));
+}
+
+/// A message reaches the shard, or a report of its reaches the federation.
+void player::step_shard(std::size_t s) {
+  auto& messages = to_shards_[s];
+  const bool hears = !messages.empty() && (!shards_[s].has_report() || (!style_.in_order && stream_.below(2) == 0));
+  if (hears) {
+    shards_[s].handle(front_of(messages));
+    return;
+  }
+  auto report = shards_[s].take_report();
+  federation_->take(report);
+}
+
+// -- the server -------------------------------------------------------------------------------------------------------
+
+void player::serve(open_round& in) {
+  broadcast made{.place = in.where, .weights = as_tensors(server_.model, toy_.broadcast_bytes)};
+  opened_round answer{.in = std::make_shared<const broadcast>(std::move(made)),
+                      .bytes = toy_.broadcast_bytes,
+                      .once_bytes = toy_.once_bytes};
+  federation_->take(answer);
+}
+
+void player::serve(deliveries& in) {
+  require(!in.all.empty(), "a bundle holds uploads");
+  for (const auto& upload : in.all)
+    server_.fold(upload, as_number(upload.upload));
+  if (in.tell_when_folded)
+    federation_->folded();
+}
+
+void player::serve(close_round&) {
+  const auto digest = server_.step();
+  out_.models.push_back(server_.model);
+  federation_->take(closed_round{.model = digest});
+}
+
+void player::persist_server(archive& file) {
+  std::uint64_t models = out_.models.size(), task = server_task_;
+  file.section("server")(server_.model)(server_.sum)(models)(task);
+  out_.models.resize(models);
+  server_task_ = task;
+}
+
+void player::serve(save_state& in) {
+  persist_server(in.so_far);
+  saved_state answer{.all = std::move(in.so_far)};
+  federation_->take(answer);
+}
+
+void player::serve(restore_state& in) {
+  persist_server(in.rest);
+  in.rest.expect_end();
+  federation_->restored();
+}
+
+// -- the recorder -----------------------------------------------------------------------------------------------------
+
+void player::keep(keep_state& in) {
+  checkpoint_ = {.bytes = written(in.run), .events = out_.events.size(), .evaluations = out_.evaluations.size()};
+  federation_->kept();
+}
+
+} // namespace
+
+run_outcome played(const toy_federation& toy, const play_style& style) { return player(toy, style).play(); }
+
+} // namespace mneme::test

@@ -1,0 +1,55 @@
+/// toy_shard: a shard that answers when and in as many pieces as it is told to, and looks at all that it is asked for.
+#pragma once
+#include "runtime/federation/batch_planner.hpp"
+#include "tests/runtime/federation/play/toy_federation.hpp"
+#include <deque>
+#include <map>
+#include <variant>
+namespace mneme::test {
+
+/// What the federation did wrong, in words.
+struct broken_rule : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+void require(bool holds, const char* rule, std::uint64_t number = 0);
+
+class toy_shard {
+public:
+  using message = std::variant<start_rounds, release, abandon>;
+
+  toy_shard(const toy_federation& toy, shard_id which) : toy_(toy), which_(which) {}
+  /// Messages are handled in their order.
+  void handle(const message& received);
+  /// Reports that are ready, the next one first. Those of a wave end with one that is the last.
+  [[nodiscard]] bool has_report() const noexcept { return !reports_.empty(); }
+  [[nodiscard]] wave_report take_report();
+  /// Reports come in pieces drawn from this stream; null: as few as can be.
+  void split_by(rng_stream* stream) noexcept { splits_ = stream; }
+
+private:
+  struct hosted {
+    toy_assignment given{};
+    virtual_time ready{};
+    std::uint32_t stage = 0;
+    std::vector<toy_job> jobs{}; // of the present stage
+    std::vector<bool> has_run{};
+  };
+  /// What has come of a message so far.
+  struct outcome {
+    std::vector<issued_job> issued{};
+    std::vector<finished_round> finished{};
+  };
+  void start(const start_rounds& wave);
+  void run(const std::vector<composition>& batches, outcome& so_far);
+  void look_at(const composition& batch) const;
+  void advance(assignment_id id, hosted& client, outcome& so_far);
+  void report(outcome done);
+
+  const toy_federation& toy_;
+  shard_id which_;
+  rng_stream* splits_ = nullptr;
+  std::map<assignment_id, hosted> clients_;
+  std::deque<wave_report> reports_;
+};
+
+} // namespace mneme::test
