@@ -1,5 +1,5 @@
-"""A client's bits depend neither on where its operands lie nor on who shares its batch, whatever kernels are chosen: the
-tests of runtime/models/placement_test.cpp under settings that make MKL, oneDNN, ATen and ours choose others."""
+"""A client's bits depend neither on where its operands lie nor on who shares its batch, whatever kernels are chosen:
+the tests of runtime/models/placement_test.cpp under settings that make MKL, oneDNN, ATen and ours choose others."""
 import os
 import subprocess
 import sys
