@@ -15,7 +15,10 @@ struct toml_value {
   toml_value(const std::string& words) : toml_value(words.c_str()) {}
   toml_value(bool yes) : text(yes ? "true" : "false") {}
   toml_value(std::integral auto number) : text(std::to_string(number)) {}
-  toml_value(double number) : text(fmt::format("{:#}", number)) {} // with a point
+  toml_value(double number) : text(fmt::format("{}", number)) {
+    if (text.find_first_not_of("-0123456789") == std::string::npos)
+      text += ".0"; // a whole number would be an integer
+  }
 };
 /// Lists and tables.
 inline toml_value raw_toml(const std::string& text) {
