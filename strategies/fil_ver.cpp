@@ -1,15 +1,14 @@
 // FIL-VER: federated incremental learning by variational embedding rehearsal (arXiv 2110.09695).
 //
-// Before the first round the server trains an encoder on task 1, freezes it, and sends it to each client once. From
-// then on only a classifier of its embeddings is learnt, by FedAvg (eq. 1). A client keeps what the encoder makes of
-// its rows, means and log deviations sample by sample, and trains on fresh samples z = mu + sigma e (eq. 4): of its
-// current task and, as rehearsal, of its past ones (eq. 10). It also sends a share of them to the server, which pools
-// what it gets and trains the mean of the round on batches from its pool (server-side training). The paper's Algorithm
-// 1 trains clients on current embeddings and the server on the round's only, its text on old ones too: we follow the
-// text.
-#include "strategies/shared/averaging.hpp"
+// Before the first round the server trains an encoder on task 1 (eq. 9; eq. 7 where embeddings are points), freezes it,
+// and sends it to each client once. From then on only a classifier of its embeddings is learnt, by FedAvg (eq. 1). A
+// client keeps what the encoder makes of its rows, means and log deviations sample by sample, and trains on fresh
+// samples z = mu + sigma e (eq. 4): of its current task and, as rehearsal, of its past ones. It also sends a share of
+// them, R_T^(j), to the server, which pools what it gets (eq. 10) and trains the mean of the round on batches from its
+// pool (server-side training). The paper's Algorithm 1 trains clients on current embeddings and the server on the
+// round's only, its text on old ones too: we follow the text.
 #include "strategies/shared/embedding_pool.hpp"
-#include "strategies/shared/frozen_encoder.hpp"
+#include "strategies/shared/embedding_rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
@@ -32,41 +31,28 @@ enum draws : std::uint32_t {
 enum class system_kind : std::uint8_t { ver_stats, ver_sampled, ebr, vanilla };
 enum class encoder_rows : std::uint8_t { task_1, enrolled };
 enum class embedding_choice : std::uint8_t { mean, sample };
-enum class noise_reading : std::uint8_t { other_encoder, front_end };
 
-struct options {
+struct options : rehearsal_options {
   system_kind system = system_kind::ver_stats;
   bool server_training = true, client_rehearsal = true;
-  frozen_encoder::options encoder{};
   std::int64_t server_steps = 50, server_batch = 64;
   double server_learning_rate = 0.05;
-  double rehearsal_ratio = 0.1;
   pool_kind pool = pool_kind::reservoir;
   std::int64_t pool_size = 2400; // rows of a task
   pool_balance pool_batch = pool_balance::task_balanced;
   bool one_z_per_sample = true;
-  std::int64_t ebr_multiplier = 1;
-  double ebr_repeat_cap = 1.0; // times what there is
-  noise_reading noise = noise_reading::other_encoder;
   encoder_rows encoder_data = encoder_rows::task_1;
   embedding_choice embedding = embedding_choice::mean;
 
+  [[nodiscard]] bool points() const { return system == system_kind::ebr; }
   [[nodiscard]] bool rehearses() const { return client_rehearsal && system != system_kind::vanilla; }
   [[nodiscard]] bool sends() const { return server_training && system != system_kind::vanilla; }
-  /// Share of a task's rows that is rehearsed, or sent, in a round.
-  [[nodiscard]] double share() const {
-    return rehearsal_ratio * static_cast<double>(system == system_kind::ebr ? ebr_multiplier : 1);
-  }
 };
 
 /// What both halves know.
-struct plan_of_run {
+struct run_settings : parted_net {
   options with{};
-  method_setup whole{}, classifier{}; // of the run, and of the federated part alone
-  std::shared_ptr<const embedding_model> net{};
-
-  [[nodiscard]] const embedding_shape& shape() const { return net->what(); }
-  /// Whether what clients send are points.
+  /// What clients send are points: of EBR, or samples of normals.
   [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
 };
 
@@ -77,114 +63,105 @@ struct plan_of_run {
 // 1,028 bytes a vector and 2,052 a pair of statistics.
 constexpr std::string_view labels_name = "rehearsal.labels.";
 
-std::string on_its_way(const char* what, task_id of) {
-  return std::string("rehearsal.") + what + "." + std::to_string(of.value + 1);
+std::string sent_name(const char* tensor, task_id task) {
+  return of_task(std::string("rehearsal.") + tensor, task.value);
 }
 
-void pack(tensor_map& upload, task_id of, const embedding_rows& rows, const plan_of_run& run, const rng_key& key) {
+void pack(tensor_map& upload, task_id task, const embedding_rows& rows, const run_settings& run, const rng_key& key) {
   const auto width = run.shape().embedding;
-  upload.put(on_its_way("labels", of), rows.labels);
+  upload.put(sent_name("labels", task), rows.labels);
   if (run.with.system == system_kind::ver_sampled) {
-    upload.put(on_its_way("z", of), sampled(rows, run.shape(), key));
+    upload.put(sent_name("z", task), sampled(rows, run.shape(), key)); // eq. 4
   } else if (run.shape().normal) {
-    upload.put(on_its_way("mu", of), rows.features.narrow(1, 0, width).contiguous());
-    upload.put(on_its_way("log_sigma", of), rows.features.narrow(1, width, width).contiguous());
+    upload.put(sent_name("mu", task), rows.features.narrow(1, 0, width).contiguous());
+    upload.put(sent_name("log_sigma", task), rows.features.narrow(1, width, width).contiguous());
   } else {
-    upload.put(on_its_way("embedding", of), rows.features);
+    upload.put(sent_name("embedding", task), rows.features);
   }
 }
 
+/// R_T is the union of what its clients sent (eq. 10).
 void add_to(embedding_pool& pool, const tensor_map& upload) {
   for (const auto& [name, labels] : upload) {
     if (!name.starts_with(labels_name))
       continue;
-    const task_id of{static_cast<std::uint32_t>(std::stoul(name.substr(labels_name.size()))) - 1};
+    const task_id task{static_cast<std::uint32_t>(std::stoul(name.substr(labels_name.size()))) - 1};
     embedding_rows rows{.features = {}, .labels = labels.cpu()};
-    for (const auto* what : {"z", "embedding"})
-      if (const auto* points = upload.find(on_its_way(what, of)))
+    for (const auto* points_name : {"z", "embedding"})
+      if (const auto* points = upload.find(sent_name(points_name, task)))
         rows.features = points->cpu();
     if (!rows.features.defined())
-      rows.features = at::cat({upload.at(on_its_way("mu", of)), upload.at(on_its_way("log_sigma", of))}, 1).cpu();
-    pool.add(of, rows);
+      rows.features = at::cat({upload.at(sent_name("mu", task)), upload.at(sent_name("log_sigma", task))}, 1).cpu();
+    pool.add(task, rows);
   }
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-class fil_ver_server final : public server_half {
+class fil_ver_server final : public encoder_server {
 public:
-  explicit fil_ver_server(std::shared_ptr<const plan_of_run> run)
-      : run_(std::move(run)), averaging_(run_->classifier), encoder_(run_->whole, run_->with.encoder),
-        pool_({.kind = run_->with.pool,
-               .rows_max = run_->with.pool_size,
-               .labels = run_->whole.task_classes,
-               .stream = {.seed = run_->whole.seed, .what = pool_draw}}) {}
+  explicit fil_ver_server(std::shared_ptr<const run_settings> run)
+      : encoder_server(*run, run->with.encoder, {.frozen = true, .sampled = evaluation_key(*run)}),
+        run_(std::move(run)), pool_({.kind = run_->with.pool,
+                                     .rows_max = run_->with.pool_size,
+                                     .labels = run_->whole.task_classes,
+                                     .stream = {.seed = run_->whole.seed, .what = pool_draw}}) {}
 
   task<task_plan> open_task(server_context& ctx, const round_place& where) override {
     if (where.task.value == 0) {
-      const auto all = run_->with.encoder_data == encoder_rows::task_1;
-      const auto samples = all ? ctx.rows().all(where.task) : ctx.rows().enrolled(where.task);
-      auto training = encoder_.train(ctx, samples, where.opened);
-      auto trained = co_await training;
-      (void)trained;
+      const bool whole = run_->with.encoder_data == encoder_rows::task_1;
+      const auto samples = whole ? ctx.rows().of_task(where.task) : ctx.rows().of_enrolled(where.task);
+      auto training = encoder().train(ctx, samples, where.opened); // eq. 9
+      co_await training;
     }
     co_return task_plan{};
   }
 
-  broadcast open_round(const round_place& where) override {
-    auto made = averaging_.open_round(where);
-    made.once = encoder_.weights();
-    return made;
-  }
-
-  /// The classifier goes into the mean, the rest into the pool, under the task it was made in.
+  /// The classifier goes into the mean (eq. 1), the rest into the pool, under the task it was made in.
   void fold(const delivery& in) override {
     auto learnt = in;
     learnt.upload = weights_only(in.upload->at(flat_weights));
-    averaging_.fold(learnt);
+    averaging_server::fold(learnt);
     add_to(pool_, *in.upload);
   }
 
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
-    auto step = averaging_.close_round(ctx, where);
-    auto done = co_await step;
-    if (run_->with.sends() && run_->with.server_steps > 0 && !pool_.empty()) {
-      auto training = ctx.train(training_on_pool(where));
-      auto trained = co_await training;
-      averaging_.go_on_from(trained.weights->at(flat_weights));
-    }
-    co_return done;
-  }
-
-  void persist(archive& all) override {
-    averaging_.persist(all);
-    all(encoder_)(pool_);
-  }
-
-  predictor predict() const override {
-    std::optional<rng_key> drawn;
-    if (run_->with.embedding == embedding_choice::sample)
-      drawn = rng_key{.seed = run_->whole.seed, .what = evaluation_draw};
-    return encoder_.with_classifier(averaging_.weights(), drawn);
+  /// FedAvg, then server-side training (Algorithm 1).
+  task<void> close_round(server_context& ctx, const round_place& where) override {
+    average();
+    if (!run_->with.sends() || run_->with.server_steps == 0 || pool_.empty())
+      co_return;
+    auto training = ctx.train(training_on_pool(where));
+    auto trained = co_await training;
+    go_on_from(trained.weights->at(flat_weights));
   }
 
   std::map<std::string, double> figures() const override {
-    std::map<std::string, double> all;
-    encoder_.add_figures(all);
+    auto figures = encoder_server::figures();
     if (run_->with.sends())
-      all["pool_rows"] = static_cast<double>(pool_.size());
-    return all;
+      figures["pool_rows"] = static_cast<double>(pool_.size());
+    return figures;
+  }
+
+  void persist(archive& state) override {
+    encoder_server::persist(state);
+    state(pool_);
   }
 
 private:
+  static std::optional<rng_key> evaluation_key(const run_settings& run) {
+    if (run.with.embedding == embedding_choice::mean)
+      return {};
+    return rng_key{.seed = run.whole.seed, .what = evaluation_draw};
+  }
+
   /// S_max steps of SGD on batches from the pool; statistics are sampled afresh for every use.
   [[nodiscard]] train_job training_on_pool(const round_place& where) const {
     const auto& with = run_->with;
     const rng_key batches{.seed = run_->whole.seed, .what = batch_draw, .task = where.task, .index = where.round.value};
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
     constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
-    train_job job{.net = run_->classifier.net,
-                  .start = weights_only(averaging_.weights()),
+    train_job job{.net = run_->learnt.net,
+                  .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
                   .objective = cross_entropy(),
                   .stream = {.seed = run_->whole.seed,
@@ -198,39 +175,23 @@ private:
     return job;
   }
 
-  std::shared_ptr<const plan_of_run> run_;
-  averaging_server averaging_; // of classifiers
-  frozen_encoder encoder_;
+  std::shared_ptr<const run_settings> run_;
   embedding_pool pool_;
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-// A client remembers features and labels of every task it has taken part in, from its first delivered round on, and
-// which rows of the current one it has sent.
-std::string named(const char* what, std::uint32_t task) { return std::string(what) + "." + std::to_string(task + 1); }
-
-void remember(tensor_map& memory, std::uint32_t task, const extract_output& seen) {
-  memory.put(named("features", task), seen.features.cpu());
-  memory.put(named("labels", task), seen.labels.cpu().to(at::kInt));
-  memory.put("sent", at::zeros({seen.features.size(0)}, at::kByte));
-}
-
-embedding_rows recalled(const tensor_map& memory, std::uint32_t task) {
-  if (const auto* features = memory.find(named("features", task)))
-    return {.features = *features, .labels = memory.at(named("labels", task))};
-  return {};
-}
+// A client remembers features and labels of every task it has taken part in ("features.1", "labels.1"), from its first
+// delivered round on, and which rows of the current one it has sent ("sent").
 
 class fil_ver final : public strategy {
 public:
   void keys(key_table& table) override;
-  std::string defaults() const override {
-    return with_.system == system_kind::ebr ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n";
+  method_needs needs() const override {
+    return {.central_data = with_.encoder.epochs > 0,
+            .defaults = with_.points() ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n"};
   }
-  bool central_data() const override { return with_.encoder.epochs > 0; }
-  std::string objection(const model& net) const override;
-  findings objections(const method_setup& setup) const override;
+  findings check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fil_ver_server>(run_); }
@@ -239,44 +200,38 @@ private:
   [[nodiscard]] sample_view rows_to_train(const client_context& ctx, const tensor_map& memory,
                                           std::uint32_t task) const;
   void add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const;
+  [[nodiscard]] std::string wrong_encoder(const embedding_model& net) const;
 
   options with_;
-  std::shared_ptr<const plan_of_run> run_;
+  std::shared_ptr<const run_settings> run_;
 };
 
 void fil_ver::prepare(const method_setup& setup) {
-  auto run = std::make_shared<plan_of_run>();
-  run->with = with_;
-  run->whole = setup;
-  run->net = as_embedding_model(setup.net);
-  run->classifier = classifier_setup(setup);
-  run_ = std::move(run);
+  run_ = std::make_shared<const run_settings>(run_settings{parted(setup, true), with_});
 }
 
 task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& in) const {
   const auto task = in.place.task.value;
   auto memory = std::make_shared<tensor_map>();
-  if (with_.rehearses() || recalled(ctx.memory(), task).size() > 0)
+  if (with_.rehearses() || recalled(ctx.memory(), "", task).size() > 0)
     *memory = ctx.memory();
-  if (recalled(*memory, task).size() == 0) { // once per task: the encoder is frozen
-    extract_job looking{.net = run_->net->encoder(), .weights = in.once, .samples = ctx.samples()};
+
+  // The encoder is frozen, so a task's rows are encoded once.
+  if (recalled(*memory, "", task).size() == 0) {
+    extract_job looking{.net = run_->net->encoder(), .weights = in.first_contact, .samples = ctx.samples()};
     looking.logits = false;
     auto look = ctx.extract(std::move(looking));
     auto seen = co_await look;
-    remember(*memory, task, seen);
+    remember(*memory, "", task, on_host(seen));
+    memory->put("sent", at::zeros({seen.features.size(0)}, at::kByte));
   }
-  const auto& setup = run_->classifier;
-  auto training = ctx.train({.net = setup.net,
-                             .start = in.weights,
-                             .samples = rows_to_train(ctx, *memory, task),
-                             .objective = cross_entropy(),
-                             .side = nullptr,
-                             .teacher = nullptr,
-                             .options = options_for_round(setup.training, trainable_part::all, in.place.opened,
-                                                          in.place.round_of_task, in.place.rounds_of_task),
-                             .stream = ctx.training_stream()});
-  auto trained = co_await training;
-  auto upload = std::make_shared<tensor_map>(*trained.weights);
+
+  // The classifier learns from fresh samples of them and of past tasks (eq. 4).
+  auto learning = ctx.train(local_training(run_->learnt, ctx, in,
+                                           {.samples = rows_to_train(ctx, *memory, task), .classes = in.place.opened}));
+  auto learnt = co_await learning;
+
+  auto upload = std::make_shared<tensor_map>(*learnt.weights);
   if (with_.sends())
     add_material(ctx, in.place.task, *memory, *upload);
   co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};
@@ -284,12 +239,10 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
 
 /// The current task and, of each past one, as much as a share of the current one.
 sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& memory, std::uint32_t task) const {
-  std::vector<embedding_rows> parts{recalled(memory, task)};
+  std::vector<embedding_rows> parts{recalled(memory, "", task)};
   for (std::uint32_t past = 0; past < task && with_.rehearses(); ++past) {
-    const auto old = recalled(memory, past);
-    const auto most = static_cast<double>(old.size()) * with_.ebr_repeat_cap;
-    auto count = share_of(with_.share(), parts.front().size());
-    count = std::min(count, with_.system == system_kind::ebr ? static_cast<std::int64_t>(most) : old.size());
+    const auto old = recalled(memory, "", past);
+    const auto count = with_.rehearsed(parts.front().size(), old.size(), with_.points());
     if (count == 0)
       continue;
     auto key = ctx.stream(rehearsal_draw);
@@ -299,17 +252,17 @@ sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& 
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
 
-/// A share of the current task that the server has not had yet. Points and statistics tell it nothing new when sent
-/// again; many samples of a row together would tell its mean.
+/// R_T^(j): a share of the current task that the server has not had yet. Points and statistics tell it nothing new when
+/// sent again; many samples of a row together would tell its mean.
 void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const {
-  const auto current = recalled(memory, task.value);
-  const bool once = with_.system != system_kind::ver_sampled || with_.one_z_per_sample;
+  const auto current = recalled(memory, "", task.value);
+  const bool sent_once = with_.system != system_kind::ver_sampled || with_.one_z_per_sample;
   auto sent = memory.at("sent").clone();
   std::vector<std::int64_t> left, chosen;
   for (std::int64_t i = 0; i < current.size(); ++i)
-    if (!once || sent.const_data_ptr<std::uint8_t>()[i] == 0)
+    if (!sent_once || sent.const_data_ptr<std::uint8_t>()[i] == 0)
       left.push_back(i);
-  const auto count = std::min(share_of(with_.share(), current.size()), std::ssize(left));
+  const auto count = std::min(share_of(with_.share(with_.points()), current.size()), std::ssize(left));
   if (count == 0)
     return;
   for (const auto place : drawn_positions(std::ssize(left), count, ctx.stream(material_draw))) {
@@ -320,32 +273,30 @@ void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& 
   memory.put("sent", sent);
 }
 
-std::string fil_ver::objection(const model& net) const {
-  const auto* const embedding = dynamic_cast<const embedding_model*>(&net);
-  const bool normal = embedding && embedding->what().normal;
-  const auto found = "'" + net.identity() + "'";
-  if (!embedding)
-    return found + " has no encoder and classifier to part; expected model.name = \"vee\", or \"ebr\" for system = "
-                   "\"ebr\"";
-  if (with_.system == system_kind::ebr && normal)
-    return "system = \"ebr\" rehearses points, and the encoder of " + found +
-           " gives means and deviations; expected model.name = \"ebr\"";
-  if ((with_.system == system_kind::ver_stats || with_.system == system_kind::ver_sampled) && !normal)
-    return "system = \"ver-stats\" and \"ver-sampled\" need the statistics of an encoder, and that of " + found +
-           " gives none; expected model.name = \"vee\"";
+std::string fil_ver::wrong_encoder(const embedding_model& net) const {
+  const bool normal = net.what().normal;
+  if (with_.points() && normal)
+    return fmt::format(
+        "system = \"ebr\" rehearses points, and the encoder of '{}' gives means and deviations; expected "
+        "model.name = \"ebr\"",
+        net.identity());
+  if (with_.system != system_kind::vanilla && !with_.points() && !normal)
+    return fmt::format("system = \"ver-stats\" and \"ver-sampled\" need the statistics of an encoder, and that of '{}' "
+                       "gives none; expected model.name = \"vee\"",
+                       net.identity());
   return {};
 }
 
-findings fil_ver::objections(const method_setup& setup) const {
-  findings all;
+findings fil_ver::check(const method_setup& setup) const {
+  auto wrong = wrong_with_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
+  if (const auto net = as_embedding_model(setup.net))
+    if (const auto why = wrong_encoder(*net); !why.empty())
+      wrong.push_back({"model.name", why});
   if (with_.sends() && with_.pool == pool_kind::reservoir && with_.pool_size < with_.server_batch)
-    all.push_back({"strategy.pool_size",
-                   fmt::format("strategy.pool_size = {}: expected at least one batch, strategy.server_batch = {}",
-                               with_.pool_size, with_.server_batch)});
-  if (setup.trainable == trainable_part::head)
-    all.push_back({"model.trainable", "model.trainable = \"head\": fil-ver trains the whole classifier and freezes the "
-                                      "encoder by itself; expected \"all\""});
-  return all;
+    wrong.push_back({"strategy.pool_size",
+                     fmt::format("strategy.pool_size = {}: expected at least one batch, strategy.server_batch = {}",
+                                 with_.pool_size, with_.server_batch)});
+  return wrong;
 }
 
 void fil_ver::keys(key_table& table) {
@@ -358,14 +309,13 @@ void fil_ver::keys(key_table& table) {
   table.flag("server_training", with_.server_training,
              "Whether clients send embeddings and the server trains on what it has received.");
   table.flag("client_rehearsal", with_.client_rehearsal, "Whether clients train on their past tasks too.");
-  table.number("beta", with_.encoder.beta, {.low = 0.0},
-               "Weight of the KL divergence, summed over the embedding, in the encoder's training.");
+  with_.beta_key(table);
   table.integer("server_steps", with_.server_steps, {.low = 0, .high = 100'000}, "Steps of the server per round.");
   table.integer("server_batch", with_.server_batch, {.low = 1, .high = 65'536}, "Rows of such a step.");
   table.number("server_learning_rate", with_.server_learning_rate, {.low = 0.0}, "Of the server's steps, plain SGD.");
-  table.number("rehearsal_ratio", with_.rehearsal_ratio, {.low = 0.0, .high = 1.0},
+  table.number("rehearsal_ratio", with_.ratio, {.low = 0.0, .high = 1.0},
                "Rows rehearsed of each past task, and rows sent, per round, as a share of the current task's.");
-  table.choice("pool", with_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::all}},
+  table.choice("pool", with_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
                "What the server keeps: a uniform sample per task and label, or everything.");
   table.integer("pool_size", with_.pool_size, {.low = 1, .high = 100'000'000}, "reservoir: rows of a task.");
   table.choice("pool_batch", with_.pool_batch,
@@ -373,19 +323,11 @@ void fil_ver::keys(key_table& table) {
                "Whether the server's batches hold as many rows of every task, or of every row alike.");
   table.flag("one_z_per_sample", with_.one_z_per_sample,
              "ver-sampled: a sample of a row is sent once in the run; several together would reveal its mean.");
-  table.integer("ebr_multiplier", with_.ebr_multiplier, {.low = 1, .high = 1'000},
-                "ebr: times rehearsal_ratio, as embeddings are smaller than images.");
-  table.number("ebr_repeat_cap", with_.ebr_repeat_cap, {.low = 0.0, .high = 1'000.0},
-               "ebr: vectors rehearsed of a task at most, times those there are.");
-  table.choice("noise_reading", with_.noise, {{"a", noise_reading::other_encoder}, {"b", noise_reading::front_end}},
-               "Of noise rehearsal, which central-rehearsal has; without effect here.");
+  with_.vector_keys(table);
   table.choice("vee_data", with_.encoder_data,
                {{"task1-all", encoder_rows::task_1}, {"enrolled", encoder_rows::enrolled}},
                "What the encoder is trained on: all of task 1, or the shares of clients enrolled in it.");
-  table.number("vee_learning_rate", with_.encoder.learning_rate, {.low = 0.0, .open_low = true},
-               "Of the encoder's training, Adam.");
-  table.integer("vee_epochs", with_.encoder.epochs, {.low = 0, .high = 100'000},
-                "Of the encoder's training; 0: it stays as drawn, or as model.weights gives it.");
+  with_.training_keys(table);
   table.choice("embedding", with_.embedding, {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
                "What the classifier is tested on: means, or a keyed sample of each test row.");
 }

@@ -15,7 +15,7 @@ void client_state::tell(round_step step) {
   if (auto* result = std::get_if<client_result>(&step))
     result->upload = across_the_wire(result->upload, world_.what.devices.wire, world_.net->layout());
   const bool over = !std::holds_alternative<plan>(step);
-  self_->send(host_, round_answer{.id = run_.what().id, .step = std::move(step)});
+  self_->send(host_, round_answer{.id = run_.assigned().id, .step = std::move(step)});
   if (over)
     self_->quit();
 }

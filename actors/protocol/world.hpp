@@ -11,6 +11,7 @@ struct world {
   std::shared_ptr<const population> people{};
   std::shared_ptr<const client_rows> rows{};
   std::shared_ptr<const strategy> method{};
+  method_needs needs{}; ///< Those of the method.
   model_ref net{};
   std::shared_ptr<feature_store> features{}; ///< Shared by all workers, and by itself only.
   std::string device{};                      ///< "cpu" or "cuda:N"

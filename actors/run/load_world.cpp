@@ -1,6 +1,7 @@
 #include "actors/run/load_world.hpp"
 #include "runtime/base/lent.hpp"
 #include "runtime/data/catalog.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/population/reach_trace.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
@@ -48,28 +49,30 @@ void gather(findings& all, const expected<T>& step) {
 }
 
 expected<model_ref> build_model(const scenario& what, const curriculum& tasks) {
-  if (auto own = what.strategy.method->own_net(tasks.train->shape(), tasks.classes))
-    return own;
-  what.model.kind->use_head(what.strategy.method->head());
+  what.model.kind->use_head(what.strategy.method->needs().head);
   auto net = what.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(what.where("model.name"), net.error());
-  if (const auto why = what.strategy.method->objection(**net); !why.empty())
-    return failed(what.where("model.name"), what.strategy.name + ": " + why);
   return *net;
 }
 
-/// Everything a method is told before the run; files that its keys name are read.
-expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, const model_ref& net,
-                                const at::Tensor& initial) {
+/// A finding of the method's, with the place in the scenario. The line that names the model does not name the method.
+finding placed(const scenario& what, const finding& found) {
+  const auto lead = found.where == "model.name" ? what.strategy.name + ": " : std::string{};
+  return {what.where(found.where), lead + found.text};
+}
+
+/// Everything a method is told before the run, but for the weights; files that its keys name are read, and the method
+/// has checked it.
+expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, const model_ref& net) {
   method_setup made{.net = lent(net),
-                    .initial = weights_only(initial),
                     .training = what.training,
                     .trainable = what.model.trainable,
                     .weighting = what.strategy.weighting,
                     .rounds = what.rounds,
                     .oracle = what.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
+                    .transition = what.tasks.transition,
                     .classes = tasks.classes,
                     .shape = tasks.train->shape(),
                     .clients = what.clients.count,
@@ -77,7 +80,8 @@ expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, c
   for (const auto& one : tasks.tasks)
     made.task_classes.push_back(one.classes);
   findings wrong;
-  for (const auto& [key, file] : what.strategy.method->tensor_files()) {
+  const auto needs = what.strategy.method->needs();
+  for (const auto& [key, file] : needs.tensor_files) {
     auto read = read_safetensors(file);
     if (read)
       made.files[key] = std::move(*read);
@@ -86,8 +90,8 @@ expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, c
         wrong.push_back({what.where("strategy." + key) + ": " + one.where, one.text});
   }
   if (wrong.empty())
-    for (auto& one : what.strategy.method->objections(made))
-      wrong.push_back({what.where(one.where), one.text});
+    for (const auto& found : what.strategy.method->check(made))
+      wrong.push_back(placed(what, found));
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
   return made;
@@ -110,14 +114,15 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
     return tl::unexpected{tasks.error()};
   auto shared_tasks = std::make_shared<const curriculum>(std::move(*tasks));
 
-  const auto marks = what.strategy.method->row_marks();
+  const auto marks = what.strategy.method->needs().row_marks;
   if (!marks.name.empty() && what.partition.kind != partition_kind::file)
     return failed(what.where("partition.kind"), "the method reads the column '" + marks.name +
                                                     "' of partition.file; expected partition.kind = \"file\"");
   const auto parts = make_partition(what, shared_tasks, marks);
   gather(all, parts);
   const auto net = build_model(what, *shared_tasks);
-  gather(all, net);
+  auto setup = net ? setup_of(what, *shared_tasks, *net) : expected<method_setup>(tl::unexpected(net.error()));
+  gather(all, setup);
   const auto trace = read_reach_trace(what);
   gather(all, trace);
   if (!all.empty())
@@ -126,9 +131,7 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   if (!initial)
     return tl::unexpected{initial.error()};
 
-  const auto setup = setup_of(what, *shared_tasks, *net, *initial);
-  if (!setup)
-    return tl::unexpected{setup.error()};
+  setup->initial = weights_only(*initial);
 
   auto made = std::make_shared<world>();
   made->what = what;
@@ -137,10 +140,11 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   made->net = *net;
   made->device = *device;
   made->shards = what.worker.shards > 0 ? what.worker.shards : shards_for(what.clients.count);
-  made->features = std::make_shared<feature_store>(what.strategy.method->feature_folder());
+  made->needs = what.strategy.method->needs();
+  made->features = std::make_shared<feature_store>(made->needs.feature_folder);
   what.strategy.method->prepare(*setup);
   made->method = what.strategy.method;
-  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->people, made->method->rows());
+  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->people, made->needs.rows);
   if (split)
     *split = *parts;
   return made;

@@ -157,7 +157,7 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   all.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
   all.device = world_->device;
   all.figures = figures_;
-  all.central_data = world_->method->central_data();
+  all.central_data = world_->needs.central_data;
   if (world_->trace)
     all.trace_digest = shown(report.trace_digest);
   return all;

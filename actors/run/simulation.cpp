@@ -30,7 +30,7 @@ bool has_short_batches(const world& what) {
   const auto clients = std::max<std::int64_t>(what.what.clients.count, 1);
   const auto rows = std::ssize(what.tasks->tasks.front().train) / clients * what.what.training.epochs;
   const auto size = static_cast<double>(rows) * static_cast<double>(what.net->size()); // multiplications of a client
-  return what.device == "cpu" && what.workers > 1 && what.method->foretells_uploads() &&
+  return what.device == "cpu" && what.workers > 1 && what.needs.upload_size_known &&
          what.what.rounds.mode == round_mode::sync && what.net->dense_layers() && size > multiplications_of_trifle &&
          size < multiplications_of_short / 10;
 }

@@ -5,7 +5,7 @@ namespace mneme {
 
 class checkpoint_pace {
 public:
-  /// Whether one may be taken now: none is being written, and those before have used at most 5 % of the wall time.
+  /// One may be taken now: none is being written, and those before have used at most 5 % of the wall time.
   [[nodiscard]] bool allows() const { return writing_ == 0 && used_s_ <= 0.05 * wall_.seconds(); }
   void began() {
     if (writing_++ == 0)

@@ -24,7 +24,7 @@ federation_settings federation_settings_of(const world& run) {
                            .classes = run.tasks->classes,
                            .method = scenario.strategy.name,
                            .rounds_are_stated = scenario.given.contains("rounds.per_task"),
-                           .upload_size_known = run.method->foretells_uploads(),
+                           .upload_size_known = run.needs.upload_size_known,
                            .shards = run.shards,
                            .batching = batch_rules_of(run),
                            .ahead_bytes_max = scenario.worker.ahead_max.bytes,

@@ -17,11 +17,11 @@ caf::error server_error(const char* step, const std::string& what) {
 class training_rows final : public central_rows {
 public:
   explicit training_rows(world_ref world) : world_(std::move(world)) {}
-  [[nodiscard]] sample_view all(task_id which) const override {
+  [[nodiscard]] sample_view of_task(task_id which) const override {
     return {.source = world_->tasks->train,
             .rows = std::make_shared<const std::vector<std::int64_t>>(world_->tasks->tasks[which.value].train)};
   }
-  [[nodiscard]] sample_view enrolled(task_id which) const override {
+  [[nodiscard]] sample_view of_enrolled(task_id which) const override {
     std::vector<std::int64_t> rows;
     for (std::uint32_t c = 0; c < world_->people->size(); ++c) {
       if (world_->rows->size({c}, which) == 0)
@@ -101,12 +101,12 @@ opened_round server_state::broadcast_of(const round_place& where) {
   const auto format = world_->what.devices.wire;
   opened_round answer;
   answer.bytes = wire_bytes(made.weights.get(), format) + wire_bytes(made.extra.get(), format);
-  answer.once_bytes = wire_bytes(made.once.get(), format);
+  answer.once_bytes = wire_bytes(made.first_contact.get(), format);
   const auto& layout = world_->net->layout();
   made.place = where;
   made.weights = across_the_wire(made.weights, format, layout);
   made.extra = across_the_wire(made.extra, format, layout);
-  made.once = across_the_wire(made.once, format, layout);
+  made.first_contact = across_the_wire(made.first_contact, format, layout);
   answer.in = std::make_shared<const broadcast>(std::move(made));
   return answer;
 }
@@ -117,7 +117,7 @@ caf::result<task_plan> server_state::open(const open_task& in) {
   auto answer = self_->make_response_promise<task_plan>();
   auto run = std::make_shared<server_run<task_plan>>(*rows_);
   run->where = in.where;
-  run->ended = [answer](task_plan plan) mutable { answer.deliver(std::move(plan)); };
+  run->ended = [answer](task<task_plan>& step) mutable { answer.deliver(step.take()); };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
   drive<task_plan>(run, [this, run = run.get()] {
     run->step.emplace(half_->open_task(run->context, run->where));
@@ -128,11 +128,14 @@ caf::result<task_plan> server_state::open(const open_task& in) {
 
 caf::result<closed_round> server_state::close(const close_round& in) {
   auto answer = self_->make_response_promise<closed_round>();
-  auto run = std::make_shared<server_run<bool>>(*rows_);
+  auto run = std::make_shared<server_run<void>>(*rows_);
   run->where = in.where;
-  run->ended = [this, answer](bool) mutable { answer.deliver(closed_round{.model = model_digest()}); };
+  run->ended = [this, answer](task<void>& step) mutable {
+    step.take();
+    answer.deliver(closed_round{.model = model_digest()});
+  };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<bool>(run, [this, run = run.get()] {
+  drive<void>(run, [this, run = run.get()] {
     run->step.emplace(half_->close_round(run->context, run->where));
     run->step->start();
   });
@@ -160,7 +163,7 @@ void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function
     for (auto& text : run->context.take_warnings())
       self_->send(recorder_, run_warning{std::move(text)});
     if (run->step->done())
-      run->ended(run->step->take());
+      run->ended(*run->step);
     else
       run_jobs<T>(run, run->desk.take_plan());
   } catch (const std::exception& e) {

@@ -22,7 +22,7 @@ private:
     explicit server_run(const central_rows& rows) : context(desk, &rows) {}
     round_place where{};
     std::optional<task<T>> step{};
-    std::function<void(T)> ended{};
+    std::function<void(task<T>&)> ended{}; // takes the value, or throws what the step threw
     std::function<void(caf::error)> failed{};
   };
 

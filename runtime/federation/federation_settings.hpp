@@ -19,7 +19,7 @@ struct federation_settings {
     class_range current{}, opened{};
   };
   std::vector<task_labels> tasks{}; ///< [tasks]
-  std::int64_t classes = 0;         ///< Of the run.
+  std::int64_t classes = 0;         ///< All labels of the run.
 
   std::string method{};           ///< Its name, for warnings.
   bool rounds_are_stated = false; ///< The scenario says how many rounds a task takes.

@@ -123,9 +123,9 @@ void federation::fail_known_size(const assignment_in_flight& owner, job_id at) {
   wave_.failed({.last_job = at,
                 .client = owner.client,
                 .round = owner.round,
-                .what = "the method foretells its uploads (strategy::foretells_uploads), but this round "
-                        "asks for a second job or uploads something else than weights; the method's "
-                        "file has to override it with false"});
+                .reason = "the method says that upload sizes are known (method_needs::upload_size_known), but this "
+                          "round asks for a second job or uploads something else than weights; needs() in the "
+                          "method's file has to say that they are not"});
 }
 
 /// How a failed run ends does not depend on how far its last wave had come.
@@ -137,7 +137,7 @@ void federation::end_wave() {
     return finish(run_status::failed, "client " + std::to_string(why->client.value) + ", round " +
                                           std::to_string(why->round.value + 1) + ", job " +
                                           std::to_string(job.assignment.value) + "." + std::to_string(job.stage) + "." +
-                                          std::to_string(job.step) + ": " + why->what);
+                                          std::to_string(job.step) + ": " + why->reason);
   }
   if (!repeated_.empty())
     return catch_up();

@@ -10,7 +10,7 @@ namespace mneme {
 struct progress_snapshot {
   task_id task{};
   round_id round{};
-  std::int64_t tasks = 0, rounds = 0; ///< Of the whole run; rounds may grow when a method sets its own.
+  std::int64_t tasks = 0, rounds = 0; ///< The whole run has so many; rounds may grow when a method sets its own.
   virtual_time at{};
   std::int64_t in_flight = 0, client_rounds = 0;
 };

@@ -15,10 +15,10 @@ struct run_report {
   digest128 digest{}, trace_digest{};
   virtual_time ended{};
   std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, transitions = 0; ///< Of clients, at times of their own.
-  std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Of delivered uploads, in server steps.
+  std::int64_t joined = 0, left = 0, transitions = 0; ///< Clients did so at times of their own.
+  std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Delivered uploads were so old, in server steps.
   std::int64_t upload_bytes = 0, download_bytes = 0;
-  std::int64_t batches = 0, jobs = 0; ///< Of clients: their ratio is the mean fused width.
+  std::int64_t batches = 0, jobs = 0; ///< Clients' jobs; their ratio is the mean fused width.
   std::optional<std::vector<double>> client_accuracy_deciles{};
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/digest.hpp"
-#include "runtime/method/strategy.hpp"
+#include "runtime/method/server_half.hpp"
 namespace mneme {
 
 // clang-format off: a table of questions and answers; the answer to open_task is a task_plan

@@ -38,22 +38,22 @@ using composition = std::vector<job_id>;
 struct wave_report { // shard -> federation
   shard_id from{};
   std::vector<issued_job> issued{};                   ///< Ascending id.
-  std::optional<std::vector<composition>> released{}; ///< Of rounds started at once: `issued`, which run already.
+  std::optional<std::vector<composition>> released{}; ///< `issued` runs already, in these batches.
   std::vector<finished_round> finished{};             ///< Ascending id.
   std::vector<round_failure> failed{};                ///< Ascending id.
-  bool last = true;                                   ///< Of the wave; those before it hold rounds that are finished.
+  bool last = true;                                   ///< It is the last of the wave; others go before it.
 };
 
 /// Exactly these batches run now.
-struct release {
+struct release { // federation -> shard
   shard_id to{};
   std::vector<composition> batches{};
-}; // federation -> shard
+};
 
 /// Rounds that were started and not finished are forgotten.
-struct abandon {
+struct abandon { // federation -> shard
   shard_id to{};
   std::vector<assignment_id> all{};
-}; // federation -> shard
+};
 
 } // namespace mneme

@@ -9,7 +9,7 @@ struct round_failure {
   job_id last_job{};
   client_id client{};
   round_id round{};
-  std::string what{};
+  std::string reason{};
 };
 /// What happens next in a round: more jobs, the end, or an error.
 using round_step = std::variant<plan, client_result, round_failure>;
@@ -18,10 +18,10 @@ using round_step = std::variant<plan, client_result, round_failure>;
 /// leaves no trace. Needs no actor: tests drive it in a loop.
 class client_run {
 public:
-  client_run(const strategy& method, assignment what);
+  client_run(const strategy& method, assignment assigned);
   client_run(const client_run&) = delete;
   client_run& operator=(const client_run&) = delete;
-  [[nodiscard]] const assignment& what() const noexcept { return what_; }
+  [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }
   [[nodiscard]] std::uint32_t stage() const noexcept { return desk_.stage(); }
   /// Runs to the first plan or to the end. Called once, first.
   [[nodiscard]] round_step start();
@@ -32,7 +32,7 @@ private:
   template <class Act>
   round_step advance(Act act);
 
-  assignment what_;
+  assignment assigned_;
   job_desk desk_;
   client_context context_;
   task<client_result> round_; // last: destroyed before what it points to

@@ -38,7 +38,7 @@ private:
   std::uint32_t stage_ = 0;
 };
 
-/// Jobs that were described but not asked for yet. Give it a name, then await it:
+/// Jobs that were described but not asked for yet. They get a name, and are awaited then:
 ///     auto training = ctx.train({.net = net, .start = in.weights, ...});
 ///     auto trained = co_await training;   // throws job_error
 template <class... Outputs>
@@ -59,26 +59,26 @@ public:
   /// `auto both = first & second; auto [a, b] = co_await both;`
   template <class... Others>
   [[nodiscard]] friend pending<Outputs..., Others...> operator&(pending& first, pending<Others...>& second) {
-    plan all = std::move(first.wanted_);
+    plan both = std::move(first.wanted_);
     auto rest = second.take();
-    std::move(rest.begin(), rest.end(), std::back_inserter(all));
-    return {first.desk_, std::move(all)};
+    std::move(rest.begin(), rest.end(), std::back_inserter(both));
+    return {first.desk_, std::move(both)};
   }
   [[nodiscard]] plan take() { return std::move(wanted_); }
 
 private:
   template <class Output>
-  Output one(job_outcome& outcome, std::uint32_t step) {
+  Output output_of(job_outcome& outcome, std::uint32_t step) {
     if (auto* why = std::get_if<std::string>(&outcome))
       throw job_error({desk_.owner(), desk_.stage(), step}, *why);
     return std::get<Output>(std::move(std::get<work_output>(outcome)));
   }
   template <std::size_t... I>
-  auto unpack(outcomes all, std::index_sequence<I...>) {
+  auto unpack(outcomes results, std::index_sequence<I...>) {
     if constexpr (sizeof...(I) == 1)
-      return (one<Outputs>(all.at(I), I), ...);
+      return (output_of<Outputs>(results.at(I), I), ...);
     else
-      return std::tuple<Outputs...>{one<Outputs>(all.at(I), I)...};
+      return std::tuple<Outputs...>{output_of<Outputs>(results.at(I), I)...};
   }
 
   job_desk& desk_;
@@ -89,17 +89,17 @@ private:
 class context {
 public:
   explicit context(job_desk& desk) : desk_(desk) {}
-  pending<train_output> train(train_job what) { return ask<train_output>(std::move(what)); }
-  pending<extract_output> extract(extract_job what) { return ask<extract_output>(std::move(what)); }
-  pending<statistics_output> statistics(statistics_job what) { return ask<statistics_output>(std::move(what)); }
-  pending<evaluate_output> evaluate(evaluate_job what) { return ask<evaluate_output>(std::move(what)); }
-  pending<compute_output> compute(compute_job what) { return ask<compute_output>(std::move(what)); }
+  pending<train_output> train(train_job job) { return ask<train_output>(std::move(job)); }
+  pending<extract_output> extract(extract_job job) { return ask<extract_output>(std::move(job)); }
+  pending<statistics_output> statistics(statistics_job job) { return ask<statistics_output>(std::move(job)); }
+  pending<evaluate_output> evaluate(evaluate_job job) { return ask<evaluate_output>(std::move(job)); }
+  pending<compute_output> compute(compute_job job) { return ask<compute_output>(std::move(job)); }
 
 private:
   template <class Output>
-  pending<Output> ask(work what) {
+  pending<Output> ask(work job) {
     plan single;
-    single.push_back(std::move(what));
+    single.push_back(std::move(job));
     return {desk_, std::move(single)};
   }
   job_desk& desk_;

@@ -1,7 +1,7 @@
 /// client_rows: the training rows that a client's round shows, by the method's choice of rows_shown.
 #pragma once
 #include "runtime/data/partition.hpp"
-#include "runtime/method/strategy.hpp"
+#include "runtime/method/method_needs.hpp"
 #include "runtime/population/population.hpp"
 namespace mneme {
 

@@ -12,13 +12,13 @@ struct evaluation_record {
   task_id task{};
   round_id round{}; ///< The round after which it was taken, from 0.
   virtual_time at{};
-  double accuracy = 0.0; ///< Pooled over the test rows of all tasks seen.
-  std::vector<double> accuracy_per_task{}; ///< Of tasks 0 .. task.
-  std::vector<std::int64_t> rows_per_task{}; ///< Test rows behind them.
-  double loss = 0.0; ///< Mean over the same rows.
+  double accuracy = 0.0;                             ///< Pooled over the test rows of all tasks seen.
+  std::vector<double> accuracy_per_task{};           ///< Of tasks 0 .. task.
+  std::vector<std::int64_t> rows_per_task{};         ///< Test rows behind them.
+  double loss = 0.0;                                 ///< Mean over the same rows.
   std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the run began.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
-  bool end_of_task = false; ///< Becomes a row of the accuracy matrix.
+  bool end_of_task = false;           ///< Becomes a row of the accuracy matrix.
   std::optional<double> forgetting{}; ///< So far, by forgetting_at(); filled by the recorder.
 };
 

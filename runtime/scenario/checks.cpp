@@ -165,7 +165,7 @@ void check_async(const scenario& s, remarks& out) {
   if (s.devices.dropout == 1.0)
     out.push_back({{"devices.dropout", "rounds.mode"},
                    "devices.dropout = 1.0: with rounds.mode = \"async\" no upload would ever come; expected less"});
-  if (s.strategy.method && s.strategy.method->needs_round_barrier())
+  if (s.strategy.method && s.strategy.method->needs().round_barrier)
     out.push_back({{"rounds.mode", "strategy.name"},
                    fmt::format("rounds.mode = \"async\": strategy.name = {} needs all uploads of a round together; "
                                "expected rounds.mode = \"sync\"",

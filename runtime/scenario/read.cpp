@@ -62,7 +62,7 @@ private:
       return;
     add_preset(name);
     choose_words();
-    const auto own = value_.strategy.method->defaults();
+    const auto own = value_.strategy.method->needs().defaults;
     if (own.empty())
       return;
     auto lowest = parsed_layer("defaults of " + in_quotes(name), own, problems_);

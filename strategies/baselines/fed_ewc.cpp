@@ -28,7 +28,7 @@ public:
   std::string identity() const override { return identity_; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   bool regularises() const override { return true; }
-  /// lambda F (w - w*)
+  /// The gradient of lambda / 2 sum_i F_i (w_i - w*_i)^2 (eq. 3): lambda F (w - w*).
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
     const auto own = [&](const char* name) {
@@ -43,18 +43,18 @@ private:
   std::string identity_;
 };
 
-/// Averages, also the Fisher information that comes with the last uploads of a task.
-class ewc_server final : public server_half {
+/// Averages the Fisher information, too, that comes with the last uploads of a task.
+class ewc_server final : public averaging_server {
 public:
-  explicit ewc_server(const method_setup& setup) : averaging_(setup), weighting_(setup.weighting) {}
+  using averaging_server::averaging_server;
   task<task_plan> open_task(server_context&, const round_place& where) override {
     if (!fresh_.empty()) {
-      const auto known = static_cast<double>(before_.size()), all = static_cast<double>(seen_.size());
+      const auto known = static_cast<double>(before_.size()), seen = static_cast<double>(seen_.size());
       const auto mean = fresh_.take();
-      fisher_ = fisher_.defined() ? fisher_ * (known / all) + mean * (1.0 - known / all) : mean;
+      fisher_ = fisher_.defined() ? fisher_ * (known / seen) + mean * (1.0 - known / seen) : mean;
       auto made = std::make_shared<tensor_map>();
       made->put(fisher_name, fisher_);
-      made->put(anchor_name, averaging_.predict().weights->at(flat_weights));
+      made->put(anchor_name, weights());
       hold_ = std::move(made);
     }
     before_ = seen_;
@@ -62,29 +62,21 @@ public:
     co_return task_plan{};
   }
   broadcast open_round(const round_place& where) override {
-    auto made = averaging_.open_round(where);
+    auto made = averaging_server::open_round(where);
     made.extra = hold_;
     return made;
   }
   void fold(const delivery& in) override {
-    averaging_.fold(in);
+    averaging_server::fold(in);
     if (const auto* fisher = in.upload->find(fisher_name); fisher && in.rows > 0)
-      fresh_.add(*fisher, weighting_ == upload_weighting::samples ? static_cast<double>(in.rows) : 1.0);
+      fresh_.add(*fisher, weight_of(in));
   }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
-    auto step = averaging_.close_round(ctx, where);
-    auto done = co_await step;
-    co_return done;
-  }
-  predictor predict() const override { return averaging_.predict(); }
-  void persist(archive& all) override {
-    averaging_.persist(all);
-    all(fresh_).frozen(fisher_)(hold_)(before_.low)(before_.high)(seen_.low)(seen_.high);
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(fresh_).frozen(fisher_)(hold_)(before_.low)(before_.high)(seen_.low)(seen_.high);
   }
 
 private:
-  averaging_server averaging_;
-  upload_weighting weighting_;
   weighted_average fresh_; // of the open task
   at::Tensor fisher_;      // [P] of the tasks before, or undefined
   tensors_ref hold_;       // what clients of the open task are held back by; null in task 1
@@ -104,8 +96,8 @@ public:
         {"paper", "the penalty as published", "[strategy]\newc_mode = \"faithful\"\n"},
         {"official", "the public code, in which the penalty has no effect", "[strategy]\newc_mode = \"repo_noop\"\n"}};
   }
-  bool needs_round_barrier() const override { return true; } // Fisher information comes with a task's last uploads
-  bool foretells_uploads() const override { return false; }  // which are a second job
+  /// Fisher information comes with a task's last uploads, and from a second job.
+  method_needs needs() const override { return {.round_barrier = true}; }
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     penalised_ = std::make_shared<ewc_loss>(with_.lambda);
@@ -131,12 +123,11 @@ private:
 
 /// The Fisher information at `at`, over all classes seen so far.
 train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
-  auto options = options_for_round(setup().training, setup().trainable, in.place.opened, in.place.round_of_task,
-                                   in.place.rounds_of_task);
-  options.epochs = 1;
-  options.squared_gradients = true;
-  return {
-      .net = setup().net, .start = at, .samples = ctx.samples(), .options = options, .stream = ctx.training_stream()};
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  job.start = at;
+  job.options.epochs = 1;
+  job.options.squared_gradients = true;
+  return job;
 }
 
 task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& in) const {

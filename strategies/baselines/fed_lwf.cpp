@@ -1,8 +1,10 @@
 // Fed-LwF: FedAvg whose clients are held to what the previous task's model says (Li and Hoiem 2018, "Learning without
-// Forgetting", in the federated form of TARGET and STSA's comparison). For task t > 1 a client minimises
-//     CE over the classes of the task + lambda KD,   KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c
+// Forgetting", eqs. 1-3, in the federated form of TARGET and STSA's comparison). For task t > 1 a client minimises
+//     CE over the classes of the task (eq. 1) + lambda KD,
+//     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c (eqs. 2, 3)
 // on the same augmented rows; KD covers the classes of earlier tasks. As in the public code KD is not multiplied by
-// T^2. The previous model is sent with every round, since anybody may take part for the first time.
+// T^2. The previous model is sent with every round, since anybody may take part for the first time. A client whose task
+// has no classes before it (the first, or any of the same classes) trains as in FedAvg: there is nothing to be asked.
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -33,6 +35,7 @@ public:
 
   /// Model by model, so that nobody's bits depend on the others.
   loss_output operator()(const loss_input& in) const override {
+    // CE over the classes of the task (eq. 1).
     const auto fresh = in.logits.size(2) - old_;
     const auto own = (*plain_)({.logits = in.logits.narrow(2, old_, fresh).contiguous(),
                                 .features = in.features,
@@ -41,6 +44,8 @@ public:
                                 .sides = in.sides});
     loss_output out{.values = own.values.clone(), .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
     out.d_logits.narrow(2, old_, fresh).copy_(own.d_logits);
+
+    // KD over the old ones (eq. 2), at temperature T (eq. 3).
     for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
       const auto z = in.logits.select(0, k).narrow(1, 0, old_) / with_.temperature; // [B, O]
       const auto taught = at::softmax(in.teacher.select(0, k) / with_.temperature, 1);
@@ -63,33 +68,25 @@ private:
 };
 
 /// Averages, and keeps the model that the task began with.
-class lwf_server final : public server_half {
+class lwf_server final : public averaging_server {
 public:
-  explicit lwf_server(const method_setup& setup) : averaging_(setup) {}
+  using averaging_server::averaging_server;
   task<task_plan> open_task(server_context&, const round_place& where) override {
     if (where.task.value > 0)
-      teacher_ = averaging_.predict().weights;
+      teacher_ = weights_only(weights());
     co_return task_plan{};
   }
   broadcast open_round(const round_place& where) override {
-    auto made = averaging_.open_round(where);
+    auto made = averaging_server::open_round(where);
     made.extra = teacher_;
     return made;
   }
-  void fold(const delivery& in) override { averaging_.fold(in); }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
-    auto step = averaging_.close_round(ctx, where);
-    auto done = co_await step;
-    co_return done;
-  }
-  predictor predict() const override { return averaging_.predict(); }
-  void persist(archive& all) override {
-    averaging_.persist(all);
-    all(teacher_);
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(teacher_);
   }
 
 private:
-  averaging_server averaging_;
   tensors_ref teacher_; // null in task 1
 };
 
@@ -103,7 +100,7 @@ public:
 
 protected:
   void adjust(train_job& job, const broadcast& in) const override {
-    if (!in.extra)
+    if (!in.extra || in.place.current.low == 0)
       return;
     job.teacher = in.extra;
     job.options.taught = {0, in.place.current.low};

@@ -15,7 +15,11 @@ public:
     table.flag("centralised", options_.centralised,
                "Whether one client holds all rows: ordinary training, no federation.");
   }
-  rows_shown rows() const override { return options_.centralised ? rows_shown::centralised : rows_shown::cumulative; }
+  method_needs needs() const override {
+    auto needed = averaging_method::needs();
+    needed.rows = options_.centralised ? rows_shown::centralised : rows_shown::cumulative;
+    return needed;
+  }
 
 private:
   options options_;

@@ -1,13 +1,14 @@
 #include "strategies/shared/averaging.hpp"
 #include "runtime/base/lent.hpp"
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <utility>
 namespace mneme {
 
 travelling_weights::travelling_weights(model_ref net, trainable_part part) {
-  for (const auto& one : net->layout())
-    if (is_trained(one, part == trainable_part::head))
-      trained_.push_back(one);
+  for (const auto& tensor : net->layout())
+    if (is_trained(tensor, part == trainable_part::head))
+      trained_.push_back(tensor);
   if (trained_.size() == net->layout().size())
     trained_.clear();
 }
@@ -16,8 +17,8 @@ tensors_ref travelling_weights::pick(const at::Tensor& flat) const {
   if (whole())
     return weights_only(flat);
   auto picked = std::make_shared<tensor_map>();
-  for (const auto& one : trained_)
-    picked->put(one.name, flat.narrow(0, one.offset, one.size));
+  for (const auto& tensor : trained_)
+    picked->put(tensor.name, flat.narrow(0, tensor.offset, tensor.size));
   return picked;
 }
 
@@ -25,8 +26,8 @@ at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map
   if (whole())
     return travelled.at(flat_weights);
   auto flat = base.clone();
-  for (const auto& one : trained_)
-    flat.narrow(0, one.offset, one.size).copy_(travelled.at(one.name));
+  for (const auto& tensor : trained_)
+    flat.narrow(0, tensor.offset, tensor.size).copy_(travelled.at(tensor.name));
   return flat;
 }
 
@@ -39,14 +40,16 @@ averaging_server::averaging_server(const method_setup& setup)
     frozen_ = weights_only(weights_);
 }
 
-task<task_plan> averaging_server::open_task(server_context&, const round_place&) { co_return task_plan{}; }
-
 broadcast averaging_server::open_round(const round_place&) {
-  return {.place = {}, .weights = travelling_.pick(weights_), .extra = nullptr, .once = frozen_};
+  return {.place = {}, .weights = travelling_.pick(weights_), .extra = nullptr, .first_contact = frozen_};
+}
+
+double averaging_server::weight_of(const delivery& in) const {
+  return weighting_ == upload_weighting::samples ? static_cast<double>(in.rows) : 1.0;
 }
 
 void averaging_server::fold(const delivery& in) {
-  const double weight = weighting_ == upload_weighting::samples ? static_cast<double>(in.rows) : 1.0;
+  const double weight = weight_of(in);
   if (weight == 0.0) // a client without rows has learnt nothing
     return;
   if (rounds_.mode == round_mode::sync)
@@ -103,22 +106,40 @@ tensor_map averaging_server::take_changes() {
   return moved;
 }
 
-task<bool> averaging_server::close_round(server_context&, const round_place&) {
+task<void> averaging_server::close_round(server_context&, const round_place&) {
+  average();
+  co_return;
+}
+
+void averaging_server::average() {
   const bool buffered = rounds_.mode == round_mode::async && rounds_.aggregation == aggregation_kind::fedbuff;
   const auto learnt = buffered ? take_changes() : take_means();
   if (!learnt.empty())
     weights_ = travelling_.complete(weights_, learnt);
-  co_return true;
 }
 
 predictor averaging_server::predict() const { return {.net = net_, .weights = weights_only(weights_)}; }
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-std::string averaging_method::objection(const model& net) const {
-  if (net.classes() > 0)
+train_job local_training(const method_setup& setup, const client_context& ctx, const broadcast& in, local_data over) {
+  return {.net = setup.net,
+          .start = in.weights,
+          .samples = std::move(over.samples),
+          .objective = cross_entropy(),
+          .side = nullptr,
+          .teacher = nullptr,
+          .options = options_for_round(setup.training, setup.trainable, over.classes, in.place.round_of_task,
+                                       in.place.rounds_of_task),
+          .stream = ctx.training_stream()};
+}
+
+findings averaging_method::check(const method_setup& setup) const {
+  if (setup.net->classes() > 0)
     return {};
-  return "'" + net.identity() + "' has no head, so there is nothing to train and to average; every other model has one";
+  return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train and to average; every other model "
+                                     "has one",
+                                     setup.net->identity())}};
 }
 
 void averaging_method::prepare(const method_setup& setup) {
@@ -128,15 +149,9 @@ void averaging_method::prepare(const method_setup& setup) {
 }
 
 task<client_result> averaging_method::client_round(client_context& ctx, const broadcast& in) const {
-  const auto options = options_for_round(setup_.training, setup_.trainable, covered(in.place), in.place.round_of_task,
-                                         in.place.rounds_of_task);
-  train_job job{.net = setup_.net,
-                .start = whole_weights(in.weights, in),
-                .samples = ctx.samples(),
-                .objective = lent(objective_),
-                .side = nullptr,
-                .options = options,
-                .stream = ctx.training_stream()};
+  auto job = local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = whole_weights(in.weights, in);
+  job.objective = lent(objective_);
   adjust(job, in);
   auto training = ctx.train(std::move(job));
   auto trained = co_await training;
@@ -148,7 +163,7 @@ task<client_result> averaging_method::client_round(client_context& ctx, const br
 tensors_ref averaging_method::whole_weights(const tensors_ref& travelled, const broadcast& in) const {
   if (travelling_.whole())
     return travelled;
-  return weights_only(travelling_.complete(in.once->at(flat_weights), *travelled));
+  return weights_only(travelling_.complete(in.first_contact->at(flat_weights), *travelled));
 }
 
 std::unique_ptr<server_half> averaging_method::make_server() const {

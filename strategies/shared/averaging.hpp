@@ -7,7 +7,7 @@
 namespace mneme {
 
 /// Which named tensors of a net travel: all weights as one, or, where only the head is trained, or adapters beside a
-/// frozen body, what is trained, while the rest is sent once.
+/// frozen body, what is trained, while the rest is sent at first contact.
 class travelling_weights {
 public:
   travelling_weights() = default;
@@ -23,20 +23,26 @@ private:
 };
 
 /// Averages uploads weighted by rows (or uniformly) and broadcasts the mean. Where the server steps as uploads come, it
-/// does so by FedBuff (Nguyen et al. 2022) or FedAsync (Xie et al. 2019).
-class averaging_server final : public server_half {
+/// does so by FedBuff (Nguyen et al. 2022) or FedAsync (Xie et al. 2019). Methods whose server averages derive from it
+/// and add to its steps.
+class averaging_server : public server_half {
 public:
   explicit averaging_server(const method_setup& setup);
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override;
   broadcast open_round(const round_place& where) override;
   void fold(const delivery& in) override;
-  task<bool> close_round(server_context& ctx, const round_place& where) override;
+  task<void> close_round(server_context& ctx, const round_place& where) override;
   [[nodiscard]] predictor predict() const override;
+  void persist(archive& state) override { state.frozen(weights_)(sums_)(changes_)(change_weight_); }
+
+protected:
   /// The weights [P] that the next round starts from.
   [[nodiscard]] const at::Tensor& weights() const { return weights_; }
-  /// Between rounds: what the server itself has made of the mean.
+  /// What one upload counts for: its rows, or as much as any other.
+  [[nodiscard]] double weight_of(const delivery& in) const;
+  /// The server step: the weights become the mean of what was folded.
+  void average();
+  /// After average(): what the server itself has made of the mean.
   void go_on_from(at::Tensor weights) { weights_ = std::move(weights); }
-  void persist(archive& all) override { all.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
 private:
   void mix_in(const delivery& in);
@@ -49,17 +55,27 @@ private:
   rounds_section rounds_;
   travelling_weights travelling_;
   at::Tensor weights_;                             // [P]
-  tensors_ref frozen_;                             // sent once, where not everything travels
+  tensors_ref frozen_;                             // sent at first contact, where not everything travels
   std::map<std::string, weighted_average> sums_;   // one per travelling tensor
   std::map<std::string, weighted_change> changes_; // the same: FedBuff
   double change_weight_ = 0.0;                     // sum of c_k: FedBuff
 };
 
+/// What a client learns from in a round.
+struct local_data {
+  sample_view samples{};
+  class_range classes{}; ///< The loss covers these.
+};
+/// The job of a client's local training (Algorithm 1, ClientUpdate): from the broadcast weights, by cross-entropy, with
+/// this round's options.
+[[nodiscard]] train_job local_training(const method_setup& setup, const client_context& ctx, const broadcast& in,
+                                       local_data over);
+
 /// The client half: local training from the broadcast weights, with hooks for what differs.
 class averaging_method : public strategy {
 public:
-  [[nodiscard]] std::string objection(const model& net) const override;
-  [[nodiscard]] bool foretells_uploads() const override { return true; }
+  [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
+  [[nodiscard]] findings check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
@@ -72,7 +88,7 @@ protected:
   /// What else differs in a client's training: a teacher, tensors its loss reads, an objective of the round's own.
   virtual void adjust(train_job& /*job*/, const broadcast& /*in*/) const {}
   [[nodiscard]] const method_setup& setup() const { return setup_; }
-  /// All weights of the net: those that travel in `travelled`, the others as `in` has sent them once.
+  /// All weights of the net: those that travel in `travelled`, the others as the first contact has brought them.
   [[nodiscard]] tensors_ref whole_weights(const tensors_ref& travelled, const broadcast& in) const;
 
 private:

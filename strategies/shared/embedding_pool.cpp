@@ -12,19 +12,19 @@ std::size_t at_index(Index i) {
 
 } // namespace
 
-void embedding_pool::add(task_id of, const embedding_rows& rows) {
+void embedding_pool::add(task_id task, const embedding_rows& rows) {
   if (rows.size() == 0)
     return;
   if (width_ == 0)
     width_ = rows.features.size(1);
   MNEME_CHECK(rows.features.size(1) == width_ && rows.features.is_contiguous(), rows.features.sizes(), width_);
-  auto& to = tasks_[of];
-  const auto& labels = limits_.labels.at(of.value);
+  auto& to = tasks_[task];
+  const auto& labels = limits_.labels.at(task.value);
   to.slots.resize(at_index(labels.size()));
   to.seen.resize(at_index(labels.size()));
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     const auto label = rows.labels.const_data_ptr<std::int32_t>()[i];
-    const auto place = place_for(of, to, label);
+    const auto place = place_for(task, to, label);
     if (place < 0)
       continue;
     if (place == std::ssize(to.labels)) {
@@ -36,65 +36,66 @@ void embedding_pool::add(task_id of, const embedding_rows& rows) {
   }
 }
 
-std::int64_t embedding_pool::place_for(task_id of, part& to, std::int32_t label) const {
-  const auto& labels = limits_.labels.at(of.value);
+std::int64_t embedding_pool::place_for(task_id task, part& to, std::int32_t label) const {
+  const auto& labels = limits_.labels.at(task.value);
   MNEME_CHECK(labels.low <= label && label < labels.high, label, labels.low, labels.high);
   const auto& slots = to.slots[at_index(label - labels.low)];
   const auto before = to.seen[at_index(label - labels.low)]++;
-  if (limits_.kind == pool_kind::all || std::ssize(slots) < label_rows_max(of, label))
+  if (limits_.kind == pool_kind::everything || std::ssize(slots) < label_rows_max(task, label))
     return std::ssize(to.labels);
   auto key = limits_.stream;
-  key.task = of;
+  key.task = task;
   key.visit = static_cast<std::uint32_t>(label);
   key.index = before;
   const auto chosen = rng_stream(key).below(before + 1);
   return chosen < slots.size() ? static_cast<std::int64_t>(slots[at_index(chosen)]) : -1;
 }
 
-std::int64_t embedding_pool::label_rows_max(task_id of, std::int32_t label) const {
-  const auto& labels = limits_.labels.at(of.value);
+std::int64_t embedding_pool::label_rows_max(task_id task, std::int32_t label) const {
+  const auto& labels = limits_.labels.at(task.value);
   return limits_.rows_max / labels.size() + (label - labels.low < limits_.rows_max % labels.size() ? 1 : 0);
 }
 
 std::int64_t embedding_pool::size() const {
   std::int64_t sum = 0;
-  for (const auto& [of, part] : tasks_)
+  for (const auto& [task, part] : tasks_)
     sum += std::ssize(part.labels);
   return sum;
 }
 
-std::int64_t embedding_pool::size(task_id of) const {
-  const auto found = tasks_.find(of);
+std::int64_t embedding_pool::size(task_id task) const {
+  const auto found = tasks_.find(task);
   return found == tasks_.end() ? 0 : std::ssize(found->second.labels);
 }
 
-std::int64_t embedding_pool::size(task_id of, std::int32_t label) const {
-  const auto found = tasks_.find(of);
-  return found == tasks_.end() ? 0
-                               : std::ssize(found->second.slots.at(at_index(label - limits_.labels.at(of.value).low)));
+std::int64_t embedding_pool::size(task_id task, std::int32_t label) const {
+  const auto found = tasks_.find(task);
+  return found == tasks_.end()
+             ? 0
+             : std::ssize(found->second.slots.at(at_index(label - limits_.labels.at(task.value).low)));
 }
 
 embedding_rows embedding_pool::drawn(std::int64_t batches, std::int64_t batch_rows, pool_balance balance,
                                      const rng_key& key) const {
   MNEME_CHECK(!empty(), batches, batch_rows);
   std::vector<const part*> parts;
-  for (const auto& [of, one] : tasks_)
-    parts.push_back(&one);
+  for (const auto& [task, part] : tasks_)
+    parts.push_back(&part);
   const auto count = batches * batch_rows;
   embedding_rows made{.features = at::empty({count, width_}, at::kFloat), .labels = at::empty({count}, at::kInt)};
   auto* values = made.features.mutable_data_ptr<float>();
   rng_stream draw(key);
-  const auto all = static_cast<std::uint64_t>(size());
+  const auto rows_of_pool = static_cast<std::uint64_t>(size());
   for (std::int64_t i = 0; i < count; ++i, values += width_) {
-    auto which = at_index(i) % parts.size(); // batch after batch: where tasks do not divide one, they take turns
+    auto chosen_part = at_index(i) % parts.size(); // batch after batch: where tasks do not divide one, they take turns
     std::uint64_t row = 0;
     if (balance == pool_balance::task_balanced)
-      row = draw.below(parts[which]->labels.size());
+      row = draw.below(parts[chosen_part]->labels.size());
     else
-      for (which = 0, row = draw.below(all); row >= parts[which]->labels.size(); ++which)
-        row -= parts[which]->labels.size();
-    std::copy_n(parts[which]->features.data() + row * at_index(width_), width_, values);
-    made.labels.mutable_data_ptr<std::int32_t>()[i] = parts[which]->labels[row];
+      for (chosen_part = 0, row = draw.below(rows_of_pool); row >= parts[chosen_part]->labels.size(); ++chosen_part)
+        row -= parts[chosen_part]->labels.size();
+    std::copy_n(parts[chosen_part]->features.data() + row * at_index(width_), width_, values);
+    made.labels.mutable_data_ptr<std::int32_t>()[i] = parts[chosen_part]->labels[row];
   }
   return made;
 }

@@ -8,8 +8,8 @@ namespace mneme {
 
 /// What a pool keeps of what it is given.
 enum class pool_kind : std::uint8_t {
-  all,
-  reservoir, ///< Of each task and label a uniform sample of all that ever came (Vitter 1985, Algorithm R).
+  everything,
+  reservoir, ///< A uniform sample, for each task and label, of all that ever came (Vitter 1985, Algorithm R).
 };
 /// How rows of a batch are drawn.
 enum class pool_balance : std::uint8_t {
@@ -26,20 +26,20 @@ public:
     std::vector<class_range> labels{}; ///< By task: those that occur in it.
     rng_key stream{};                  ///< What the reservoirs draw is keyed below it.
   };
-  explicit embedding_pool(limits what) : limits_(std::move(what)) {}
+  explicit embedding_pool(limits bounds) : limits_(std::move(bounds)) {}
 
   /// @param rows of one width F in all calls
-  void add(task_id of, const embedding_rows& rows);
+  void add(task_id task, const embedding_rows& rows);
 
   [[nodiscard]] bool empty() const noexcept { return tasks_.empty(); }
   [[nodiscard]] std::int64_t size() const;
-  [[nodiscard]] std::int64_t size(task_id of) const;
+  [[nodiscard]] std::int64_t size(task_id task) const;
   /// How many rows of a label a task's part holds.
-  [[nodiscard]] std::int64_t size(task_id of, std::int32_t label) const;
+  [[nodiscard]] std::int64_t size(task_id task, std::int32_t label) const;
   /// The rows of `batches` batches of `batch_rows`, one after the other; a row may come several times. @pre not empty()
   [[nodiscard]] embedding_rows drawn(std::int64_t batches, std::int64_t batch_rows, pool_balance balance,
                                      const rng_key& key) const;
-  void persist(archive& all) { all(width_)(tasks_); }
+  void persist(archive& state) { state(width_)(tasks_); }
 
 private:
   struct part {
@@ -47,11 +47,11 @@ private:
     std::vector<std::int32_t> labels{};
     std::vector<std::vector<std::size_t>> slots{}; // by label, from the task's first: the rows it has
     std::vector<std::uint64_t> seen{};             // the same: rows that ever came
-    void persist(archive& all) { all(features)(labels)(slots)(seen); }
+    void persist(archive& state) { state(features)(labels)(slots)(seen); }
   };
   /// Where a row that comes now is put: a row of the part, one behind its last, or nowhere (-1).
-  [[nodiscard]] std::int64_t place_for(task_id of, part& to, std::int32_t label) const;
-  [[nodiscard]] std::int64_t label_rows_max(task_id of, std::int32_t label) const;
+  [[nodiscard]] std::int64_t place_for(task_id task, part& to, std::int32_t label) const;
+  [[nodiscard]] std::int64_t label_rows_max(task_id task, std::int32_t label) const;
 
   limits limits_;
   std::int64_t width_ = 0; // F

@@ -67,9 +67,9 @@ sample_view training_set(std::span<const embedding_rows> parts, const embedding_
     copy_columns(parts, shape.embedding, source->deviations);
     source->deviations.clamp_(shape.low, shape.high).exp_();
   }
-  auto all = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(rows));
-  std::iota(all->begin(), all->end(), 0);
-  return {.source = std::move(source), .rows = std::move(all)};
+  auto positions = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(rows));
+  std::iota(positions->begin(), positions->end(), 0);
+  return {.source = std::move(source), .rows = std::move(positions)};
 }
 
 std::vector<std::int64_t> drawn_positions(std::int64_t n, std::int64_t count, const rng_key& key) {

@@ -51,7 +51,7 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
 
 /// By eq. 9, or by cross-entropy alone where embeddings are points (eq. 7). All rows at once, which training.batch = 0
 /// means for clients, would be too many here.
-task<bool> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
+task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
   const auto& shape = net_->what();
   if (with_.epochs > 0) {
     train_job job{.net = as_model_,
@@ -76,7 +76,6 @@ task<bool> frozen_encoder::train(server_context& ctx, sample_view samples, class
     auto seen = co_await looking;
     measure(ctx, seen.features.cpu());
   }
-  co_return true;
 }
 
 /// beta decides what is left for later tasks: the KL pressure strips embeddings of what task 1 does not need.

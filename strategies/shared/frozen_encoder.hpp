@@ -9,7 +9,7 @@ namespace mneme {
 class frozen_encoder {
 public:
   struct options {
-    double beta = 1e-5;          ///< Of the KL divergence, summed over the embedding; normal encoders only.
+    double beta = 1e-5;          ///< Weighs the KL divergence, summed over the embedding; normal encoders only.
     double learning_rate = 1e-3; ///< Adam's.
     std::int64_t epochs = 10;    ///< 0: the encoder stays as it is.
   };
@@ -17,16 +17,16 @@ public:
   frozen_encoder(const method_setup& setup, options with);
 
   /// Trains it and measures how much its embeddings say; what is odd about that becomes a warning.
-  task<bool> train(server_context& ctx, sample_view samples, class_range classes);
+  task<void> train(server_context& ctx, sample_view samples, class_range classes);
 
   [[nodiscard]] const embedding_model& net() const noexcept { return *net_; }
-  /// Of encoder() alone: what clients receive once.
+  /// The weights of encoder() alone: what clients receive at first contact.
   [[nodiscard]] const tensors_ref& weights() const noexcept { return weights_; }
   /// The whole net with this classifier [P].
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;
   /// Adds "kl_per_sample" and "kl_per_dimension", in nats, and "sigma_mean" to a run's figures.
   void add_figures(std::map<std::string, double>& to) const;
-  void persist(archive& all) { all(whole_)(weights_)(measured_)(kl_nats_)(sigma_mean_); }
+  void persist(archive& state) { state(whole_)(weights_)(measured_)(kl_nats_)(sigma_mean_); }
 
 private:
   void freeze(const at::Tensor& whole);

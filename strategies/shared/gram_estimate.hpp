@@ -23,7 +23,7 @@ struct class_sums {
 /// kappa = 1 leaves the scatter out. No rows: nothing is added.
 /// @param clamp_b the official code's reading where N < kappa: the negative coefficient of the second term of
 ///     G = a sum_k c_k c_k^T / n_k - b (sum c_k)(sum c_k)^T (E1) is set to 0, and a class with a = 0 adds nothing
-void add_estimated_gram(at::Tensor& gram, const class_sums& of, client_count kappa, bool clamp_b);
+void add_estimated_gram(at::Tensor& gram, const class_sums& from, client_count kappa, bool clamp_b);
 
 struct estimate_rules {
   client_count kappa = client_count::total;
@@ -41,16 +41,16 @@ public:
   /// What estimate_grams() works on; forgets everything. @param clients all parts of all clients that took part
   [[nodiscard]] tensors_ref take(const at::Tensor& gram, std::int64_t clients, const estimate_rules& rules);
   template <class Archive>
-  void persist(Archive& all) {
-    all(classes_);
+  void persist(Archive& state) {
+    state(classes_);
   }
 
 private:
   struct class_part {
     std::vector<at::Tensor> sums{}, counts{}; ///< [n, M], [n] of each client that holds the class
     template <class Archive>
-    void persist(Archive& all) {
-      all(sums)(counts);
+    void persist(Archive& state) {
+      state(sums)(counts);
     }
   };
   std::vector<class_part> classes_;

@@ -29,11 +29,11 @@ at::Tensor masked(const at::Tensor& value, client_id who, const mask_ring& ring)
   constexpr double value_max = 274'877'906'944.0; // 2^38: a sum of thousands still fits 63 bits
   auto hidden = at::empty_like(value, value.options().dtype(at::kLong));
   for (std::int64_t i = 0; i < value.numel(); ++i) {
-    const auto one = value.const_data_ptr<double>()[i];
-    if (!(std::abs(one) < value_max))
-      throw std::runtime_error("a statistic of " + std::to_string(one) +
+    const auto number = value.const_data_ptr<double>()[i];
+    if (!(std::abs(number) < value_max))
+      throw std::runtime_error("a statistic of " + std::to_string(number) +
                                " does not fit the fixed-point numbers of strategy.secure_sum");
-    hidden.mutable_data_ptr<std::int64_t>()[i] = std::llround(one * fixed_point_scale);
+    hidden.mutable_data_ptr<std::int64_t>()[i] = std::llround(number * fixed_point_scale);
   }
   if (ring.clients > 1) {
     add_mask(hidden, who, ring, false);

@@ -6,8 +6,7 @@
 namespace mneme {
 namespace {
 
-constexpr const char* disguise_name = "disguise";
-static_assert(std::is_trivially_copyable_v<disguise>);
+static_assert(std::is_trivially_copyable_v<privacy_options>);
 
 at::Tensor noisy(const at::Tensor& value, double deviation, rng_stream& draw) {
   auto made = value.clone();
@@ -18,30 +17,30 @@ at::Tensor noisy(const at::Tensor& value, double deviation, rng_stream& draw) {
 
 } // namespace
 
-at::Tensor as_tensor(const disguise& how) {
-  auto bytes = at::zeros({static_cast<std::int64_t>(sizeof how)}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr<std::uint8_t>(), &how, sizeof how);
+at::Tensor as_tensor(const privacy_options& options) {
+  auto bytes = at::zeros({static_cast<std::int64_t>(sizeof options)}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr<std::uint8_t>(), &options, sizeof options);
   return bytes;
 }
 
 tensor_map hidden(const tensor_map& in) {
-  disguise how;
-  const auto packed = in.at(disguise_name).cpu();
-  std::memcpy(&how, packed.const_data_ptr<std::uint8_t>(), sizeof how);
-  rng_stream draw(how.noise_key);
+  privacy_options options;
+  const auto packed = in.at(privacy_options::tensor_name).cpu();
+  std::memcpy(&options, packed.const_data_ptr<std::uint8_t>(), sizeof options);
+  rng_stream draw(options.noise_key);
   tensor_map out;
   for (const auto& [name, value] : in) {
-    if (name == disguise_name)
+    if (name == privacy_options::tensor_name)
       continue;
     auto made = value.cpu();
     const bool counts = name == "counts";
-    if (counts ? how.on_counts : how.on_sums)
-      made = noisy(made, how.noise, draw);
-    if (counts && how.on_counts)
+    if (counts ? options.on_counts : options.on_sums)
+      made = noisy(made, options.noise, draw);
+    if (counts && options.on_counts)
       made = made.trunc().clamp_min(0);
-    if (how.masked) {
-      how.ring.key.index = mask_index(name);
-      made = masked(made, how.noise_key.client, how.ring);
+    if (options.masked) {
+      options.ring.key.index = mask_index(name);
+      made = masked(made, options.noise_key.client, options.ring);
     }
     out.put(name, made);
   }

@@ -32,10 +32,10 @@ at::Tensor weighted_average::take() {
   return take_mean(sum_, std::exchange(weight_, 0.0));
 }
 
-void weighted_average::persist(archive& all) {
+void weighted_average::persist(archive& state) {
   fold_waiting();
   auto sum = empty() ? at::Tensor() : sum_; // else zeros
-  all(sum)(weight_);
+  state(sum)(weight_);
   sum_ = sum;
 }
 

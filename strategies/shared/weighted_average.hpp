@@ -16,7 +16,7 @@ public:
   [[nodiscard]] bool empty() const noexcept { return weight_ == 0.0; }
   /// The mean as float32 [P]; forgets everything. @pre not empty()
   [[nodiscard]] at::Tensor take();
-  void persist(archive& all);
+  void persist(archive& state);
 
 private:
   void fold_waiting();

@@ -13,15 +13,16 @@ constexpr std::size_t starts_held_max = 16; // old models kept alive for the sak
 
 void weighted_change::add(const at::Tensor& value, const at::Tensor& start, double weight) {
   MNEME_CHECK(weight > 0.0, weight);
-  for (const auto* one : {&value, &start})
-    MNEME_CHECK(one->scalar_type() == at::kFloat && one->is_contiguous(), one->scalar_type(), one->sizes());
+  for (const auto* tensor : {&value, &start})
+    MNEME_CHECK(tensor->scalar_type() == at::kFloat && tensor->is_contiguous(), tensor->scalar_type(), tensor->sizes());
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
   MNEME_CHECK(value.numel() == sum_.numel() && start.numel() == sum_.numel(), value.numel(), start.numel());
   empty_ = false;
   waiting_.push_back({.values = value, .weight = weight});
-  const auto known = std::find_if(starts_.begin(), starts_.end(),
-                                  [&](const weighted_upload& one) { return one.values.is_same(start); });
+  const auto known = std::find_if(starts_.begin(), starts_.end(), [&](const weighted_upload& known_start) {
+    return known_start.values.is_same(start);
+  });
   if (known != starts_.end())
     known->weight -= weight;
   else
@@ -43,16 +44,16 @@ void weighted_change::fold_starts() {
 }
 
 /// What waits is kept apart: when it is folded, and by which starts, decides the last bits.
-void weighted_change::persist(archive& all) {
-  all(sum_);
+void weighted_change::persist(archive& state) {
+  state(sum_);
   for (auto* held : {&waiting_, &starts_}) {
     std::uint64_t count = held->size();
-    all(count);
-    if (all.loading())
+    state(count);
+    if (state.loading())
       held->clear();
     for (std::uint64_t i = 0; i < count; ++i) {
-      auto& one = all.loading() ? held->emplace_back() : (*held)[i];
-      all.frozen(one.values)(one.weight);
+      auto& upload = state.loading() ? held->emplace_back() : (*held)[i];
+      state.frozen(upload.values)(upload.weight);
     }
   }
 }

@@ -16,7 +16,7 @@ public:
   [[nodiscard]] bool empty() const noexcept { return empty_; }
   /// base + scale * sum as float32 [P]; forgets everything. @pre not empty()
   [[nodiscard]] at::Tensor take(const at::Tensor& base, double scale);
-  void persist(archive& all);
+  void persist(archive& state);
 
 private:
   void fold_waiting();

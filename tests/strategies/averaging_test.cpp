@@ -30,7 +30,7 @@ at::Tensor closed(averaging_server& server) {
   job_desk desk;
   server_context ctx(desk);
   const auto device = make_executor("cpu");
-  (void)run_step(server.close_round(ctx, {}), desk, *device);
+  run_step(server.close_round(ctx, {}), desk, *device);
   return server.predict().weights->at(flat_weights);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("where only the head is trained, only the head travels, and the rest i
   const auto sent = server.open_round({});
   CHECK(sent.weights->size() == 2);
   CHECK(sent.weights->bytes() == 4 * (100 * 4 + 4));
-  CHECK(sent.once->bytes() == 4 * setup.net->size());
+  CHECK(sent.first_contact->bytes() == 4 * setup.net->size());
   const travelling_weights travelling(setup.net, trainable_part::head);
   CHECK(
       at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
@@ -114,7 +114,7 @@ TEST_CASE("beside adapters only these and the head travel and are averaged, and 
   const auto sent = server.open_round({});
   CHECK(sent.weights->size() == 2 * 4 + 2);
   CHECK(sent.weights->bytes() == 4 * (2 * (12 * 3 + 3 + 3 * 12 + 12) + (12 + 1) * classes));
-  CHECK(sent.once->bytes() == 4 * setup.net->size());
+  CHECK(sent.first_contact->bytes() == 4 * setup.net->size());
 
   const travelling_weights travelling(setup.net, trainable_part::all);
   const auto moved = setup.initial->at(flat_weights) + 1.0; // the body too: what a client must not do
@@ -185,10 +185,10 @@ TEST_CASE("buffered changes of the head leave the frozen rest alone") {
 
 TEST_CASE("joint shows the rows of all tasks so far, or everybody's to one client") {
   auto method = strategy_named("joint");
-  CHECK(method->rows() == rows_shown::cumulative);
+  CHECK(method->needs().rows == rows_shown::cumulative);
   key_table table;
   method->keys(table);
   REQUIRE(table.find("centralised") != nullptr);
   *std::get<bool*>(table.find("centralised")->target) = true;
-  CHECK(method->rows() == rows_shown::centralised);
+  CHECK(method->needs().rows == rows_shown::centralised);
 }

@@ -12,12 +12,10 @@ constexpr std::int64_t features = 3, classes = 4;
 
 method_setup setup_of(const std::string& model = "linear") {
   const auto net = model_named(model, {1, 1, features}, classes);
-  return {.net = net,
-          .initial = weights_only(initial_weights(*net, 2)),
-          .training = {.batch = 4, .learning_rate = 0.3, .momentum = 0.5},
-          .tasks = 2,
-          .classes = classes,
-          .seed = 1};
+  auto setup = setup_of_run(net, features, 2, 2);
+  setup.training = {.batch = 4, .learning_rate = 0.3, .momentum = 0.5};
+  setup.seed = 1;
+  return setup;
 }
 
 /// Two tasks of two rounds with one client; the model after each task.
@@ -38,7 +36,8 @@ struct two_tasks {
     job_desk desk;
     server_context ctx(desk);
     for (std::uint32_t t = 0; t < 2; ++t) {
-      round_place place{.task = {t}, .rounds_of_task = 2, .opened = {0, 2 * t + 2}, .current = {2 * t, 2 * t + 2}};
+      auto place = class_task(t, 2);
+      place.rounds_of_task = 2;
       (void)run_step(server->open_task(ctx, place), desk, *device);
       std::vector<std::int64_t> mine;
       for (std::int64_t r = 0; r < 32; ++r)
@@ -53,7 +52,7 @@ struct two_tasks {
             {.client = {0}, .in = std::make_shared<const broadcast>(in), .samples = view_of(rows, mine), .seed = 1});
         uploads.push_back(result.upload);
         server->fold({.from = {0}, .started_from = {}, .upload = result.upload, .rows = result.rows});
-        (void)run_step(server->close_round(ctx, place), desk, *device);
+        run_step(server->close_round(ctx, place), desk, *device);
       }
       after.push_back(server->predict().weights->at(flat_weights));
     }
@@ -148,4 +147,20 @@ TEST_CASE("the distillation loss has no gradient where student and teacher agree
   const auto entropy = -(p * p.log()).sum(2).mean().item<double>();
   const auto plain = at::cross_entropy_loss(logits[0].narrow(1, 2, 2), at::full({4}, 1, at::kLong)).item<double>();
   CHECK_THAT(out.values.item<double>(), Catch::Matchers::WithinRel(plain + 3.0 * entropy, 1e-5));
+}
+
+TEST_CASE("a client whose task has no classes before it asks no teacher, and trains as in FedAvg", "[lwf]") {
+  const auto method = strategy_named("fed-lwf");
+  method->prepare(setup_of());
+  const auto weights = weights_only(initial_weights(*setup_of().net, 2));
+  for (const class_range current : {class_range{0, 4}, class_range{0, 2}}) { // domains; a client still in task 1
+    broadcast in{.place = {.task = {1}, .opened = {0, 4}, .current = current}, .weights = weights, .extra = weights};
+    const auto sent = std::make_shared<const broadcast>(in);
+    client_run run(*method, {.in = sent, .samples = view_of(striped_rows(8, features, classes), {0, 1, 4, 5})});
+    auto step = run.start();
+    const auto job = std::get<train_job>(std::get<plan>(step).at(0));
+    CHECK(job.teacher == nullptr);
+    CHECK(job.options.taught.size() == 0);
+    CHECK(job.objective->identity() == cross_entropy()->identity());
+  }
 }

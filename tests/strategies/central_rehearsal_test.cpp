@@ -10,11 +10,6 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t pixels = 10, classes = 2, rows_each = 40, tasks = 3, width = 4;
-/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
-struct key_list {
-  std::vector<std::pair<std::string, std::string>> all;
-  key_list(std::initializer_list<std::pair<std::string, std::string>> pairs) : all(pairs) {}
-};
 
 std::vector<std::int64_t> rows_of_task(std::uint32_t task) {
   std::vector<std::int64_t> rows;
@@ -23,20 +18,10 @@ std::vector<std::int64_t> rows_of_task(std::uint32_t task) {
   return rows;
 }
 
-class every_row final : public central_rows {
-public:
-  explicit every_row(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
-  [[nodiscard]] sample_view all(task_id which) const override { return view_of(source_, rows_of_task(which.value)); }
-  [[nodiscard]] sample_view enrolled(task_id which) const override { return all(which); }
-
-private:
-  std::shared_ptr<const dataset> source_;
-};
-
 /// What the learner asks the device for, and what it makes of it.
 struct study {
   std::shared_ptr<const dataset> rows = striped_rows(rows_each * tasks, pixels, classes);
-  every_row central{rows};
+  listed_rows central{rows, rows_of_task};
   std::unique_ptr<strategy> method = strategy_named("central-rehearsal");
   std::unique_ptr<executor> device = make_executor("cpu");
   std::shared_ptr<const embedding_model> net;
@@ -47,21 +32,15 @@ struct study {
   std::vector<sample_view> trained; // of every round
 
   explicit study(key_list keys) {
-    keys.all.insert(keys.all.begin(), {"vee_epochs", "2"});
-    give_keys(*method, keys.all);
+    keys.pairs.insert(keys.pairs.begin(), {"vee_epochs", "2"});
+    give_keys(*method, keys.pairs);
     net = std::make_shared<const embedding_model>(
         embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = false},
         std::array<std::int64_t, 3>{1, 1, pixels}, classes);
-    method_setup setup{.net = net,
-                       .initial = weights_only(initial_weights(*net, 5)),
-                       .training = {.batch = 8},
-                       .tasks = tasks,
-                       .classes = classes,
-                       .shape = {1, 1, pixels},
-                       .clients = 1,
-                       .seed = 5};
+    auto setup = setup_of_run(net, pixels, tasks);
+    setup.training.batch = 8;
     setup.task_classes.assign(tasks, {0, classes});
-    CHECK(method->objections(setup).empty());
+    CHECK(method->check(setup).empty());
     method->prepare(setup);
     server = method->make_server();
     for (std::uint32_t task = 0; task < tasks; ++task)
@@ -81,7 +60,7 @@ private:
     step.start();
     while (!step.done())
       desk.answer(done(desk.take_plan()));
-    (void)step.take();
+    step.take();
   }
   void learn(std::uint32_t task, bool first) {
     const round_place place{.round = {round++},
@@ -98,8 +77,8 @@ private:
     memory_open_ = true;
     auto in = server->open_round(place);
     in.place = place;
-    const auto shown = method->rows() == rows_shown::offline ? view_of(rows, rows_of_all()) //
-                                                             : view_of(rows, rows_of_task(task));
+    const auto shown = method->needs().rows == rows_shown::offline ? view_of(rows, rows_of_all()) //
+                                                                   : view_of(rows, rows_of_task(task));
     client_run run(
         *method,
         {.in = std::make_shared<const broadcast>(in), .memory = memory, .samples = shown, .seed = 5, .visit = round});
@@ -198,8 +177,8 @@ TEST_CASE("noise is a random encoder's: of the rehearsed vectors, or of all") {
 TEST_CASE("a study has one learner, and no embeddings of an encoder that moves") {
   const auto method = strategy_named("central-rehearsal");
   give_keys(*method, {{"encoder", "trained"}});
-  method_setup setup{.clients = 4};
-  const auto wrong = method->objections(setup);
+  method_setup setup{.net = model_named("ebr", {1, 1, pixels}, classes), .clients = 4};
+  const auto wrong = method->check(setup);
   REQUIRE(wrong.size() == 2);
   CHECK(wrong[0].text == "clients.count = 4: central-rehearsal has one learner; expected 1");
   CHECK(wrong[1].where == "strategy.encoder");

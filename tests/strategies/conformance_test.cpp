@@ -11,7 +11,7 @@ constexpr std::int64_t features = 6, classes = 4;
 
 /// The net that the method wants by its defaults, else a small one.
 model_ref net_for(const strategy& method) {
-  const auto own = method.defaults();
+  const auto own = method.needs().defaults;
   const std::string lead = "[model]\nname = \"";
   const auto first = own.find(lead);
   if (first == std::string::npos)
@@ -20,41 +20,29 @@ model_ref net_for(const strategy& method) {
   return model_named(name.substr(0, name.find('"')), {1, 1, features}, classes);
 }
 
-/// Of the two open classes.
-class open_rows final : public central_rows {
-public:
-  explicit open_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
-  [[nodiscard]] sample_view all(task_id) const override {
-    std::vector<std::int64_t> rows;
-    for (std::int64_t r = 0; r < source_->files_rows(); ++r)
-      if (source_->label(r) < 2)
-        rows.push_back(r);
-    return view_of(source_, rows);
-  }
-  [[nodiscard]] sample_view enrolled(task_id which) const override { return all(which); }
-
-private:
-  std::shared_ptr<const dataset> source_;
-};
+/// The rows of the two open classes.
+std::vector<std::int64_t> open_rows(const dataset& source) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t r = 0; r < source.files_rows(); ++r)
+    if (source.label(r) < 2)
+      rows.push_back(r);
+  return rows;
+}
 
 struct federation {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
   std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
   model_ref net;
-  open_rows central{rows};
+  listed_rows central{rows, [this](std::uint32_t) { return open_rows(*rows); }};
   round_place place{.opened = {0, 2}, .current = {0, 2}};
 
   explicit federation(const std::string& name) : method(strategy_named(name)), net(net_for(*method)) {
-    method->prepare({.net = net,
-                     .initial = weights_only(initial_weights(*net, 5)),
-                     .training = {.batch = 4},
-                     .tasks = 2,
-                     .classes = classes,
-                     .shape = {1, 1, features},
-                     .task_classes = {{0, 2}, {2, 4}},
-                     .clients = 3,
-                     .seed = 5});
+    auto setup = setup_of_run(net, features, 2);
+    setup.training.batch = 4;
+    setup.task_classes = {{0, 2}, {2, 4}};
+    setup.clients = 3;
+    method->prepare(setup);
   }
   /// Client c holds rows of the two open classes.
   assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {
@@ -144,7 +132,7 @@ TEST_CASE("a failed job becomes the round's failure, in words") {
     const auto jobs = std::get<plan>(step).size();
     step = run.resume(outcomes(jobs, job_outcome{std::string("the device is on fire")}));
     REQUIRE(std::holds_alternative<round_failure>(step));
-    CHECK(std::get<round_failure>(step).what.find("the device is on fire") != std::string::npos);
+    CHECK(std::get<round_failure>(step).reason.find("the device is on fire") != std::string::npos);
     CHECK(std::get<round_failure>(step).client == client_id{2});
   }
 }
@@ -162,7 +150,7 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
     }
     job_desk desk;
     server_context ctx(desk, &all.central);
-    CHECK(run_step(server->close_round(ctx, all.place), desk, *all.device));
+    run_step(server->close_round(ctx, all.place), desk, *all.device);
     const auto after = server->predict().weights->at(flat_weights);
     CHECK(after.sizes() == before.sizes());
     CHECK_FALSE(at::equal(after, before));
@@ -197,7 +185,7 @@ TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhe
       job_desk desk;
       server_context ctx(desk);
       half.fold(uploads[2]);
-      CHECK(run_step(half.close_round(ctx, all.place), desk, *all.device));
+      run_step(half.close_round(ctx, all.place), desk, *all.device);
       const round_place next{.round = {1}, .task = {1}, .opened = {0, 4}, .current = {2, 4}};
       (void)run_step(half.open_task(ctx, next), desk, *all.device);
       return half.open_round(next);
@@ -205,7 +193,7 @@ TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhe
     const auto here = go_on(*server), there = go_on(*elsewhere);
     check_equal(here.weights, there.weights);
     check_equal(here.extra, there.extra);
-    check_equal(here.once, there.once);
+    check_equal(here.first_contact, there.first_contact);
     check_equal(server->predict().weights, elsewhere->predict().weights);
     CHECK(server->figures() == elsewhere->figures());
   }

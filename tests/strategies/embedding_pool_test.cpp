@@ -39,7 +39,7 @@ TEST_CASE("a reservoir holds its size of every task, its labels alike, however m
 }
 
 TEST_CASE("a pool of all keeps everything in order of arrival") {
-  embedding_pool pool(limits_of(pool_kind::all, 5));
+  embedding_pool pool(limits_of(pool_kind::everything, 5));
   pool.add({0}, numbered(0, 40));
   pool.add({0}, numbered(40, 40));
   CHECK(pool.size({0}) == 80);
@@ -62,7 +62,7 @@ TEST_CASE("of all that ever came, each row is as likely as any other to be in a 
 }
 
 TEST_CASE("balanced batches hold as many rows of every task, uniform ones of every row") {
-  embedding_pool pool(limits_of(pool_kind::all, 1));
+  embedding_pool pool(limits_of(pool_kind::everything, 1));
   pool.add({0}, numbered(0, 90));
   pool.add({1}, numbered(1000, 9));
   pool.add({2}, numbered(2000, 1));

@@ -10,28 +10,14 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t pixels = 10, classes = 2, rows_each = 40, tasks = 3, width = 4;
-/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
-struct key_list {
-  std::vector<std::pair<std::string, std::string>> all;
-  key_list(std::initializer_list<std::pair<std::string, std::string>> pairs) : all(pairs) {}
-};
 
-/// All rows, and those of the clients that are there at first: the even ones.
-class some_rows final : public central_rows {
-public:
-  explicit some_rows(std::shared_ptr<const dataset> source) : source_(std::move(source)) {}
-  [[nodiscard]] sample_view all(task_id which) const override { return every(which, 1); }
-  [[nodiscard]] sample_view enrolled(task_id which) const override { return every(which, 2); }
-
-private:
-  [[nodiscard]] sample_view every(task_id which, std::int64_t nth) const {
-    std::vector<std::int64_t> rows;
-    for (std::int64_t row = 0; row < rows_each; row += nth)
-      rows.push_back(row + static_cast<std::int64_t>(which.value) * rows_each);
-    return view_of(source_, rows);
-  }
-  std::shared_ptr<const dataset> source_;
-};
+/// Every `nth` row of a task; the clients that are there at first hold the even ones.
+std::vector<std::int64_t> rows_of_task(std::uint32_t task, std::int64_t nth) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < rows_each; row += nth)
+    rows.push_back(row + static_cast<std::int64_t>(task) * rows_each);
+  return rows;
+}
 
 /// A federation of two clients, of which client c holds every second row of a task from c on.
 struct federation {
@@ -47,9 +33,9 @@ struct federation {
   std::vector<std::string> warnings{};
 
   explicit federation(key_list keys, double low = -6.0) {
-    keys.all.insert(keys.all.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
-    give_keys(*method, keys.all);
-    const bool normal = method->defaults().find("vee") != std::string::npos;
+    keys.pairs.insert(keys.pairs.begin(), {{"vee_epochs", "2"}, {"server_steps", "5"}, {"server_batch", "8"}});
+    give_keys(*method, keys.pairs);
+    const bool normal = method->needs().defaults.find("vee") != std::string::npos;
     net = std::make_shared<const embedding_model>(
         embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = normal, .low = low},
         std::array<std::int64_t, 3>{1, 1, pixels}, classes);
@@ -58,14 +44,10 @@ struct federation {
     server = method->make_server();
   }
   method_setup setup() const {
-    method_setup made{.net = net,
-                      .initial = initial,
-                      .training = {.batch = 8},
-                      .tasks = tasks,
-                      .classes = classes,
-                      .shape = {1, 1, pixels},
-                      .clients = 2,
-                      .seed = 5};
+    auto made = setup_of_run(net, pixels, tasks);
+    made.initial = initial;
+    made.training.batch = 8;
+    made.clients = 2;
     made.task_classes.assign(tasks, {0, classes});
     return made;
   }
@@ -75,8 +57,9 @@ struct federation {
   }
   void open(std::uint32_t task) {
     job_desk desk;
-    const some_rows all(rows);
-    server_context ctx(desk, &all);
+    const listed_rows central(
+        rows, [](std::uint32_t t) { return rows_of_task(t, 1); }, [](std::uint32_t t) { return rows_of_task(t, 2); });
+    server_context ctx(desk, &central);
     run_step(server->open_task(ctx, place(task)), desk, *device);
     warnings = ctx.take_warnings();
   }
@@ -136,8 +119,8 @@ TEST_CASE("an encoder is trained on task 1, frozen, sent once, and part of no up
   all.open(0);
   const auto frozen = all.encoder().clone();
   CHECK_FALSE(at::equal(frozen, before));
-  CHECK(at::equal(all.sent(0).once->at(flat_weights), frozen));
-  CHECK(all.sent(0).once->bytes() == all.net->encoder()->size() * 4);
+  CHECK(at::equal(all.sent(0).first_contact->at(flat_weights), frozen));
+  CHECK(all.sent(0).first_contact->bytes() == all.net->encoder()->size() * 4);
   CHECK(all.sent(0).weights->bytes() == all.net->classifier()->size() * 4);
   for (std::uint32_t task = 0; task < tasks; ++task) {
     if (task > 0)
@@ -159,8 +142,8 @@ TEST_CASE("the encoder may be trained on what enrolled clients hold, or stay as 
     one->open(0);
   CHECK_FALSE(at::equal(all.encoder(), enrolled.encoder()));
   CHECK(at::equal(as_drawn.encoder(), drawn));
-  CHECK(all.method->central_data());
-  CHECK_FALSE(as_drawn.method->central_data());
+  CHECK(all.method->needs().central_data);
+  CHECK_FALSE(as_drawn.method->needs().central_data);
 }
 
 TEST_CASE("few nats of KL divergence are a warning that says how many, and figures of the summary") {
@@ -398,8 +381,8 @@ TEST_CASE("a system and an encoder that do not fit are refused, as is a pool sma
   const auto objection = [](const std::string& system, bool normal) {
     const auto method = strategy_named("fil-ver");
     give_keys(*method, {{"system", system}});
-    const embedding_model net({.hidden = {4}, .embedding = 2, .classifier = {4}, .normal = normal}, {1, 1, 3}, 2);
-    return method->objection(net);
+    const embedding_shape shape{.hidden = {4}, .embedding = 2, .classifier = {4}, .normal = normal};
+    return wrong_with(*method, std::make_shared<const embedding_model>(shape, std::array<std::int64_t, 3>{1, 1, 3}, 2));
   };
   for (const std::string system : {"ver-stats", "ver-sampled"}) {
     CHECK(objection(system, true).empty());
@@ -409,15 +392,15 @@ TEST_CASE("a system and an encoder that do not fit are refused, as is a pool sma
   CHECK(objection("ebr", true).find("model.name = \"ebr\"") != std::string::npos);
   CHECK(objection("vanilla", true).empty());
   CHECK(objection("vanilla", false).empty());
-  CHECK(strategy_named("fil-ver")->objection(*model_named("mlp", {1, 1, 3}, 2)).find("\"vee\"") != std::string::npos);
+  CHECK(wrong_with(*strategy_named("fil-ver"), model_named("mlp", {1, 1, 3}, 2)).find("\"vee\"") != std::string::npos);
 
   federation small({{"pool_size", "7"}});
-  const auto wrong = small.method->objections(small.setup());
+  const auto wrong = small.method->check(small.setup());
   REQUIRE(wrong.size() == 1);
   CHECK(wrong[0].where == "strategy.pool_size");
   CHECK(wrong[0].text == "strategy.pool_size = 7: expected at least one batch, strategy.server_batch = 8");
-  CHECK(federation({{"pool_size", "8"}}).method->objections(small.setup()).empty());
-  CHECK(federation({{"pool_size", "7"}, {"pool", "all"}}).method->objections(small.setup()).empty());
+  CHECK(federation({{"pool_size", "8"}}).method->check(small.setup()).empty());
+  CHECK(federation({{"pool_size", "7"}, {"pool", "all"}}).method->check(small.setup()).empty());
 }
 
 TEST_CASE("the classifier may be tested on samples, which follow the seed") {

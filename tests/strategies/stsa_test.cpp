@@ -12,7 +12,7 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t features = 12, classes = 6, rows = 240, width = 30;
-using key_list = std::vector<std::pair<std::string, std::string>>;
+using key_texts = std::vector<std::pair<std::string, std::string>>;
 using dealt_rows = std::vector<std::vector<std::int64_t>>; // [clients]
 
 /// Rows of drawn pixels: two rows of a class differ.
@@ -29,19 +29,17 @@ std::shared_ptr<const dataset> drawn_rows_of_classes() {
 /// A run of STSA on pixels: `tasks` tasks of equal size.
 class stsa_run {
 public:
-  stsa_run(const key_list& keys, std::int64_t clients, std::int64_t tasks = 3) : clients_(clients), tasks_(tasks) {
-    key_list all{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
+  stsa_run(const key_texts& keys, std::int64_t clients, std::int64_t tasks = 3) : clients_(clients), tasks_(tasks) {
+    key_texts all{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
     all.insert(all.end(), keys.begin(), keys.end());
     give_keys(*method_, all);
-    method_setup setup{.net = net_,
-                       .initial = weights_only(at::zeros({0})),
-                       .weighting = upload_weighting::uniform,
-                       .tasks = tasks,
-                       .classes = classes,
-                       .shape = {1, 1, features},
-                       .clients = clients,
-                       .seed = 5};
-    CHECK(method_->objections(setup).empty());
+    auto setup = setup_of_run(net_, features, tasks);
+    setup.weighting = upload_weighting::uniform;
+    setup.classes = classes; // the net has no head
+    for (std::uint32_t t = 0; t < tasks; ++t)
+      setup.task_classes.push_back(class_task(t, classes / tasks).current);
+    setup.clients = clients;
+    CHECK(method_->check(setup).empty());
     method_->prepare(setup);
     server_ = method_->make_server();
   }
@@ -49,27 +47,26 @@ public:
   /// One task: `dealt` says which client holds which rows; `order` in which clients answer.
   void learn(std::uint32_t task, const dealt_rows& dealt, const std::vector<std::uint32_t>& order,
              const std::vector<std::vector<std::int32_t>>& marks = {}) {
-    const auto size = classes / tasks_;
-    round_place place{
-        .round = {task}, .task = {task}, .opened = {0, (task + 1) * size}, .current = {task * size, (task + 1) * size}};
+    auto place = class_task(task, classes / tasks_);
+    place.round = {task};
     job_desk desk;
     server_context ctx(desk);
     const auto plan = run_step(server_->open_task(ctx, place), desk, *device_);
     CHECK((plan.rounds == 1 && plan.everybody && plan.clients_without_rows));
     auto in = server_->open_round(place);
     in.place = place;
-    const auto sent = std::make_shared<const broadcast>(in);
-    for (const auto c : order) {
-      auto samples = view_of(source_, dealt.at(c));
-      if (!marks.empty())
-        samples.marks = std::make_shared<const std::vector<std::int32_t>>(marks.at(c));
-      auto result =
-          run_round(*method_, *device_, {.id = {c}, .client = {c}, .in = sent, .samples = samples, .seed = 5});
-      uploaded_ = result.upload;
+    sent_ = std::make_shared<const broadcast>(in);
+    for (const auto& late : late_)
+      server_->fold(late);
+    late_.clear();
+    for (const auto c : order)
       server_->fold(
-          {.assignment = {c}, .from = {c}, .started_from = place.round, .upload = result.upload, .rows = result.rows});
-    }
-    CHECK(run_step(server_->close_round(ctx, place), desk, *device_));
+          answer(c, dealt.at(c), marks.empty() ? nullptr : std::make_shared<std::vector<std::int32_t>>(marks.at(c))));
+    run_step(server_->close_round(ctx, place), desk, *device_);
+  }
+  /// The client answers the round opened last only when the next task is open.
+  void answer_late(std::uint32_t client, const std::vector<std::int64_t>& rows_held) {
+    late_.push_back(answer(client, rows_held, nullptr));
   }
   void learn_all(const std::function<dealt_rows(std::uint32_t)>& dealt) {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(clients_));
@@ -106,12 +103,28 @@ public:
   [[nodiscard]] static at::Tensor y() { return at::one_hot(at::arange(rows) % classes, classes).to(at::kDouble); }
 
 private:
+  delivery answer(std::uint32_t client, const std::vector<std::int64_t>& rows_held,
+                  std::shared_ptr<const std::vector<std::int32_t>> marks) {
+    auto samples = view_of(source_, rows_held);
+    samples.marks = std::move(marks);
+    const assignment assigned{.id = {client}, .client = {client}, .in = sent_, .samples = samples, .seed = 5};
+    const auto result = run_round(*method_, *device_, assigned);
+    uploaded_ = result.upload;
+    return {.assignment = {client},
+            .from = {client},
+            .started_from = sent_->place.round,
+            .upload = result.upload,
+            .rows = result.rows};
+  }
+
   std::int64_t clients_, tasks_;
   std::unique_ptr<strategy> method_ = strategy_named("stsa");
   std::unique_ptr<executor> device_ = make_executor("cpu", std::make_shared<feature_store>());
   std::shared_ptr<const dataset> source_ = drawn_rows_of_classes();
   model_ref net_ = model_named("identity", {1, 1, features}, classes);
   std::unique_ptr<server_half> server_;
+  broadcast_ref sent_;
+  std::vector<delivery> late_;
   tensors_ref uploaded_;
 };
 
@@ -189,6 +202,30 @@ TEST_CASE("a client without rows changes nothing, and neither does an empty part
   }
 }
 
+TEST_CASE("statistics that are kept although late count for the classes of their own task", "[stsa]") {
+  stsa_run in_time({}, 3, 2), late({}, 3, 2), without({}, 3, 2);
+  const auto first = in_time.at_random(0, 1), second = in_time.at_random(1, 1);
+  in_time.learn(0, first, {0, 1, 2});
+  late.learn(0, first, {0, 1});
+  late.answer_late(2, first[2]);
+  without.learn(0, first, {0, 1});
+  for (auto* run : {&in_time, &late, &without})
+    run->learn(1, second, {0, 1, 2});
+  CHECK(relative(late.readout(), in_time.readout()) < 1e-8);
+  CHECK(relative(without.readout(), in_time.readout()) > 1e-3);
+
+  // What masks hide, and what is estimated from all parts of a task together, is left out.
+  for (const key_texts& keys : {key_texts{{"secure_sum", "true"}}, key_texts{{"estimator", "estimated"}}}) {
+    stsa_run lost(keys, 3, 2), never(keys, 3, 2);
+    lost.learn(0, first, {0, 1});
+    lost.answer_late(2, first[2]);
+    never.learn(0, first, {0, 1});
+    for (auto* run : {&lost, &never})
+      run->learn(1, second, {0, 1, 2});
+    CHECK(at::equal(lost.readout(), never.readout()));
+  }
+}
+
 TEST_CASE("a part per row makes the estimate exact; parts may come from a file", "[stsa]") {
   stsa_run exact({}, 1, 1), estimated({{"estimator", "estimated"}, {"dummies", "240"}, {"kappa", "nonempty"}}, 1, 1);
   const auto dealt = exact.at_random(0, 1);
@@ -206,7 +243,7 @@ TEST_CASE("a part per row makes the estimate exact; parts may come from a file",
 
 TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
   // Ten tasks of c classes; estimates and solves are answered by zeros, because the wide ones would take minutes.
-  const auto metered = [](const key_list& keys, std::int64_t c, std::int64_t width) {
+  const auto metered = [](const key_texts& keys, std::int64_t c, std::int64_t width) {
     const auto method = strategy_named("stsa");
     give_keys(*method, keys);
     auto net = model_named("linear", {1, 1, 2}, 10 * c);
@@ -216,7 +253,7 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
     job_desk desk;
     server_context ctx(desk);
     for (std::uint32_t t = 0; t < 10; ++t) {
-      const round_place where{.task = {t}, .opened = {0, c * (t + 1)}, .current = {c * t, c * (t + 1)}};
+      const auto where = class_task(t, c);
       auto step = server->close_round(ctx, where);
       for (step.start(); !step.done();) {
         REQUIRE(desk.take_plan().size() == 1);
@@ -227,16 +264,16 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
         answers.emplace_back(work_output{compute_output{.out = std::make_shared<const tensor_map>(zeros)}});
         desk.answer(std::move(answers));
       }
-      REQUIRE(step.take());
+      step.take();
     }
     return server->figures().at("paper_upload_mib");
   };
-  const key_list vit{{"adaptation", "none"}, {"projection_width", "1250"}, {"dummies", "10"}};
+  const key_texts vit{{"adaptation", "none"}, {"projection_width", "1250"}, {"dummies", "10"}};
   auto vit_estimated = vit;
   vit_estimated.emplace_back("estimator", "estimated");
   CHECK_THAT(metered(vit, 10, 1250), Catch::Matchers::WithinAbs(60.08, 0.005));
   CHECK_THAT(metered(vit_estimated, 10, 1250), Catch::Matchers::WithinAbs(4.772, 0.0005));
-  const key_list resnet{{"adaptation", "none"}, {"projection_width", "5000"}, {"dummies", "50"}};
+  const key_texts resnet{{"adaptation", "none"}, {"projection_width", "5000"}, {"dummies", "50"}};
   auto resnet_estimated = resnet;
   resnet_estimated.emplace_back("estimator", "estimated");
   CHECK_THAT(metered(resnet, 10, 5000), Catch::Matchers::WithinAbs(955.58, 0.005));
@@ -259,7 +296,7 @@ TEST_CASE("masks cancel: a secure sum differs from the plain one by rounding to 
 }
 
 TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa]") {
-  const auto upload = [](const key_list& keys) {
+  const auto upload = [](const key_texts& keys) {
     stsa_run run(keys, 1, 1);
     run.learn(0, run.at_random(0, 1), {0});
     return run.last_upload();
@@ -269,7 +306,7 @@ TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa
   const auto noisy = upload({{"noise_on", "sums"}, {"noise_scale", "0.5"}, {"noise_std", "4"}});
   const auto difference = noisy.at("gram") - plain.at("gram");
   CHECK_THAT(difference.std().item<double>(), Catch::Matchers::WithinRel(2.0, 0.1)); // 900 draws
-  const key_list counted{{"estimator", "estimated"}, {"dummies", "4"}};
+  const key_texts counted{{"estimator", "estimated"}, {"dummies", "4"}};
   auto noisy_counts = counted;
   noisy_counts.insert(noisy_counts.end(), {{"noise_on", "counts"}, {"noise_scale", "1"}, {"noise_std", "3"}});
   const auto counts = upload(noisy_counts).at("counts");
@@ -314,12 +351,13 @@ TEST_CASE("the learning rate's schedule spans the adaptation", "[stsa]") {
 }
 
 TEST_CASE("what cannot be run is refused in words", "[stsa]") {
-  const auto said = [](const key_list& keys, std::map<std::string, tensor_map> files = {}) {
+  const auto said = [](const key_texts& keys, std::map<std::string, tensor_map> files = {}) {
     const auto method = strategy_named("stsa");
+    give_keys(*method, {{"adaptation", "none"}});
     give_keys(*method, keys);
     std::string all;
     for (const auto& one :
-         method->objections({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
+         method->check({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
       all += one.where + ": " + one.text + "\n";
     return all;
   };
@@ -335,5 +373,5 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
         std::string::npos);
   CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
-  CHECK(method->objection(*model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
+  CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

@@ -4,6 +4,7 @@
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
 namespace mneme::test {
 
 inline model_ref model_named(const std::string& name, std::array<std::int64_t, 3> shape, std::int64_t classes) {
@@ -21,6 +22,12 @@ inline std::unique_ptr<strategy> strategy_named(const std::string& name) {
   FAIL("no strategy is named " << name);
   return nullptr;
 }
+
+/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
+struct key_list {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  key_list(std::initializer_list<std::pair<std::string, std::string>> given) : pairs(given) {}
+};
 
 /// Gives a method the keys of a [strategy], as texts.
 inline void give_keys(strategy& method, const std::vector<std::pair<std::string, std::string>>& keys) {
@@ -43,6 +50,14 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
   }
 }
 
+/// What a method has against a net, or "".
+inline std::string wrong_with(const strategy& method, const model_ref& net) {
+  for (const auto& found : method.check({.net = net}))
+    if (found.where == "model.name")
+      return found.text;
+  return {};
+}
+
 /// `rows` rows of `features` pixels that follow from their index; row r has label r mod classes.
 inline std::shared_ptr<const dataset> striped_rows(std::int64_t rows, std::int64_t features, std::int32_t classes) {
   auto made = std::make_shared<dataset>();
@@ -59,6 +74,38 @@ inline sample_view view_of(std::shared_ptr<const dataset> source, std::vector<st
   return {.source = std::move(source), .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
 }
 
+/// Training rows that a server may ask for, as a test lists them.
+class listed_rows final : public central_rows {
+public:
+  using list = std::function<std::vector<std::int64_t>(std::uint32_t task)>;
+  /// @param enrolled empty: everybody is
+  explicit listed_rows(std::shared_ptr<const dataset> source, list every, list enrolled = {})
+      : source_(std::move(source)), every_(std::move(every)), enrolled_(enrolled ? std::move(enrolled) : every_) {}
+  [[nodiscard]] sample_view of_task(task_id task) const override { return view_of(source_, every_(task.value)); }
+  [[nodiscard]] sample_view of_enrolled(task_id task) const override { return view_of(source_, enrolled_(task.value)); }
+
+private:
+  std::shared_ptr<const dataset> source_;
+  list every_, enrolled_;
+};
+
+/// What a method is told of a run of `net` on rows of `features` pixels, with one client and drawn weights.
+inline method_setup setup_of_run(const model_ref& net, std::int64_t features, std::int64_t tasks,
+                                 std::uint64_t seed = 5) {
+  return {.net = net,
+          .initial = weights_only(initial_weights(*net, seed)),
+          .tasks = tasks,
+          .classes = net->classes(),
+          .shape = {1, 1, features},
+          .clients = 1,
+          .seed = seed};
+}
+
+/// The first round of a task, where every task has `classes` classes of its own.
+inline round_place class_task(std::uint32_t task, std::int64_t classes) {
+  return {.task = {task}, .opened = {0, (task + 1) * classes}, .current = {task * classes, (task + 1) * classes}};
+}
+
 /// Runs the jobs of a plan one by one.
 inline outcomes run_plan(executor& device, plan wanted) {
   outcomes all;
@@ -70,13 +117,13 @@ inline outcomes run_plan(executor& device, plan wanted) {
 }
 
 /// Drives a client's round to its end.
-inline client_result run_round(const strategy& method, executor& device, assignment what) {
-  client_run run(method, std::move(what));
+inline client_result run_round(const strategy& method, executor& device, assignment assigned) {
+  client_run run(method, std::move(assigned));
   auto step = run.start();
   while (auto* wanted = std::get_if<plan>(&step))
     step = run.resume(run_plan(device, std::move(*wanted)));
   if (auto* failure = std::get_if<round_failure>(&step))
-    FAIL("the round failed: " << failure->what);
+    FAIL("the round failed: " << failure->reason);
   return std::get<client_result>(std::move(step));
 }
 

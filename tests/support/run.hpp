@@ -51,4 +51,20 @@ inline finished_run run_toml(const std::string& toml, const run_setup& setup = {
           .scenario = content_of(out / "scenario.toml")};
 }
 
+/// What reading `toml`, or looking at its data, says is wrong with it: a line each, with places in "test.toml".
+inline std::string refusal_of(const std::string& toml) {
+  const scratch_folder folder;
+  const auto file = folder.path() / "test.toml";
+  std::ofstream(file) << toml;
+  const auto read = read_scenario(file, {});
+  const auto wrong = read ? check_against_data(read->value) : read.error();
+  std::string text;
+  for (const auto& found : wrong)
+    text += shown(found) + "\n";
+  const auto lead = folder.path().string() + "/";
+  for (auto at = text.find(lead); at != std::string::npos; at = text.find(lead))
+    text.erase(at, lead.size());
+  return text;
+}
+
 } // namespace mneme::test

@@ -24,7 +24,7 @@ const auto patient = eventful.without("rounds.deadline").without("rounds.late");
 /// FedAvg that does not say beforehand how large uploads are, so that virtual time waits for every client's result.
 class waiting final : public averaging_method {
 public:
-  bool foretells_uploads() const override { return false; }
+  method_needs needs() const override { return {}; }
 };
 const strategy_registration waiting_line{
     {.name = "waiting", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {

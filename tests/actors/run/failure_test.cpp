@@ -54,7 +54,7 @@ public:
       throw std::runtime_error("the fold is wrong");
     inner_->fold(in);
   }
-  task<bool> close_round(server_context& ctx, const round_place& where) override {
+  task<void> close_round(server_context& ctx, const round_place& where) override {
     if (method_.place_ == "close" && where.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
     return inner_->close_round(ctx, where);
@@ -141,7 +141,7 @@ TEST_CASE("a throw in a client's code names client and round, and keeps what was
 TEST_CASE("an upload of another size than the method foretells ends the run by name") {
   const auto run = run_toml(throwing(2, "upload"));
   CHECK(run.summary.status == "failed");
-  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("foretells_uploads"));
+  CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("upload_size_known"));
 }
 
 TEST_CASE("a run that fails leaves the same events and digest, however far others had come when it failed") {

@@ -5,7 +5,7 @@ using namespace mneme;
 namespace {
 
 round_failure failure_at(std::uint64_t assignment) {
-  return {.last_job = {.assignment = {assignment}}, .what = std::to_string(assignment)};
+  return {.last_job = {.assignment = {assignment}}, .reason = std::to_string(assignment)};
 }
 
 } // namespace
@@ -43,5 +43,5 @@ TEST_CASE("the failure of the lowest job is told, whichever came first") {
   wave.failed(failure_at(3));
   wave.failed(failure_at(5));
   REQUIRE(wave.failure());
-  CHECK(wave.failure()->what == "3");
+  CHECK(wave.failure()->reason == "3");
 }

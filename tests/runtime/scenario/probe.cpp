@@ -36,7 +36,7 @@ private:
 
 class probe_barrier final : public strategy {
 public:
-  [[nodiscard]] bool needs_round_barrier() const override { return true; }
+  [[nodiscard]] method_needs needs() const override { return {.round_barrier = true}; }
   void prepare(const method_setup&) override {}
   task<client_result> client_round(client_context&, const broadcast&) const override { co_return client_result{}; }
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override { return nullptr; }

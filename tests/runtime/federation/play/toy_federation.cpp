@@ -232,6 +232,21 @@ evaluated toy_server::evaluate(task_id upto, class_range mask) const {
   return sums;
 }
 
+toy_server::metrics_of_model toy_server::metrics(task_id upto, class_range mask) const {
+  const auto percent = [](double part, double whole) { return whole == 0.0 ? 0.0 : 100.0 * part / whole; };
+  double rows = 0.0, correct = 0.0;
+  metrics_of_model found{.accuracies = {0.0}};
+  for (const auto& task : evaluate(upto, mask).per_task) {
+    rows += static_cast<double>(task.rows);
+    correct += static_cast<double>(task.correct);
+    found.loss += task.loss_sum;
+    found.accuracies.push_back(percent(static_cast<double>(task.correct), static_cast<double>(task.rows)));
+  }
+  found.accuracies.front() = percent(correct, rows);
+  found.loss = rows == 0.0 ? 0.0 : found.loss / rows;
+  return found;
+}
+
 tensors_ref as_tensors(std::uint64_t value, std::int64_t bytes) {
   if (value == 0)
     return nullptr;

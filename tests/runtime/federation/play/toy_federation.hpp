@@ -53,6 +53,12 @@ struct toy_server {
   void fold(const delivery& upload, std::uint64_t value);
   [[nodiscard]] digest128 step();
   [[nodiscard]] evaluated evaluate(task_id upto, class_range mask) const;
+  /// What follows from the same: accuracies in percent, pooled and then by task, and the mean loss.
+  struct metrics_of_model {
+    std::vector<double> accuracies{};
+    double loss = 0.0;
+  };
+  [[nodiscard]] metrics_of_model metrics(task_id upto, class_range mask) const;
 };
 
 /// A number as the first of `bytes` / 8 elements of a tensor, and back. 0: null.

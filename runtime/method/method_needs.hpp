@@ -1,0 +1,42 @@
+/// method_needs: what a method needs of the engine, as one value.
+#pragma once
+#include "runtime/data/partition.hpp"
+#include "runtime/models/model.hpp"
+#include <filesystem>
+#include <map>
+namespace mneme {
+
+/// Which training rows a client's context shows.
+enum class rows_shown : std::uint8_t {
+  current,     ///< Those of its current task.
+  cumulative,  ///< Those of all tasks so far in which it was enrolled (`joint`).
+  centralised, ///< Everybody's, cumulative, shown to client 0 alone, who is the whole cohort.
+  offline,     ///< The same, but those of all tasks of the run from the first one on.
+};
+
+/// The defaults are what federated averaging of a net with a linear head needs; the
+/// engine knows no other way to find out.
+struct method_needs {
+  /// The head that nets are built with.
+  head_kind head = head_kind::linear;
+  rows_shown rows = rows_shown::current;
+  /// The server step needs the uploads of one broadcast, all of them at hand: then the method is refused where the
+  /// server steps as uploads come.
+  bool round_barrier = false;
+  /// A client's round is one job, behind which it uploads as many bytes as the broadcast's weights have: then virtual
+  /// time needs no client's result before its upload arrives, and uploads are folded while others are computed.
+  bool upload_size_known = false;
+  /// The server trains on training rows, which the report says: no federation then.
+  bool central_data = false;
+  /// The column of partition.file that tells a client's rows apart (`sample_view::marks`).
+  row_mark_column row_marks{};
+  /// safetensors files that keys of the method name, by key; they are read before check().
+  std::map<std::string, std::filesystem::path> tensor_files{};
+  /// Features of frozen nets are kept here between runs; empty: nowhere.
+  std::filesystem::path feature_folder{};
+  /// Defaults in any section in place of the usual ones, as TOML; every preset lies above them. They may follow from
+  /// keys that are words: only those have been read when the engine looks at them.
+  std::string defaults{};
+};
+
+} // namespace mneme

@@ -1,0 +1,60 @@
+/// round: where a round stands, and what travels in it: broadcasts, assignments, results, deliveries.
+#pragma once
+#include "runtime/base/class_range.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/tensor_map.hpp"
+#include "runtime/data/dataset.hpp"
+namespace mneme {
+
+/// Where in the run a round stands.
+struct round_place {
+  round_id round{};
+  task_id task{};
+  std::int64_t round_of_task = 0; ///< From 0.
+  std::int64_t rounds_of_task = 1;
+  class_range opened{};  ///< Classes of the tasks opened so far.
+  class_range current{}; ///< Classes of this task; for methods that ask for an oracle, and `finetune`.
+};
+
+/// What the server sends to every client of a round. Frozen: shared by all of them.
+struct broadcast {
+  round_place place{}; ///< Filled by the engine; where clients change task one by one, with the task the client is in.
+  tensors_ref weights{};
+  tensors_ref extra{}; ///< Whatever else the method sends every round; may be null.
+  /// Each client receives this with its first dispatch only (a frozen encoder); may be null.
+  tensors_ref first_contact{};
+};
+using broadcast_ref = std::shared_ptr<const broadcast>;
+
+/// All that a client's round depends on: the same assignment gives the same result, always.
+struct assignment {
+  assignment_id id{};
+  client_id client{};
+  broadcast_ref in{};
+  memory_ref memory{};
+  sample_view samples{};
+  std::uint64_t seed = 0;
+  std::uint32_t visit = 0; ///< Earlier assignments of this client.
+};
+
+/// What a round ends with.
+struct client_result {
+  tensors_ref upload{};  ///< Travels to the server.
+  memory_ref memory{};   ///< Replaces the client's memory on delivery; null: memory stays.
+  std::int64_t rows = 0; ///< Weight of the upload in an average: the client's rows, whatever the epochs.
+};
+
+/// One upload that has reached the server.
+struct delivery {
+  assignment_id assignment{};
+  client_id from{};
+  round_id started_from{}; ///< The round of its broadcast; older than the open one: kept although late.
+  tensors_ref upload{};
+  std::int64_t rows = 0;
+  // Where the server steps as uploads come (rounds.mode = "async"):
+  tensors_ref start{};           ///< The weights of its broadcast, shared; null in rounds with a barrier.
+  std::int64_t staleness = 0;    ///< Server steps since that broadcast.
+  double staleness_weight = 1.0; ///< s_k, by the scenario's rule.
+};
+
+} // namespace mneme

@@ -1,0 +1,64 @@
+/// server_half: what the server of a method remembers and does, and what a step of it may see.
+#pragma once
+#include "runtime/method/context.hpp"
+#include "runtime/method/round.hpp"
+#include <map>
+#include <optional>
+namespace mneme {
+
+class archive;
+
+/// Training rows as a method that trains on the server may ask for them.
+class central_rows {
+public:
+  virtual ~central_rows() = default;
+  [[nodiscard]] virtual sample_view of_task(task_id task) const = 0;
+  /// The rows of a task that belong to clients which are enrolled and active in it.
+  [[nodiscard]] virtual sample_view of_enrolled(task_id task) const = 0;
+};
+
+/// What a step of the server may see.
+class server_context : public context {
+public:
+  explicit server_context(job_desk& desk, const central_rows* rows = nullptr) : context(desk), rows_(rows) {}
+  /// @pre the method needs central data (method_needs)
+  [[nodiscard]] const central_rows& rows() const { return *rows_; }
+  /// Shown to the user, once the step is over.
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
+
+private:
+  const central_rows* rows_;
+  std::vector<std::string> warnings_;
+};
+
+/// How a task is run: what the scenario says, unless the method sets it.
+struct task_plan {
+  std::optional<std::int64_t> rounds{}; ///< Instead of rounds.per_task.
+  bool everybody = false;               ///< Instead of a cohort.
+  bool clients_without_rows = false;    ///< They take part too.
+};
+
+/// Calls come one at a time, in virtual order.
+class server_half {
+public:
+  virtual ~server_half() = default;
+  /// A task begins (`where` is its first round); before its first broadcast. May ask for server jobs. By default the
+  /// task runs as the scenario says.
+  virtual task<task_plan> open_task(server_context& ctx, const round_place& where);
+  /// What the round's clients receive.
+  virtual broadcast open_round(const round_place& where) = 0;
+  /// Fold the upload into running sums, in float64: memory must not grow with the cohort.
+  virtual void fold(const delivery& in) = 0;
+  /// The server step: ends a round in which at least one upload was folded. May ask for server jobs.
+  virtual task<void> close_round(server_context& ctx, const round_place& where) = 0;
+  /// What is evaluated and saved.
+  [[nodiscard]] virtual predictor predict() const = 0;
+  /// The method's own figures for summary.json, by key, at the end of the run.
+  [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
+  /// All that calls have changed since the constructor, to and from a checkpoint (runtime/base/archive.hpp): between
+  /// any two calls, and so in the middle of a round, too.
+  virtual void persist(archive& state) = 0;
+};
+
+} // namespace mneme

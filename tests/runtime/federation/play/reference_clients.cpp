@@ -1,0 +1,157 @@
+#include "tests/runtime/federation/play/reference_clients.hpp"
+#include "runtime/population/cohort.hpp"
+#include <algorithm>
+namespace mneme::test {
+
+reference_clients::reference_clients(const federation_settings& rules)
+    : rules_(rules), clients_(static_cast<std::size_t>(people_.size())) {
+  for (std::uint32_t c = 0; c < clients_.size(); ++c) {
+    auto& client = clients_[c];
+    if (people_.comes_and_goes())
+      client.changes.insert({virtual_time{people_.arrival({c})}, client_change::joined, 0});
+    if (!people_.is_ever_out_of_reach())
+      continue;
+    const auto window = people_.reach({c}, {});
+    client.reachable = window.within;
+    client.changes.insert({window.until, window.within ? client_change::unreachable : client_change::reachable, 0});
+  }
+}
+
+void reference_clients::open_task(task_id task, virtual_time now) {
+  opened_ = task;
+  for (std::uint32_t c = 0; c < clients_.size(); ++c)
+    if (!people_.changes_task_one_by_one() || task.value == 0)
+      clients_[c].task = task;
+    else
+      clients_[c].changes.insert({now + people_.transition_delay({c}, task), client_change::entered_task, task.value});
+}
+
+virtual_time reference_clients::next_change() const {
+  auto next = never;
+  for (const auto& client : clients_)
+    if (!client.changes.empty())
+      next = std::min(next, std::get<virtual_time>(*client.changes.begin()));
+  return next;
+}
+
+std::vector<reference_clients::made_change> reference_clients::change_until(virtual_time now) {
+  std::vector<made_change> made;
+  for (;;) {
+    std::optional<std::tuple<virtual_time, std::uint32_t, client_change, std::uint32_t>> first;
+    for (std::uint32_t c = 0; c < clients_.size(); ++c)
+      if (!clients_[c].changes.empty()) {
+        const auto [at, change, task] = *clients_[c].changes.begin();
+        if (at <= now && (!first || std::tuple{at, c, change, task} < *first))
+          first = {at, c, change, task};
+      }
+    if (!first)
+      return made;
+    const auto [at, c, change, task] = *first;
+    clients_[c].changes.erase(clients_[c].changes.begin());
+    if (make({c}, change, {task}, now))
+      made.push_back({{c}, change, {task}});
+  }
+}
+
+/// Returns whether anything has changed.
+bool reference_clients::make(client_id who, client_change change, task_id task, virtual_time now) {
+  auto& client = clients_[who.value];
+  switch (change) {
+  case client_change::joined:
+    client.enrolled = true;
+    client.has_left = false;
+    client.changes.insert({now + people_.stay(who, client.stays), client_change::left, 0});
+    return true;
+  case client_change::left:
+    client.enrolled = false;
+    client.has_left = true;
+    if (const auto absence = people_.absence(who, client.stays++))
+      client.changes.insert({now + *absence, client_change::joined, 0});
+    return true;
+  case client_change::entered_task:
+    if (task <= client.task) // a later task was entered first
+      return false;
+    client.task = task;
+    return true;
+  default:
+    const auto window = people_.reach(who, now);
+    client.reachable = window.within;
+    client.changes.insert({window.until, window.within ? client_change::unreachable : client_change::reachable, 0});
+    return true;
+  }
+}
+
+membership reference_clients::member(client_id who) const {
+  const auto& client = clients_[who.value];
+  if (!people_.comes_and_goes())
+    return people_.member(who, client.task);
+  return client.enrolled ? membership::active : client.has_left ? membership::left : membership::not_yet;
+}
+
+/// It is enrolled, or may still be in the open task.
+bool reference_clients::may_take_part(client_id who) const {
+  const auto& client = clients_[who.value];
+  if (people_.comes_and_goes())
+    return !client.has_left || people_.absence(who, 0);
+  return member(who) == membership::active || client.task < opened_;
+}
+
+std::int64_t reference_clients::enrolled() const {
+  if (!people_.comes_and_goes())
+    return people_.enrolled(opened_);
+  return std::count_if(clients_.begin(), clients_.end(), [](const auto& client) { return client.enrolled; });
+}
+
+bool reference_clients::somebody_may_come() const {
+  if (next_change() == never || !people_.goes_on_for_ever())
+    return next_change() != never;
+  for (std::uint32_t c = 0; c < clients_.size(); ++c)
+    if (has_rows({c}) && may_take_part({c}))
+      return true;
+  return false;
+}
+
+// -- work -------------------------------------------------------------------------------------------------------------
+
+bool reference_clients::has_rows(client_id who) const {
+  return plan_.clients_without_rows || rules_.rows->size(who, clients_[who.value].task) > 0;
+}
+
+bool reference_clients::can_work(client_id who) const {
+  const auto& client = clients_[who.value];
+  if (rules_.rows->central())
+    return !client.busy && rules_.rows->size(who, opened_) > 0;
+  return !client.busy && client.reachable && member(who) == membership::active && has_rows(who);
+}
+
+std::vector<client_id> reference_clients::drawn_for(std::int64_t places, std::uint64_t draw) const {
+  std::vector<client_id> drawn, idle;
+  for (std::uint32_t c = 0; c < clients_.size(); ++c)
+    if (can_work({c}))
+      idle.push_back({c});
+  rng_stream stream(key_for({.seed = rules_.seed, .index = draw}, purpose::cohort));
+  while (std::ssize(drawn) < places && !idle.empty()) {
+    const auto chosen = idle.begin() + static_cast<std::ptrdiff_t>(stream.below(idle.size()));
+    drawn.push_back(*chosen);
+    idle.erase(chosen);
+  }
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+std::vector<client_id> reference_clients::drawn_cohort(round_id round) const {
+  const auto free = [&](client_id who) { return can_work(who); };
+  if (rules_.rows->central())
+    return draw_cohort({}, 1, 1, free);
+  const bool everybody = plan_.everybody || rules_.rounds.cohort == 0;
+  const rng_key key{.seed = rules_.seed, .task = opened_, .index = round.value};
+  return draw_cohort(key_for(key, purpose::cohort), people_.size(), everybody ? people_.size() : rules_.rounds.cohort,
+                     free);
+}
+
+std::uint32_t reference_clients::begin_visit(client_id who) {
+  clients_[who.value].busy = true;
+  return clients_[who.value].visits++;
+}
+
+} // namespace mneme::test

@@ -1,0 +1,61 @@
+/// reference_clients: who is enrolled, within reach, in which task and at work, found by looking through all clients
+/// each time.
+#pragma once
+#include "runtime/federation/federation_settings.hpp"
+#include <set>
+namespace mneme::test {
+
+enum class client_change : std::uint32_t { joined, left, reachable, unreachable, entered_task };
+
+class reference_clients {
+public:
+  struct made_change {
+    client_id client{};
+    client_change change{};
+    task_id task{}; ///< entered_task
+  };
+
+  explicit reference_clients(const federation_settings& rules);
+
+  // -- over virtual time
+  void open_task(task_id task, virtual_time now);
+  void plan_task(const task_plan& plan) { plan_ = plan; }
+  /// When the next change comes; `never` if none does.
+  [[nodiscard]] virtual_time next_change() const;
+  /// Changes up to `now`, by time, client and kind. They are made when this returns.
+  [[nodiscard]] std::vector<made_change> change_until(virtual_time now);
+
+  [[nodiscard]] task_id task_of(client_id who) const { return clients_[who.value].task; }
+  [[nodiscard]] membership member(client_id who) const;
+  [[nodiscard]] std::int64_t enrolled() const;
+  /// Changes that come for ever bring somebody only if somebody has rows who is not gone for good.
+  [[nodiscard]] bool somebody_may_come() const;
+
+  // -- work
+  /// Uniform without replacement, by rank among the idle, for free places.
+  [[nodiscard]] std::vector<client_id> drawn_for(std::int64_t places, std::uint64_t draw) const;
+  [[nodiscard]] std::vector<client_id> drawn_cohort(round_id round) const;
+  /// Returns how often the client has worked before.
+  std::uint32_t begin_visit(client_id who);
+  void end_visit(client_id who) { clients_[who.value].busy = false; }
+
+private:
+  struct client {
+    bool enrolled = false, has_left = false, reachable = true, busy = false;
+    std::uint32_t stays = 0, visits = 0;
+    task_id task{};
+    std::set<std::tuple<virtual_time, client_change, std::uint32_t>> changes{}; // that will come; the task entered
+  };
+  [[nodiscard]] bool has_rows(client_id who) const;
+  [[nodiscard]] bool can_work(client_id who) const;
+  [[nodiscard]] bool may_take_part(client_id who) const;
+  bool make(client_id who, client_change change, task_id task, virtual_time now);
+
+  const federation_settings& rules_;
+  const population& people_ = *rules_.clients;
+  std::vector<client> clients_;
+  task_id opened_{};
+  task_plan plan_{};
+};
+
+} // namespace mneme::test

@@ -1,0 +1,128 @@
+"""A method costs one file: a program of this build's objects and one more lists, explains, checks and runs it."""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, run_tests  # noqa: E402
+
+DROPPED_IN = os.path.join(ROOT, "tests", "strategies", "dropped_in")
+SCENARIO = os.path.join(DROPPED_IN, "server_momentum.toml")
+BUILD = os.path.dirname(PROGRAM)
+METHOD_LIKE_IT = os.path.join("strategies", "baselines", "fedavg.cpp")
+FOLDERS = ("actors", "runtime", "scenarios", "strategies", "tests", "tools")
+KINDS = (".cpp", ".hpp", ".py", ".txt", ".cmake", ".toml")
+
+
+def without(words, option):
+    """The words of a command without an option and its value."""
+    place = words.index(option)
+    return words[:place] + words[place + 2:]
+
+
+def files_that_name_it():
+    """Sources, scenarios and build files outside its folder in which the method's name or key stands."""
+    for top in FOLDERS:
+        for folder, _, names in os.walk(os.path.join(ROOT, top)):
+            for name in names:
+                path = os.path.join(folder, name)
+                if folder == DROPPED_IN or not name.endswith(KINDS):
+                    continue
+                with open(path, encoding="utf-8") as file:
+                    if re.search("server[-_]momentum", file.read()):
+                        yield path
+
+
+class DroppedIn(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not os.path.exists(os.path.join(BUILD, "build.ninja")):
+            raise unittest.SkipTest(f"{BUILD} was not made by ninja")
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.program = os.path.join(cls.scratch.name, "mneme")
+        made = os.path.join(cls.scratch.name, "server_momentum.o")
+        with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
+            like = next(one for one in json.load(file) if one["file"].endswith(METHOD_LIKE_IT))
+        words = without(shlex.split(like["command"]), "-o")
+        words[words.index("-c") + 1] = os.path.join(DROPPED_IN, "server_momentum.cpp")
+        subprocess.run([*words, "-o", made], cwd=like["directory"], check=True)
+        target = os.path.relpath(PROGRAM, BUILD)
+        asked = ["ninja", "-C", BUILD, "-t", "commands", "-s", target]
+        commands = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+        link = without(shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :")), "-o")
+        first_object = next(place for place, word in enumerate(link) if word.endswith(".o"))
+        link.insert(first_object, made)
+        subprocess.run([*link, "-o", cls.program], cwd=BUILD, check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def said(self, *arguments):
+        return subprocess.run([self.program, *arguments], cwd=ROOT, capture_output=True, text=True)
+
+    def test_nothing_else_knows_of_it(self):
+        self.assertEqual(sorted(os.listdir(DROPPED_IN)), ["server_momentum.cpp", "server_momentum.toml"])
+        self.assertEqual(list(files_that_name_it()), [os.path.join(ROOT, "tests", "tools", "dropped_in_test.py")])
+
+    def test_it_is_listed_and_explained(self):
+        listed = self.said("list", "strategies").stdout
+        self.assertIn("server-momentum", listed)
+        self.assertIn("FedAvg with momentum on the server", listed)
+        self.assertIn("fedprox", listed)
+        explained = self.said("help", "server-momentum").stdout
+        for text in ("server_momentum = 0.9", "number in [0, 1]", 'preset = "plain"'):
+            self.assertIn(text, explained)
+
+    def summary(self, *arguments):
+        with tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
+            done = self.said("run", SCENARIO, "--out", os.path.join(folder, "run"), "--quiet", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(os.path.join(folder, "run", "summary.json"), encoding="utf-8") as file:
+                return json.load(file)
+
+    def test_it_runs_alike_for_any_number_of_threads(self):
+        one, two = self.summary("--threads", "1"), self.summary("--threads", "2")
+        self.assertEqual((one["strategy"], one["status"], one["rounds"]), ("server-momentum", "done", 6))
+        self.assertEqual(one["run_digest"], two["run_digest"])
+
+    def test_its_keys_presets_and_figures_count(self):
+        asked, faster = self.summary(), self.summary("--set", "strategy.server_momentum=0.8")
+        self.assertEqual((asked["momentum"], faster["momentum"]), (0.5, 0.8))
+        self.assertNotEqual(asked["run_digest"], faster["run_digest"])
+        plain = self.summary("--set", "strategy.preset=plain")  # the scenario's own keys win over it
+        self.assertEqual((plain["momentum"], plain["rounds"], plain["run_digest"]),
+                         (0.5, 6, asked["run_digest"]))
+
+    def refusal(self, was, now):
+        """What validating the scenario says, where `was` is `now`."""
+        with open(SCENARIO, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn(was, text)
+        path = os.path.join(self.scratch.name, "wrong.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(was, now))
+        done = self.said("validate", path)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        return done.stderr
+
+    def test_its_errors_name_file_line_column_and_the_likely_fix(self):
+        for was, now, place, fix in (
+                ("server_momentum =", "server_momentun =", "wrong.toml:26:1", "server_momentum"),
+                ("server_momentum = 0.5", "server_momentum = 1.5", "wrong.toml:26:19", "[0, 1]"),
+                ('"server-momentum"', '"server-momentom"', "wrong.toml:25:8", 'did you mean "server-momentum"'),
+                ("server_momentum = 0.5", 'preset = "plane"', "wrong.toml:26:10", 'did you mean "plain"'),
+                ("hidden = [16]", 'trainable = "head"', "wrong.toml:22:13", "the velocity is one of all weights")):
+            with self.subTest(now=now):
+                said = self.refusal(was, now)
+                self.assertIn(place, said)
+                self.assertIn(fix, said)
+
+
+if __name__ == "__main__":
+    run_tests()
