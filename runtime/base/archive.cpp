@@ -70,6 +70,13 @@ void archive::each_piece(const std::function<void(std::span<const std::byte>)>& 
   then(std::span(bytes_).subspan(from));
 }
 
+archive::buffer archive::contents() const {
+  std::vector<std::byte> bytes;
+  bytes.reserve(size());
+  each_piece([&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
 void archive::expect_end() const {
   if (at_ != end_)
     throw archive_error("goes on for another " + std::to_string(end_ - at_) + " bytes");

@@ -69,6 +69,8 @@ public:
   [[nodiscard]] std::size_t size() const noexcept { return loading() ? end_ - at_ : bytes_.size() + blob_bytes_; }
   /// What was saved, front to back, without a copy of frozen tensors.
   void each_piece(const std::function<void(std::span<const std::byte>)>& then) const;
+  /// The same as one piece, for the other constructor.
+  [[nodiscard]] buffer contents() const;
   /// Throws unless all that was saved has been read.
   void expect_end() const;
 

@@ -1,13 +1,25 @@
 #include "runtime/kernels/normalisation.hpp"
 #include "runtime/kernels/simd.hpp"
 #include <algorithm>
+#include <vector>
 namespace mneme::kernels {
 namespace {
 
 constexpr std::int64_t lanes = 16;      // columns whose sums are kept in registers
 constexpr std::int64_t block_rows = 64; // summed in float32
+using vec = floats<lanes>::type;
 
-/// Adds up, over all rows, what `take(row, first column, n, sums, others)` adds to two sums per column; n <= lanes.
+/// A vector of which n values are wanted; what stands behind them may be anything. Nothing is read from `end` on.
+MNEME_INLINE void load_some(vec& to, const float* from, std::int64_t n, const float* end) {
+  if (end - from >= lanes)
+    return load(to, from);
+  float values[lanes] = {};
+  for (std::int64_t i = 0; i < n; ++i)
+    values[i] = from[i];
+  load(to, values);
+}
+
+/// Adds up, over all rows, what `take(row, first column, n, sum, other)` adds to two sums per column; n <= lanes.
 template <class Take>
 MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* sums, double* others, Take take) {
   std::fill_n(sums, columns, 0.0);
@@ -15,7 +27,7 @@ MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* su
   for (std::int64_t row = 0; row < rows; row += block_rows) {
     const std::int64_t end = row + block_rows < rows ? row + block_rows : rows;
     for (std::int64_t c = 0; c < columns; c += lanes) {
-      float sum[lanes] = {}, other[lanes] = {};
+      vec sum{}, other{};
       if (c + lanes <= columns)
         for (std::int64_t r = row; r < end; ++r)
           take(r, c, lanes, sum, other);
@@ -31,16 +43,18 @@ MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* su
 template <class Set>
 MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
                                    bool add) {
-  for (std::int64_t first = 0; first < columns; first += lanes) {
-    const std::int64_t n = columns - first < lanes ? columns - first : lanes;
-    double sums[lanes] = {}, none[lanes] = {};
-    const auto take = [&](std::int64_t r, std::int64_t, std::int64_t width, float* sum, float*)
+  constexpr std::int64_t panel = 16 * lanes; // of columns whose sums fit beside each other
+  double sums[panel], none[panel];
+  for (std::int64_t first = 0; first < columns; first += panel) {
+    const std::int64_t count = columns - first < panel ? columns - first : panel;
+    const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec&)
         __attribute__((always_inline)) {
-      for (std::int64_t i = 0; i < width; ++i)
-        sum[i] += in[r * columns + first + i];
+      vec x;
+      load_some(x, in + r * columns + first + c, n, in + rows * columns);
+      sum += x;
     };
-    sum_blocks(rows, n, sums, none, take);
-    for (std::int64_t i = 0; i < n; ++i) {
+    sum_blocks(rows, count, sums, none, take);
+    for (std::int64_t i = 0; i < count; ++i) {
       const auto value = scale * static_cast<float>(sums[i]);
       out[first + i] = add ? out[first + i] + value : value;
     }
@@ -64,14 +78,16 @@ MNEME_INLINE void sum_shown_body(float* out, float* d, const float* y, std::int6
 template <class Set>
 MNEME_INLINE void sum_from_pivot_body(const float* __restrict x, std::int64_t rows, std::int64_t columns, double* sums,
                                       double* squares) {
-  sum_blocks(
-      rows, columns, sums, squares,
-      [&](std::int64_t r, std::int64_t c, std::int64_t n, float* sum, float* square) __attribute__((always_inline)) {
-        for (std::int64_t i = 0; i < n; ++i) {
-          const float centred = x[r * columns + c + i] - x[c + i];
-          sum[i] += centred, square[i] += centred * centred;
-        }
-      });
+  const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & square)
+      __attribute__((always_inline)) {
+    vec value, pivot;
+    load_some(value, x + r * columns + c, n, x + rows * columns);
+    load_some(pivot, x + c, n, x + rows * columns);
+    value -= pivot;
+    sum += value;
+    square += value * value;
+  };
+  sum_blocks(rows, columns, sums, squares, take);
 }
 
 template <class Set>
@@ -87,21 +103,25 @@ MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t row
 
 template <class Set>
 MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double* products) {
-  const normalised of = in; // a copy: stores could otherwise change it
-  sum_blocks(
-      of.rows, of.columns, sums, products,
-      [&](std::int64_t r, std::int64_t c, std::int64_t n, float* sum, float* product) __attribute__((always_inline)) {
-        const float* const d = of.d + r * of.columns + c;
-        const float* const x = of.x + r * of.columns + c;
-        if (of.y)
-          for (std::int64_t i = 0; i < n; ++i) {
-            const float shown = of.y[r * of.columns + c + i] > 0.0F ? d[i] : 0.0F;
-            sum[i] += shown, product[i] += shown * (x[i] - of.mean[c + i]);
-          }
-        else
-          for (std::int64_t i = 0; i < n; ++i)
-            sum[i] += d[i], product[i] += d[i] * (x[i] - of.mean[c + i]);
-      });
+  const normalised seen = in; // a copy: stores could otherwise change it
+  const std::int64_t count = seen.rows * seen.columns;
+  std::vector<float> means(seen.mean, seen.mean + seen.columns); // whole vectors of them
+  means.resize(static_cast<std::size_t>(seen.columns + lanes));
+  const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & product)
+      __attribute__((always_inline)) {
+    vec d, x, mean;
+    load_some(d, seen.d + r * seen.columns + c, n, seen.d + count);
+    load_some(x, seen.x + r * seen.columns + c, n, seen.x + count);
+    load(mean, means.data() + c);
+    if (seen.y) {
+      vec y;
+      load_some(y, seen.y + r * seen.columns + c, n, seen.y + count);
+      d = y > 0.0F ? d : vec{};
+    }
+    sum += d;
+    product += d * (x - mean);
+  };
+  sum_blocks(seen.rows, seen.columns, sums, products, take);
 }
 
 template <class Set>

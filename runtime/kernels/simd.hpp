@@ -40,6 +40,11 @@ using wide_set = instruction_set<16, 16>; ///< AVX-512: 32 registers of 16 float
 using half_set = instruction_set<8, 8>;   ///< AVX2 with FMA: 16 registers of 8
 using plain_set = instruction_set<4, 8>;  ///< Any machine
 
+/// The best set that this machine runs, or a lesser one that the environment asks for: MNEME_KERNELS=avx2 or plain.
+/// Bits depend on it.
+enum class instruction_level : std::uint8_t { plain, half, wide };
+[[nodiscard]] instruction_level machine_level();
+
 /// MNEME_KERNEL(name, (parameters), (arguments)): defines `void best_name(parameters)`, which runs
 /// name_body<Set>(arguments) for the best set of this machine. Not by target_clones: sanitizers and ifuncs clash.
 #if defined(__x86_64__)
@@ -58,18 +63,17 @@ using plain_set = instruction_set<4, 8>;  ///< Any machine
   static void best_##name parameters { name##_body<plain_set> arguments; }
 #endif
 
-/// The first of the three that this machine can run.
+/// Of three copies of a kernel, the one that machine_level() names.
 template <class Function>
 Function* chosen_for_machine(Function* wide, Function* half, Function* plain) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+  switch (machine_level()) {
+  case instruction_level::wide:
     return wide;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  case instruction_level::half:
     return half;
-#endif
-  (void)wide, (void)half;
+  case instruction_level::plain:
+    break;
+  }
   return plain;
 }
 

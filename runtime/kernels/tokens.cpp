@@ -157,14 +157,6 @@ struct square_term { // rows are filled up with the mean
   }
 };
 
-struct product_term {
-  template <int Lanes>
-  MNEME_INLINE void operator()(typename floats<Lanes>::type (&sums)[1],
-                               const typename floats<Lanes>::type (&in)[2]) const {
-    sums[0] += in[0] * in[1];
-  }
-};
-
 struct exponential_step {
   float scale, largest;
   template <int Lanes>
@@ -179,14 +171,6 @@ struct factor_step {
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&x)[1]) const {
     y = x[0] * factor;
-  }
-};
-
-struct centre_step { // scale * p (d - mean)
-  float scale, mean;
-  template <int Lanes>
-  MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&in)[2]) const {
-    y = scale * (in[1] * (in[0] - mean));
   }
 };
 
@@ -219,18 +203,6 @@ MNEME_INLINE void softmax_rows_body(float* x, std::int64_t rows, std::int64_t co
     float total[1];
     sum_row<lanes>(total, in, columns, 0.0F, plain_term{});
     for_vectors<lanes>(to, in, columns, factor_step{1.0F / total[0]});
-  }
-}
-
-template <class Set>
-MNEME_INLINE void softmax_rows_backward_body(float* d, const float* p, std::int64_t rows, std::int64_t columns,
-                                             float scale) {
-  constexpr int lanes = Set::lanes;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* const in[] = {d + row * columns, p + row * columns};
-    float product[1];
-    sum_row<lanes>(product, in, columns, 0.0F, product_term{});
-    for_vectors<lanes>(d + row * columns, in, columns, centre_step{scale, product[0]});
   }
 }
 
@@ -321,8 +293,6 @@ MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, doub
 MNEME_KERNEL(gelu, (float* y, const float* x, std::int64_t n), (y, x, n))
 MNEME_KERNEL(gelu_backward, (float* dx, const float* d, const float* x, std::int64_t n), (dx, d, x, n))
 MNEME_KERNEL(softmax_rows, (float* x, std::int64_t rows, std::int64_t columns, float scale), (x, rows, columns, scale))
-MNEME_KERNEL(softmax_rows_backward, (float* d, const float* p, std::int64_t rows, std::int64_t columns, float scale),
-             (d, p, rows, columns, scale))
 MNEME_KERNEL(normalise_rows, (float* y, float* statistics, const normalised_rows& of), (y, statistics, of))
 MNEME_KERNEL(normalise_rows_backward,
              (float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
@@ -337,10 +307,6 @@ void gelu_backward(float* dx, const float* d, const float* x, std::int64_t n) { 
 
 void softmax_rows(float* x, std::int64_t rows, std::int64_t columns, float scale) {
   best_softmax_rows(x, rows, columns, scale);
-}
-
-void softmax_rows_backward(float* d, const float* p, std::int64_t rows, std::int64_t columns, float scale) {
-  best_softmax_rows_backward(d, p, rows, columns, scale);
 }
 
 void normalise_rows(float* y, float* statistics, const normalised_rows& of) { best_normalise_rows(y, statistics, of); }

@@ -12,8 +12,6 @@ void gelu_backward(float* dx, const float* d, const float* x, std::int64_t n);
 
 /// Every row becomes softmax(scale * row).
 void softmax_rows(float* x, std::int64_t rows, std::int64_t columns, float scale);
-/// Back through softmax(scale * row) = p: d becomes scale * p (d - sum(d p)).
-void softmax_rows_backward(float* d, const float* p, std::int64_t rows, std::int64_t columns, float scale);
 
 /// Layer normalisation (Ba et al. 2016) of every row: y = (x - mean) / sqrt(variance + epsilon) * weight + bias.
 struct normalised_rows {

@@ -1,6 +1,7 @@
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/kernels/tokens.hpp"
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/matmul.h>
@@ -121,8 +122,7 @@ void attention_layer::back_block(const layer_pass& of, const operands& from, con
   };
   deliver(weights.transpose(1, 2), d, d_from.values);
   at::bmm_out(d_weights, d, with.values.transpose(1, 2));
-  kernels::softmax_rows_backward(d_weights.mutable_data_ptr<float>(), weights.const_data_ptr<float>(),
-                                 weights.size(0) * shape_.queries, shape_.tokens, static_cast<float>(scale()));
+  at::_softmax_backward_data_out(d_weights, d_weights, weights, 2, at::kFloat).mul_(scale());
   deliver(d_weights, with.keys, d_from.queries);
   deliver(d_weights.transpose(1, 2), with.queries, d_from.keys);
 }

@@ -29,8 +29,9 @@ struct image_shape {
   [[nodiscard]] std::int64_t pixels() const { return height * width; }
 };
 
-/// Const, shared by threads. CPU tensors go through our own kernels, model by model; tensors on other
-/// devices through ATen, by the composite_ functions, which also define what the kernels compute.
+/// Const, shared by threads. CPU tensors go through our own kernels, model by model, where these are faster than ATen
+/// (runtime/kernels/README.md); tensors on other devices through ATen, by the composite_ functions, which also define
+/// what the kernels compute.
 class layer {
 public:
   virtual ~layer() = default;

@@ -1,9 +1,10 @@
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/models/aligned_product.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
-#include <ATen/ops/matmul.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <algorithm>
@@ -86,7 +87,7 @@ void patch_embedding_layer::forward(const layer_pass& of, const at::Tensor& in, 
       const auto row = out.select(0, k).select(0, b).view({tokens(), channels});
       row[0].copy_(first);
       auto rest = row.narrow(0, 1, patches());
-      at::addmm_out(rest, others, patches_of(in.select(0, k).select(0, b))[0], weight.t());
+      aligned_product(rest, others, patches_of(in.select(0, k).select(0, b))[0], weight.t(), 1.0, 1.0, *of.memory);
     }
   }
 }
@@ -100,7 +101,12 @@ void patch_embedding_layer::backward(const layer_pass& of, const backward_data& 
     const auto patches = patches_of(data.in.select(0, k)).flatten(0, 1);              // [B N, V]
     write_gradient(sink, k, shape_.class_offset, by_position[0]);
     write_gradient(sink, k, shape_.position_offset, by_position);
-    write_gradient(sink, k, shape_.weight_offset, at::matmul(of_patches.t(), patches));
+    auto d_weight = at::empty({shape_.channels, patch_floats()}, of_patches.options());
+    if (d.is_cpu())
+      aligned_product(d_weight, d_weight, of_patches.t(), patches, 0.0, 1.0, *of.memory);
+    else
+      at::mm_out(d_weight, of_patches.t(), patches);
+    write_gradient(sink, k, shape_.weight_offset, d_weight);
     write_gradient(sink, k, shape_.bias_offset, by_position.narrow(0, 1, this->patches()).sum(0));
   }
 }

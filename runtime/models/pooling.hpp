@@ -3,26 +3,26 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Maximum over square windows; pixels of the padding never win. A last row or column that fills no
-/// window is left out, as in PyTorch.
+/// Maximum over square windows, by LibTorch: pixels of the padding never win, the first of equals does, or the last
+/// NaN. A last row or column that fills no window is left out.
 class max_pool_layer final : public layer {
 public:
   struct shape {
     image_shape in{};
-    std::int64_t window = 2, stride = 2, padding = 0; ///< window at most 15 pixels, padding at most half of it
+    std::int64_t window = 2, stride = 2, padding = 0; ///< padding is at most half of the window
   };
-  explicit max_pool_layer(const shape& what);
+  explicit max_pool_layer(const shape& chosen);
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
-  [[nodiscard]] std::int64_t kept_bytes_per_row() const override { return width({}); }
+  [[nodiscard]] std::int64_t kept_bytes_per_row() const override {
+    return width({}) * static_cast<std::int64_t>(sizeof(std::int64_t));
+  }
   void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data) const;
 
 private:
-  /// [K * B, channels, height, width]
-  [[nodiscard]] static at::Tensor images_of(const at::Tensor& all, const image_shape& one);
+  /// A view [K * B, channels, height, width].
+  [[nodiscard]] static at::Tensor images_of(const at::Tensor& values, const image_shape& image);
   shape shape_;
 };
 

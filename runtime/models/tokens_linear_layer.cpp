@@ -1,8 +1,8 @@
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/normalisation.hpp"
+#include "runtime/models/aligned_product.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/relu.h>
@@ -20,7 +20,7 @@ void tokens_linear_layer::forward(const layer_pass& of, const at::Tensor& in, at
     const auto weight = own.narrow(0, shape_.weight_offset, shape_.out * shape_.in).view({shape_.out, shape_.in});
     const auto bias = own.narrow(0, shape_.bias_offset, shape_.out);
     auto y = out.select(0, k).view({-1, shape_.out}); // [M, out]
-    at::addmm_out(y, bias, in.select(0, k).view({-1, shape_.in}), weight.t(), shape_.scale, shape_.scale);
+    aligned_product(y, bias, in.select(0, k).view({-1, shape_.in}), weight.t(), shape_.scale, shape_.scale, *of.memory);
     if (shape_.after == activation::relu)
       kernels::relu(y.mutable_data_ptr<float>(), y.numel());
   }
@@ -36,20 +36,21 @@ void tokens_linear_layer::backward(const layer_pass& of, const backward_data& da
     if (data.d_in) {
       const auto weight = of.weights_row(k).narrow(0, shape_.weight_offset, shape_.out * shape_.in);
       auto d_in = data.d_in->select(0, k).view({-1, shape_.in});
-      at::addmm_out(d_in, d_in, d, weight.view({shape_.out, shape_.in}), data.add ? 1.0 : 0.0, shape_.scale);
+      aligned_product(d_in, d_in, d, weight.view({shape_.out, shape_.in}), data.add ? 1.0 : 0.0, shape_.scale,
+                      *of.memory);
     }
     if (!shape_.frozen)
-      back_parameters(k, data.in.select(0, k).view({-1, shape_.in}), d, sink);
+      back_parameters(of, k, data.in.select(0, k).view({-1, shape_.in}), d, sink);
   }
 }
 
 /// @param x [M, in] @param d [M, out]
-void tokens_linear_layer::back_parameters(std::int64_t k, const at::Tensor& x, const at::Tensor& d,
-                                          const gradient_sink& sink) const {
+void tokens_linear_layer::back_parameters(const layer_pass& of, std::int64_t k, const at::Tensor& x,
+                                          const at::Tensor& d, const gradient_sink& sink) const {
   const auto scale = sink.scale * static_cast<float>(shape_.scale);
   const auto gradient = sink.into.select(0, k);
   auto d_weight = gradient.narrow(0, shape_.weight_offset, shape_.out * shape_.in).view({shape_.out, shape_.in});
-  at::addmm_out(d_weight, d_weight, d.t(), x, sink.add ? 1.0 : 0.0, scale);
+  aligned_product(d_weight, d_weight, d.t(), x, sink.add ? 1.0 : 0.0, scale, *of.memory);
   kernels::sum_columns(gradient.mutable_data_ptr<float>() + shape_.bias_offset, d.const_data_ptr<float>(), d.size(0),
                        shape_.out, scale, sink.add);
 }

@@ -23,7 +23,8 @@ public:
   void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
 
 private:
-  void back_parameters(std::int64_t k, const at::Tensor& x, const at::Tensor& d, const gradient_sink& sink) const;
+  void back_parameters(const layer_pass& of, std::int64_t k, const at::Tensor& x, const at::Tensor& d,
+                       const gradient_sink& sink) const;
 
   shape shape_;
 };

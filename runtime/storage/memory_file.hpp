@@ -20,16 +20,16 @@ public:
   void commit() { run("COMMIT"); }
 
   /// Adds or replaces.
-  void write(client_id who, const tensor_map& what);
+  void write(client_id client, const tensor_map& memory);
   /// @pre written before, and not erased since
-  [[nodiscard]] memory_ref read(client_id who);
-  void erase(client_id who);
+  [[nodiscard]] memory_ref read(client_id client);
+  void erase(client_id client);
 
 private:
   void run(const char* sql);
   [[nodiscard]] sqlite3_stmt* prepared(const char* sql);
   /// Runs a statement to its first row or its end; whether there is a row.
-  bool step(sqlite3_stmt* what);
+  bool step(sqlite3_stmt* statement);
   [[noreturn]] void fail() const;
 
   sqlite3* database_ = nullptr;

@@ -82,8 +82,7 @@ broadcast opened(federation& in, server_half& server) {
 
 /// What was saved, to be loaded.
 archive loading_from(const archive& saved) {
-  auto bytes = std::make_shared<std::vector<std::byte>>();
-  saved.each_piece([&](auto piece) { bytes->insert(bytes->end(), piece.begin(), piece.end()); });
+  const auto bytes = saved.contents();
   return {bytes, 0, bytes->size()};
 }
 

@@ -1,6 +1,7 @@
 /// Worlds whose virtual time a hand can follow, and their events.
 #pragma once
 #include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 #include <sstream>
 namespace mneme::test {
 
@@ -12,36 +13,23 @@ namespace mneme::test {
 //   client 2   0.1 + 0.5 = 0.6 s   4 / 1 = 4 s   0.1 + 2.0 = 2.1 s      6.7 s
 //
 // 128 bits take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous.
-inline const std::string three_clients = R"(
-seed = 1
-[data]
-name = "synthetic"
-shape = [1]
-classes = 2
-rows = 12
-[tasks]
-kind = "single"
-[partition]
-kind = "iid"
-[clients]
-count = 3
-[rounds]
-per_task = 2
-cohort = 3
-[devices]
-rows_per_second = [4.0, 2.0, 1.0]
-uplink_mbit = [0.000128, 0.0, 0.000064]
-downlink_mbit = 0.000256
-latency = "100 ms"
-[model]
-name = "linear"
-[training]
-epochs = 1
-[evaluation]
-every = 0
-[strategy]
-name = "fedavg"
-)";
+inline const scenario_text three_clients =
+    made_scenario({{"seed", 1},
+                   {"data.shape", raw_toml("[1]")},
+                   {"data.classes", 2},
+                   {"data.rows", 12},
+                   {"tasks.kind", "single"},
+                   {"partition.kind", "iid"},
+                   {"clients.count", 3},
+                   {"rounds.per_task", 2},
+                   {"rounds.cohort", 3},
+                   {"devices.rows_per_second", raw_toml("[4.0, 2.0, 1.0]")},
+                   {"devices.uplink_mbit", raw_toml("[0.000128, 0.0, 0.000064]")},
+                   {"devices.downlink_mbit", 0.000256},
+                   {"devices.latency", "100 ms"},
+                   {"model.name", "linear"},
+                   {"training.epochs", 1},
+                   {"evaluation.every", 0}});
 
 /// Lines of events.csv without its header, cut to "time actor event client"; times to a tenth, cut off.
 inline std::string events_of(const std::string& csv) {

@@ -16,10 +16,13 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+sys.dont_write_bytecode = True
+from plot import Axes, Picture  # noqa: E402
+
 ROWS = ["offline", "s1_ver_stats", "s1_ver_sampled", "s1_ebr", "s1_ver", "s1_vanilla", "s2_ver_stats", "s3_ver_stats",
         "s4_ver_stats", "s4_vanilla"]
 BETAS = ["0", "1e-6", "1e-5", "1e-4", "1e-3", "1e-2"]
-WIDTH, HEIGHT, MARGIN = 640, 400, 60
 
 
 def run(scenario, out, seed, keys):
@@ -85,38 +88,18 @@ def beta_table(given):
             file.write(svg(points))
 
 
-def place(sigma, accuracy):
-    """Where sigma in 0 .. 1 and a percentage lie in the picture."""
-    return (MARGIN + sigma * (WIDTH - 2 * MARGIN), HEIGHT - MARGIN - accuracy / 100 * (HEIGHT - 2 * MARGIN))
-
-
-def curve(points, name, words, colour):
-    places = [place(one["sigma"], one[name]) for one in points]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in places)
-    x, y = places[0]
-    return (f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
-            f'<text x="{x:.1f}" y="{y - 10:.1f}" fill="{colour}">{words}</text>')
-
-
 def svg(points):
-    points = sorted(points, key=lambda one: one["sigma"])
-    (left, bottom), (right, top) = place(0, 0), place(1, 100)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
-             'font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-             f'<path d="M{left},{top} V{bottom} H{right}" fill="none" stroke="black"/>']
-    for percent in range(0, 101, 20):
-        parts.append(f'<text x="{left - 8}" y="{place(0, percent)[1] + 4:.1f}" text-anchor="end">{percent}</text>')
-    for tenth in range(0, 11, 2):
-        x = place(tenth / 10, 0)[0]
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tenth / 10}</text>')
-    for one in points:
-        x, y = place(one["sigma"], one["later"])
-        parts.append(f'<text x="{x:.1f}" y="{y + 20:.1f}" text-anchor="middle" fill="gray">{one["beta"]}</text>')
-    parts += [curve(points, "first", "task 1 (%)", "#1f77b4"), curve(points, "later", "tasks 2 to 4 (%)", "#d62728"),
-              f'<text x="{WIDTH / 2}" y="{HEIGHT - 15}" text-anchor="middle">mean sigma of the embeddings; beta at '
-              'each point</text>', "</svg>"]
-    return "\n".join(parts) + "\n"
+    """Accuracy on the first and on later tasks over the mean sigma of the embeddings."""
+    points = sorted(points, key=lambda point: point["sigma"])
+    picture = Picture(640, 400)
+    axes = Axes(picture, margin=60, x_max=1, y_max=100)
+    axes.draw([0, 0.2, 0.4, 0.6, 0.8, 1], range(0, 101, 20), "mean sigma of the embeddings; beta at each point")
+    for point in points:
+        x, y = axes.place(point["sigma"], point["later"])
+        picture.text(x, y + 20, point["beta"], anchor="middle", colour="gray")
+    axes.curve([(point["sigma"], point["first"]) for point in points], "task 1 (%)", "#1f77b4")
+    axes.curve([(point["sigma"], point["later"]) for point in points], "tasks 2 to 4 (%)", "#d62728")
+    return picture.svg()
 
 
 def main():

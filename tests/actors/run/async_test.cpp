@@ -1,5 +1,6 @@
 // Virtual time by hand: a server that steps as uploads come. The clients are those of tests/support/traces.hpp.
 #include "runtime/population/population.hpp"
+#include "tests/support/scenario_text.hpp"
 #include "tests/support/traces.hpp"
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
@@ -176,40 +177,26 @@ TEST_CASE("with nobody to come a step closes empty and the run ends") {
 }
 
 TEST_CASE("clients trained together ahead of time give the events, weights and digest of one at a time") {
-  const std::string nets[] = {"name = \"cnn\"\n", "name = \"mlp\"\nhidden = [24]\n"};
-  for (const auto& net : nets) {
-    const auto scenario = R"(
-seed = 3
-[data]
-name = "synthetic"
-shape = [3, 32, 32]
-rows = 120
-[tasks]
-kind = "single"
-[partition]
-kind = "iid"
-[clients]
-count = 12
-[rounds]
-mode = "async"
-per_task = 3
-buffer = 3
-concurrency = 10
-[devices]
-dropout = 0.1
-[training]
-batch = 5
-learning_rate = 0.1
-[evaluation]
-every = 0
-[strategy]
-name = "fedavg"
-[model]
-)" + net;
-    const auto alone = run_toml(scenario, {.over = {{"worker.models_max", "1"}}, .threads = 1, .trace = true});
+  const auto scenario = made_scenario({{"seed", 3},
+                                       {"data.shape", raw_toml("[3, 32, 32]")},
+                                       {"data.rows", 120},
+                                       {"tasks.kind", "single"},
+                                       {"partition.kind", "iid"},
+                                       {"clients.count", 12},
+                                       {"rounds.mode", "async"},
+                                       {"rounds.per_task", 3},
+                                       {"rounds.buffer", 3},
+                                       {"rounds.concurrency", 10},
+                                       {"devices.dropout", 0.1},
+                                       {"training.batch", 5},
+                                       {"training.learning_rate", 0.1},
+                                       {"evaluation.every", 0}});
+  for (const auto& net : {scenario.with({{"model.name", "cnn"}}),
+                          scenario.with({{"model.name", "mlp"}, {"model.hidden", raw_toml("[24]")}})}) {
+    const auto alone = run_toml(net, {.over = {{"worker.models_max", "1"}}, .threads = 1, .trace = true});
     CHECK(alone.summary.fused_width_mean == 1.0);
     for (const char* width : {"4", "0"}) {
-      const auto together = run_toml(scenario, {.over = {{"worker.models_max", width}}, .threads = 1, .trace = true});
+      const auto together = run_toml(net, {.over = {{"worker.models_max", width}}, .threads = 1, .trace = true});
       CHECK((together.summary.fused_width_mean > 1.2 || std::string(width) == "0")); // "0": as the net suggests
       CHECK(together.events == alone.events);
       CHECK(together.model == alone.model);

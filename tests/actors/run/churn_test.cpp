@@ -1,4 +1,5 @@
 // Clients that come, go, or change task by themselves: what the scheduler makes of it.
+#include "tests/support/scenario_text.hpp"
 #include "tests/support/traces.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -9,46 +10,7 @@ using namespace mneme::test;
 namespace {
 
 /// Everything that happens to a population, on a net small enough to be run often.
-const std::string restless = R"(
-seed = 4
-[data]
-name = "synthetic"
-shape = [6]
-classes = 6
-rows = 1200
-[tasks]
-count = 3
-transition = "staggered"
-transition_spread = "4 s"
-[partition]
-kind = "dirichlet"
-[clients]
-count = 60
-[enrolment]
-kind = "random"
-arrival_mean = "2 s"
-lifetime_mean = "5 s"
-absence_mean = "1 s"
-rejoin = "without-memory"
-[rounds]
-per_task = 12
-buffer = 5
-concurrency = 12
-cohort = 8
-[devices]
-rows_per_second = { median = 20.0, sigma = 1.0 }
-dropout = 0.1
-availability = "diurnal"
-availability_period = "6 s"
-[model]
-name = "mlp"
-hidden = [8]
-[training]
-epochs = 2
-batch = 8
-[strategy]
-name = "fedavg"
-)";
+const auto restless = restless_scenario().with({{"enrolment.rejoin", "without-memory"}, {"rounds.cohort", 8}});
 
 finished_run run_restless(const std::string& mode, overrides over = {}, std::int64_t threads = 2, bool trace = false) {
   over.insert(over.begin(), {"rounds.mode", mode});

@@ -3,6 +3,7 @@
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <thread>
 using namespace mneme;
@@ -10,45 +11,15 @@ using namespace mneme::test;
 
 namespace {
 
-/// Everything that can disturb an order happens: drop-outs, a deadline, late uploads that are kept,
-/// growing enrolment, ragged clients, several epochs.
-const std::string eventful = R"(
-seed = 3
-[data]
-name = "synthetic"
-shape = [12]
-classes = 6
-rows = 1500
-[tasks]
-count = 3
-[partition]
-kind = "dirichlet"
-beta = 0.4
-[clients]
-count = 30
-[enrolment]
-kind = "growing"
-initial = 16
-added_per_task = 7
-[rounds]
-per_task = 4
-cohort = 9
-deadline = "2 s"
-late = "keep"
-[devices]
-rows_per_second = { median = 60.0, sigma = 1.0 }
-dropout = 0.15
-[model]
-name = "mlp"
-hidden = [16]
-[training]
-epochs = 3
-batch = 8
-momentum = 0.9
-weight_decay = 1e-4
-[strategy]
-name = "fedavg"
-)";
+const auto eventful = eventful_scenario().with({{"data.rows", 1500},
+                                                {"clients.count", 30},
+                                                {"enrolment.initial", 16},
+                                                {"enrolment.added_per_task", 7},
+                                                {"rounds.per_task", 4},
+                                                {"rounds.cohort", 9},
+                                                {"training.weight_decay", 1e-4}});
+/// The same without a deadline.
+const auto patient = eventful.without("rounds.deadline").without("rounds.late");
 
 /// FedAvg that does not say beforehand how large uploads are, so that virtual time waits for every client's result.
 class waiting final : public averaging_method {
@@ -113,13 +84,11 @@ TEST_CASE("threads, workers, widths, shards and budgets leave the digest alone")
 }
 
 TEST_CASE("uploads folded while others are computed leave events, weights and digest alone") {
-  const std::string with_deadline = "cohort = 9\ndeadline = \"2 s\"\nlate = \"keep\"\n";
-  for (const std::string rounds : {with_deadline.c_str(), "cohort = 9\ndeadline = \"2 s\"\nlate = \"drop\"\n",
-                                   "cohort = 9\n", "mode = \"async\"\nconcurrency = 8\nbuffer = 3\n"})
+  const auto async = patient.without("rounds.cohort")
+                         .with({{"rounds.mode", "async"}, {"rounds.concurrency", 8}, {"rounds.buffer", 3}});
+  for (const auto& scenario : {eventful, eventful.with({{"rounds.late", "drop"}}), patient, async})
     for (const char* room : {"1 B", "2 MiB", "1 GiB"}) {
-      INFO(rounds << room);
-      auto scenario = eventful;
-      scenario.replace(scenario.find(with_deadline), with_deadline.size(), rounds);
+      INFO(scenario.text() << room);
       // Uploads of 620 KB: each is reported as soon as it is there.
       const overrides over{{"worker.ahead_max", room},
                            {"worker.models_max", "2"},
@@ -140,10 +109,7 @@ TEST_CASE("uploads folded while others are computed leave events, weights and di
 }
 
 TEST_CASE("waves that several workers host leave events, weights and digest alone") {
-  const std::string with_deadline = "cohort = 9\ndeadline = \"2 s\"\nlate = \"keep\"\n";
-  for (const std::string rounds : {with_deadline.c_str(), "cohort = 24\n"}) {
-    auto scenario = eventful;
-    scenario.replace(scenario.find(with_deadline), with_deadline.size(), rounds);
+  for (const auto& scenario : {eventful, patient.with({{"rounds.cohort", 24}})}) {
     const auto run = [&](std::int64_t threads, const char* shards, const char* momentum, bool trace = true) {
       return run_toml(scenario,
                       {.over = {{"worker.shards", shards}, {"model.hidden", "[1024]"}, {"training.momentum", momentum}},
@@ -154,7 +120,7 @@ TEST_CASE("waves that several workers host leave events, weights and digest alon
       const auto expected = run(1, "4", momentum);
       REQUIRE(expected.summary.status == "done");
       for (const std::int64_t threads : {2, 3, 4}) {
-        INFO(rounds << "momentum " << momentum << ", " << threads << " threads");
+        INFO(scenario.text() << "momentum " << momentum << ", " << threads << " threads");
         const auto here = run(threads, "4", momentum);
         CHECK(here.summary.run_digest == expected.summary.run_digest);
         CHECK(here.events == expected.events);

@@ -1,5 +1,6 @@
 // Clients that have not come yet, are active, or have left for good, and a method that lives on what they sent.
 #include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <sstream>
 using namespace mneme;
@@ -8,48 +9,34 @@ using namespace mneme::test;
 namespace {
 
 /// Four groups of a client each, four tasks of two classes; 20 rows of a task for each client.
-std::string with_table(const std::string& table, const std::string& strategy, const std::string& rest = "") {
-  return R"(
-seed = 2
-[data]
-name = "synthetic"
-shape = [10]
-classes = 8
-rows = 320
-[tasks]
-kind = "domain-incremental"
-transform = "class-blocks"
-classes_per_task = 2
-count = 4
-[partition]
-kind = "balanced"
-[clients]
-count = 4
-[rounds]
-per_task = 2
-cohort = 0
-[devices]
-uplink_mbit = 0
-downlink_mbit = 0
-latency = "0 s"
-[enrolment]
-kind = "table"
-table = )" +
-         table + "\n" + rest + R"(
-[training]
-batch = 8
-[model]
-name = "vee"
-hidden = [8]
-embedding = 4
-classifier = [6]
-[strategy]
-name = "fil-ver"
-vee_epochs = 1
-server_steps = 4
-server_batch = 4
-pool_size = 8
-)" + strategy;
+scenario_text with_table(const std::string& table) {
+  return made_scenario({{"seed", 2},
+                        {"data.shape", raw_toml("[10]")},
+                        {"data.classes", 8},
+                        {"data.rows", 320},
+                        {"tasks.kind", "domain-incremental"},
+                        {"tasks.transform", "class-blocks"},
+                        {"tasks.classes_per_task", 2},
+                        {"tasks.count", 4},
+                        {"partition.kind", "balanced"},
+                        {"clients.count", 4},
+                        {"rounds.per_task", 2},
+                        {"rounds.cohort", 0},
+                        {"devices.uplink_mbit", 0},
+                        {"devices.downlink_mbit", 0},
+                        {"devices.latency", "0 s"},
+                        {"enrolment.kind", "table"},
+                        {"enrolment.table", raw_toml(table)},
+                        {"training.batch", 8},
+                        {"model.name", "vee"},
+                        {"model.hidden", raw_toml("[8]")},
+                        {"model.embedding", 4},
+                        {"model.classifier", raw_toml("[6]")},
+                        {"strategy.name", "fil-ver"},
+                        {"strategy.vee_epochs", 1},
+                        {"strategy.server_steps", 4},
+                        {"strategy.server_batch", 4},
+                        {"strategy.pool_size", 8}});
 }
 
 const std::string full = R"(["AAAA", "AAAA", "AAAA", "AAAA"])", shrinking = R"(["AAAA", "AAAO", "AAOO", "AOOO"])",
@@ -75,7 +62,7 @@ std::vector<std::string> dispatched(const finished_run& run) {
 TEST_CASE("only active clients are sent work, and the shares of the others are unused", "[enrolment]") {
   using who = std::vector<std::string>;
   const auto run = [](const std::string& table) {
-    return run_toml(with_table(table, ""), {.over = {{"worker.ahead_max", "1 MiB"}}, .trace = true});
+    return run_toml(with_table(table), {.over = {{"worker.ahead_max", "1 MiB"}}, .trace = true});
   };
   CHECK(dispatched(run(full)) == who{"0123", "0123", "0123", "0123"});
   const auto fewer = run(shrinking);
@@ -88,28 +75,30 @@ TEST_CASE("only active clients are sent work, and the shares of the others are u
 
 TEST_CASE("what clients sent before they left stays in the pool", "[enrolment]") {
   // 20 rows a task and client; 2 a round are sent: 16 of a task's 40 labels fill a reservoir of 8
-  const auto figures = run_toml(with_table(scattered, "rehearsal_ratio = 0.5\n")).summary.figures;
+  const auto figures = run_toml(with_table(scattered).with({{"strategy.rehearsal_ratio", 0.5}})).summary.figures;
   CHECK(figures.at("pool_rows") == 4 * 8.0);
 }
 
 TEST_CASE("one client in every task: VER without server training is vanilla, model byte for model byte",
           "[enrolment]") {
-  const auto model = [](const std::string& strategy) { return run_toml(with_table(scattered, strategy)).model; };
-  const auto vanilla = model("system = \"vanilla\"\n");
-  CHECK(model("server_training = false\n") == vanilla);
-  CHECK(model("system = \"ver-sampled\"\nserver_training = false\n") == vanilla);
-  CHECK(model("") != vanilla);
+  const auto model = [](const scenario_text::keys& strategy) {
+    return run_toml(with_table(scattered).with(strategy)).model;
+  };
+  const auto vanilla = model({{"strategy.system", "vanilla"}});
+  CHECK(model({{"strategy.server_training", false}}) == vanilla);
+  CHECK(model({{"strategy.system", "ver-sampled"}, {"strategy.server_training", false}}) == vanilla);
+  CHECK(model({}) != vanilla);
 }
 
 TEST_CASE("an encoder that was trained before and is handed over gives the same model", "[enrolment]") {
   const scratch_folder folder;
-  const auto trained = run_toml(with_table(full, "server_training = false\n", "[evaluation]\nevery = 0"),
+  const auto trained = run_toml(with_table(full).with({{"strategy.server_training", false}, {"evaluation.every", 0}}),
                                 {.over = {{"training.epochs", "0"}, {"rounds.per_task", "1"}}});
   const auto file = folder.path() / "encoder.safetensors";
   write_file(file, trained.model);
-  const auto handed = run_toml(with_table(growing, ""),
-                               {.over = {{"model.seed_weights", file.string()}, {"strategy.vee_epochs", "0"}}});
-  CHECK(handed.model == run_toml(with_table(growing, "")).model);
+  const auto handed =
+      run_toml(with_table(growing), {.over = {{"model.seed_weights", file.string()}, {"strategy.vee_epochs", "0"}}});
+  CHECK(handed.model == run_toml(with_table(growing)).model);
   CHECK(handed.summary.central_data == false);
 }
 
@@ -117,18 +106,18 @@ TEST_CASE("FIL-VER has one digest for any number of threads and any width, with 
   for (const std::string mode : {"sync", "async"}) {
     const overrides over{{"rounds.mode", mode}};
     const auto table = mode == "sync" ? shrinking : full;
-    const auto one = run_toml(with_table(table, ""), {.over = over, .threads = 1});
+    const auto one = run_toml(with_table(table), {.over = over, .threads = 1});
     CHECK(one.summary.status == "done");
     CHECK(one.summary.figures.at("pool_rows") > 0.0);
     auto narrow = over;
     narrow.emplace_back("worker.models_max", "1");
-    CHECK(run_toml(with_table(table, ""), {.over = narrow, .threads = 3}).summary.run_digest == one.summary.run_digest);
+    CHECK(run_toml(with_table(table), {.over = narrow, .threads = 3}).summary.run_digest == one.summary.run_digest);
   }
 }
 
 TEST_CASE("each client receives the encoder once", "[enrolment]") {
   // encoder 10-8-(4, 4): 80 + 8 + 2 (32 + 4); classifier 4-6-2: 24 + 6 + 12 + 2
-  const auto run = run_toml(with_table(growing, "server_training = false\n"));
+  const auto run = run_toml(with_table(growing).with({{"strategy.server_training", false}}));
   const std::int64_t encoder = (80 + 8 + 2 * (32 + 4)) * 4, classifier = (24 + 6 + 12 + 2) * 4, client_rounds = 20;
   CHECK(run.summary.download_bytes == 4 * encoder + client_rounds * classifier);
   CHECK(run.summary.upload_bytes == client_rounds * classifier);
@@ -136,7 +125,7 @@ TEST_CASE("each client receives the encoder once", "[enrolment]") {
 
 TEST_CASE("the classifier travels in any format of the wire", "[enrolment]") {
   for (const std::string wire : {"fp16", "int8"}) {
-    const auto run = run_toml(with_table(growing, ""), {.over = {{"devices.wire", wire}}});
+    const auto run = run_toml(with_table(growing), {.over = {{"devices.wire", wire}}});
     CHECK(run.summary.status == "done");
   }
 }

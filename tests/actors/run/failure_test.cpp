@@ -3,6 +3,7 @@
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 #include "tests/support/wrapped_model.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -109,34 +110,27 @@ const model_registration fragile_line{
        return std::make_unique<fragile_kind>();
      }}};
 
-const std::string five_clients = R"(
-[data]
-name = "synthetic"
-shape = [3]
-classes = 2
-rows = 42
-[tasks]
-kind = "single"
-[partition]
-kind = "iid"
-[clients]
-count = 5
-[rounds]
-per_task = 3
-cohort = 5
-[model]
-name = "linear"
-[training]
-batch = 0
-[evaluation]
-every = 1
-)";
-const std::string fedavg = "[strategy]\nname = \"fedavg\"\n";
+const auto five_clients = made_scenario({{"data.shape", raw_toml("[3]")},
+                                         {"data.classes", 2},
+                                         {"data.rows", 42},
+                                         {"tasks.kind", "single"},
+                                         {"partition.kind", "iid"},
+                                         {"clients.count", 5},
+                                         {"rounds.per_task", 3},
+                                         {"rounds.cohort", 5},
+                                         {"model.name", "linear"},
+                                         {"training.batch", 0},
+                                         {"evaluation.every", 1}});
+/// A method that throws in this round, at this place.
+scenario_text throwing(std::int64_t round, const char* place = nullptr) {
+  auto made = five_clients.with({{"strategy.name", "throwing"}, {"strategy.round", round}});
+  return place ? made.with({{"strategy.place", place}}) : made;
+}
 
 } // namespace
 
 TEST_CASE("a throw in a client's code names client and round, and keeps what was recorded") {
-  const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\n");
+  const auto run = run_toml(throwing(2));
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
              ContainsSubstring("client 2, round 2") && ContainsSubstring("the client's code is wrong"));
@@ -145,23 +139,22 @@ TEST_CASE("a throw in a client's code names client and round, and keeps what was
 }
 
 TEST_CASE("an upload of another size than the method foretells ends the run by name") {
-  const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\nplace = \"upload\"\n");
+  const auto run = run_toml(throwing(2, "upload"));
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("upload_size_known"));
 }
 
 TEST_CASE("a run that fails leaves the same events and digest, however far others had come when it failed") {
   const auto failed = [](const char* width, std::int64_t threads) {
-    return run_toml(five_clients + "[strategy]\nname = \"fedavg\"\n",
-                    {.over = {{"model.name", "fragile"},
-                              {"model.rows", "16"},
-                              {"training.batch", "16"},
-                              {"partition.kind", "dirichlet"},
-                              {"partition.beta", "0.3"},
-                              {"data.rows", "300"},
-                              {"worker.models_max", width}},
-                     .threads = threads,
-                     .trace = true});
+    return run_toml(five_clients, {.over = {{"model.name", "fragile"},
+                                            {"model.rows", "16"},
+                                            {"training.batch", "16"},
+                                            {"partition.kind", "dirichlet"},
+                                            {"partition.beta", "0.3"},
+                                            {"data.rows", "300"},
+                                            {"worker.models_max", width}},
+                                   .threads = threads,
+                                   .trace = true});
   };
   const auto expected = failed("1", 1);
   REQUIRE(expected.summary.status == "failed");
@@ -175,25 +168,24 @@ TEST_CASE("a run that fails leaves the same events and digest, however far other
 }
 
 TEST_CASE("a throw in the server half is the server's") {
-  const auto fold = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\nplace = \"fold\"\n");
+  const auto fold = run_toml(throwing(2, "fold"));
   CHECK(fold.summary.status == "failed");
   CHECK_THAT(fold.summary.error, ContainsSubstring("server") && ContainsSubstring("the fold is wrong"));
-  const auto close = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 3\nplace = \"close\"\n");
+  const auto close = run_toml(throwing(3, "close"));
   CHECK(close.summary.status == "failed");
   CHECK_THAT(close.summary.error, ContainsSubstring("server") && ContainsSubstring("the step is wrong"));
 }
 
 TEST_CASE("an error of LibTorch inside a fused batch names its culprits only") {
   // 42 rows over five clients: two hold 9 rows (padded to 16) and three hold 8.
-  const auto run = run_toml(five_clients + fedavg, {.over = {{"model.name", "fragile"}, {"model.rows", "16"}}});
+  const auto run = run_toml(five_clients, {.over = {{"model.name", "fragile"}, {"model.rows", "16"}}});
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
              ContainsSubstring("round 1") && ContainsSubstring("client ") && ContainsSubstring("mat1 and mat2"));
 }
 
 TEST_CASE("numbers that are not finite end the run by name") {
-  const auto run =
-      run_toml(five_clients + fedavg, {.over = {{"training.learning_rate", "1e300"}, {"training.epochs", "9"}}});
+  const auto run = run_toml(five_clients, {.over = {{"training.learning_rate", "1e300"}, {"training.epochs", "9"}}});
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
              ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
@@ -201,14 +193,14 @@ TEST_CASE("numbers that are not finite end the run by name") {
 
 TEST_CASE("numbers that are not finite end the run by name, and alike, where several workers host the shards") {
   const auto failed = [](std::int64_t threads) {
-    return run_toml(five_clients + fedavg, {.over = {{"worker.shards", "2"},
-                                                     {"model.name", "mlp"},
-                                                     {"model.hidden", "[4096]"},
-                                                     {"training.batch", "2"},
-                                                     {"training.learning_rate", "1e30"},
-                                                     {"training.epochs", "9"}},
-                                            .threads = threads,
-                                            .trace = true});
+    return run_toml(five_clients, {.over = {{"worker.shards", "2"},
+                                            {"model.name", "mlp"},
+                                            {"model.hidden", "[4096]"},
+                                            {"training.batch", "2"},
+                                            {"training.learning_rate", "1e30"},
+                                            {"training.epochs", "9"}},
+                                   .threads = threads,
+                                   .trace = true});
   };
   const auto expected = failed(1);
   CHECK(expected.summary.status == "failed");
@@ -228,8 +220,7 @@ TEST_CASE("an interrupt ends the run after the event at hand and keeps what was 
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     interrupts = 1;
   });
-  const auto run =
-      run_toml(five_clients + fedavg, {.over = {{"rounds.per_task", "1000000"}}, .interrupts = &interrupts});
+  const auto run = run_toml(five_clients, {.over = {{"rounds.per_task", "1000000"}}, .interrupts = &interrupts});
   CHECK(run.summary.status == "interrupted");
   CHECK(run.summary.rounds > 0);
   CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') >= run.summary.rounds - 1);

@@ -4,6 +4,7 @@
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
@@ -61,31 +62,19 @@ TEST_CASE("a group trained on a device learns what it learns on the CPU, and the
 
 TEST_CASE("a run on a device has one digest, whatever the number of threads", "[gpu]") {
   MNEME_NEEDS_DEVICE(device);
-  const std::string scenario = R"(
-[data]
-name = "synthetic"
-shape = [3, 8, 8]
-classes = 4
-rows = 400
-[model]
-name = "mlp"
-hidden = [16]
-[clients]
-count = 12
-[training]
-batch = 8
-epochs = 2
-augment = "crop-flip-jitter"
-[tasks]
-kind = "single"
-[rounds]
-per_task = 3
-cohort = 5
-[strategy]
-name = "fedavg"
-[worker]
-device = "cuda:0"
-)";
+  const auto scenario = made_scenario({{"data.shape", raw_toml("[3, 8, 8]")},
+                                       {"data.classes", 4},
+                                       {"data.rows", 400},
+                                       {"tasks.kind", "single"},
+                                       {"clients.count", 12},
+                                       {"rounds.per_task", 3},
+                                       {"rounds.cohort", 5},
+                                       {"model.name", "mlp"},
+                                       {"model.hidden", raw_toml("[16]")},
+                                       {"training.batch", 8},
+                                       {"training.epochs", 2},
+                                       {"training.augment", "crop-flip-jitter"},
+                                       {"worker.device", "cuda:0"}});
   const auto first = run_toml(scenario, {.threads = 1});
   CHECK(first.summary.run_digest == run_toml(scenario, {.threads = 1}).summary.run_digest);
   CHECK(first.summary.run_digest == run_toml(scenario, {.threads = 3}).summary.run_digest);

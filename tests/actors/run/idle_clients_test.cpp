@@ -1,34 +1,23 @@
 // What clients cost that are never dispatched.
 #include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
 
-const std::string no_op = R"(
-[data]
-name = "synthetic"
-shape = [1]
-classes = 2
-rows = 100
-[tasks]
-kind = "single"
-[partition]
-kind = "sampled"
-rows_per_client = 1
-[clients]
-count = 10000
-[rounds]
-per_task = 2
-cohort = 100
-[model]
-name = "linear"
-[training]
-epochs = 0
-[strategy]
-name = "fedavg"
-)";
+const auto no_op = made_scenario({{"data.shape", raw_toml("[1]")},
+                                  {"data.classes", 2},
+                                  {"data.rows", 100},
+                                  {"tasks.kind", "single"},
+                                  {"partition.kind", "sampled"},
+                                  {"partition.rows_per_client", 1},
+                                  {"clients.count", 10000},
+                                  {"rounds.per_task", 2},
+                                  {"rounds.cohort", 100},
+                                  {"model.name", "linear"},
+                                  {"training.epochs", 0}});
 
 } // namespace
 

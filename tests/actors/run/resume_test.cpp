@@ -1,6 +1,7 @@
 // A run that goes on from a checkpoint ends as if nothing had happened: same digest, same files.
 #include "actors/run/simulation.hpp"
 #include "runtime/scenario/read.hpp"
+#include "tests/support/scenario_text.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -13,105 +14,34 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Drop-outs, a deadline, late uploads that are kept over rounds and tasks, growing enrolment, ragged clients.
-const std::string eventful = R"(
-seed = 3
-[data]
-name = "synthetic"
-shape = [12]
-classes = 6
-rows = 900
-[tasks]
-count = 3
-[partition]
-kind = "dirichlet"
-beta = 0.4
-[clients]
-count = 20
-[enrolment]
-kind = "growing"
-initial = 12
-added_per_task = 4
-[rounds]
-per_task = 3
-cohort = 7
-deadline = "2 s"
-late = "keep"
-[devices]
-rows_per_second = { median = 60.0, sigma = 1.0 }
-dropout = 0.15
-[model]
-name = "mlp"
-hidden = [16]
-[training]
-epochs = 3
-batch = 8
-momentum = 0.9
-[checkpoint]
-force = true
-keep = 1000
-[strategy]
-)";
-const std::string fedavg = "name = \"fedavg\"\n";
+/// Every checkpoint that is due is written and stays.
+scenario_text checkpointed(const scenario_text& scenario) {
+  return scenario.with({{"checkpoint.force", true}, {"checkpoint.keep", 1000}});
+}
+const auto eventful = checkpointed(eventful_scenario());
 /// Two trainings a round at the end of a task, and what is learnt between tasks.
-const std::string fed_ewc = "name = \"fed-ewc\"\n";
+const auto ewc = eventful.with({{"strategy.name", "fed-ewc"}});
 /// Clients that share a teacher.
-const std::string fed_lwf = "name = \"fed-lwf\"\n";
-const std::string stsa = "name = \"stsa\"\nadaptation_rounds = 2\nprojection_width = 20\nridge = 1.0\n";
-const std::string stsa_estimated = stsa + "estimator = \"estimated\"\ndummies = 3\n";
+const auto lwf = eventful.with({{"strategy.name", "fed-lwf"}});
+const auto stsa = eventful.with({{"strategy.name", "stsa"},
+                                 {"strategy.adaptation_rounds", 2},
+                                 {"strategy.projection_width", 20},
+                                 {"strategy.ridge", 1.0}});
+const auto stsa_estimated = stsa.with({{"strategy.estimator", "estimated"}, {"strategy.dummies", 3}});
 
-/// Clients come, go, sleep, drop out at work and change task one by one, and the server steps as uploads come.
-const std::string restless = R"(
-seed = 4
-[data]
-name = "synthetic"
-shape = [6]
-classes = 6
-rows = 1200
-[tasks]
-count = 3
-transition = "staggered"
-transition_spread = "4 s"
-[partition]
-kind = "dirichlet"
-[clients]
-count = 40
-[enrolment]
-kind = "random"
-arrival_mean = "2 s"
-lifetime_mean = "5 s"
-absence_mean = "1 s"
-[rounds]
-mode = "async"
-per_task = 8
-buffer = 5
-concurrency = 12
-[devices]
-rows_per_second = { median = 20.0, sigma = 1.0 }
-dropout = 0.1
-availability = "diurnal"
-availability_period = "6 s"
-[model]
-name = "mlp"
-hidden = [8]
-[training]
-epochs = 2
-batch = 8
-[evaluation]
-every = 3
-targets = [30, 100]
-fairness = true
-[checkpoint]
-force = true
-keep = 1000
-[strategy]
-name = "fedavg"
-)";
+/// The server steps as uploads come.
+const auto restless = checkpointed(restless_scenario())
+                          .with({{"clients.count", 40},
+                                 {"rounds.mode", "async"},
+                                 {"rounds.per_task", 8},
+                                 {"evaluation.every", 3},
+                                 {"evaluation.targets", raw_toml("[30, 100]")},
+                                 {"evaluation.fairness", true}});
 
 /// A scenario in a folder of its own, which can be run there under several names.
 class workshop {
 public:
-  explicit workshop(const std::string& toml) { write_file(folder_.path() / "test.toml", toml); }
+  explicit workshop(const scenario_text& scenario) { write_file(folder_.path() / "test.toml", scenario.text()); }
   [[nodiscard]] fs::path path(const std::string& name) const { return folder_.path() / name; }
 
   run_summary run(const std::string& name, run_options options = {}, const overrides& over = {}) const {
@@ -202,7 +132,7 @@ int run_in_pieces(const workshop& shop, const std::string& name, run_options opt
 } // namespace
 
 TEST_CASE("from every checkpoint of a run the same end is reached") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(whole.status == "done");
   CHECK(whole.late_uploads > 3);
@@ -223,9 +153,9 @@ TEST_CASE("from every checkpoint of a run the same end is reached") {
 }
 
 TEST_CASE("a run that is interrupted at any event goes on to the same end") {
-  for (const auto& method : {fedavg, fed_ewc, fed_lwf, stsa, stsa_estimated}) {
-    CAPTURE(method);
-    const workshop shop(eventful + method);
+  for (const auto& scenario : {eventful, ewc, lwf, stsa, stsa_estimated}) {
+    INFO(scenario.text());
+    const workshop shop(scenario);
     const auto whole = shop.run("whole", {.trace = true});
     REQUIRE(whole.status == "done");
     // in between, "abandoned" and "stop" are events of the run that ended, and are cut off again
@@ -263,9 +193,9 @@ TEST_CASE("a run without memory for results goes on to the same end from any eve
 }
 
 TEST_CASE("results known ahead of time are computed again where they are not stored") {
-  for (const auto& method : {fedavg, fed_ewc}) {
-    CAPTURE(method);
-    const workshop shop(eventful + method);
+  for (const auto& scenario : {eventful, ewc}) {
+    INFO(scenario.text());
+    const workshop shop(scenario);
     REQUIRE(shop.run("whole", {.trace = true}).status == "done");
     CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 17, .stored_results_max = {0}}, workers::alike) >
           3);
@@ -274,7 +204,7 @@ TEST_CASE("results known ahead of time are computed again where they are not sto
 }
 
 TEST_CASE("checkpoints change nothing, nor do their keys") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   const auto with = shop.run("with");
   const auto without = shop.run("without", {}, {{"checkpoint.every", "0"}});
   const auto paced = shop.run("paced", {}, {{"checkpoint.force", "false"}, {"checkpoint.keep", "1"}});
@@ -287,13 +217,13 @@ TEST_CASE("checkpoints change nothing, nor do their keys") {
 }
 
 TEST_CASE("every n rounds means every n rounds") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   shop.run("run", {}, {{"checkpoint.every", "4"}});
   CHECK(shop.checkpoints("run").size() == 2); // after rounds 4 and 8 of nine
 }
 
 TEST_CASE("a broken checkpoint is taken away and the one before is used") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(shop.run("broken", {.trace = true, .events_max = 60}).status == "interrupted");
   const auto last = shop.checkpoints("broken").back();
@@ -305,7 +235,7 @@ TEST_CASE("a broken checkpoint is taken away and the one before is used") {
 }
 
 TEST_CASE("without a whole checkpoint the run starts from the beginning") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   REQUIRE(shop.run("whole", {.trace = true}).status == "done");
   REQUIRE(shop.run("lost", {.trace = true, .events_max = 60}).status == "interrupted");
   for (const auto& one : shop.checkpoints("lost"))
@@ -316,7 +246,7 @@ TEST_CASE("without a whole checkpoint the run starts from the beginning") {
 }
 
 TEST_CASE("a run that is done is left alone") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   shop.run("run");
   const auto summary = content_of(shop.path("run") / "summary.json");
   const auto again = resume_simulation(shop.path("run"), {.style = progress_style::quiet});
@@ -326,7 +256,7 @@ TEST_CASE("a run that is done is left alone") {
 }
 
 TEST_CASE("what cannot be resumed is refused with the reason, and nothing is changed") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   CHECK_THAT(shop.refusal("nowhere"), ContainsSubstring("no folder"));
   fs::create_directory(shop.path("empty"));
   CHECK_THAT(shop.refusal("empty"), ContainsSubstring("no scenario.toml"));
@@ -341,7 +271,7 @@ TEST_CASE("what cannot be resumed is refused with the reason, and nothing is cha
 }
 
 TEST_CASE("two processes never write one run directory") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   REQUIRE(shop.run("run", {.events_max = 60}).status == "interrupted");
   const int other = ::open(shop.path("run").c_str(), O_RDONLY | O_DIRECTORY);
   REQUIRE(::flock(other, LOCK_EX | LOCK_NB) == 0);
@@ -351,7 +281,7 @@ TEST_CASE("two processes never write one run directory") {
 }
 
 TEST_CASE("a disk that is full during a checkpoint costs that checkpoint and nothing else") {
-  const workshop shop(eventful + fedavg);
+  const workshop shop(eventful);
   const auto whole = shop.run("whole");
   REQUIRE(shop.run("full", {.events_max = 60}).status == "interrupted");
   const auto before = shop.checkpoints("full");

@@ -11,10 +11,9 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 archive::buffer bytes_of(const archive& saved) {
-  auto all = std::make_shared<std::vector<std::byte>>();
-  saved.each_piece([&](std::span<const std::byte> piece) { all->insert(all->end(), piece.begin(), piece.end()); });
-  CHECK(all->size() == saved.size());
-  return all;
+  auto bytes = saved.contents();
+  CHECK(bytes->size() == saved.size());
+  return bytes;
 }
 
 archive reading(const archive::buffer& bytes) { return {bytes, 0, bytes->size()}; }

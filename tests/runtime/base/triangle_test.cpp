@@ -1,7 +1,8 @@
 #include "runtime/base/triangle.hpp"
-#include <ATen/ATen.h>
+#include "tests/support/reference_algebra.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
+using namespace mneme::test;
 
 TEST_CASE("a triangle holds a symmetric matrix in a little more than half of its numbers", "[triangle]") {
   CHECK(triangle_size(0) == 0);
@@ -10,16 +11,15 @@ TEST_CASE("a triangle holds a symmetric matrix in a little more than half of its
   CHECK(triangle_size(5000) < 5000 * 5000 * 53 / 100);
   for (const std::int64_t width : {1, 3, 256, 257, 600}) {
     CHECK(triangle_width(triangle_size(width)) == width);
-    const auto half = at::randn({width, width}, at::kDouble);
-    const auto matrix = half + half.t();
-    CHECK(at::equal(square(triangle_of(matrix), width), matrix));
+    const matrix half = drawn_matrix(width, width, 1), symmetric = half + half.transpose();
+    CHECK(matrix_of(square(triangle_of(tensor_of(symmetric)), width)) == symmetric);
   }
 }
 
 TEST_CASE("rows are added to the triangle of their Gram matrix", "[triangle]") {
-  const auto rows = at::randn({70, 300}, at::kDouble), more = at::randn({5, 300}, at::kDouble);
+  const matrix rows = drawn_matrix(70, 300, 1), more = drawn_matrix(5, 300, 2);
   auto flat = at::zeros({triangle_size(300)}, at::kDouble);
-  add_gram(flat, rows);
-  add_gram(flat, more);
-  CHECK(at::allclose(square(flat, 300), rows.t().mm(rows) + more.t().mm(more), 1e-13, 1e-12));
+  add_gram(flat, tensor_of(rows));
+  add_gram(flat, tensor_of(more));
+  CHECK(relative_difference(square(flat, 300), gram_of(rows) + gram_of(more)) < 1e-14);
 }

@@ -49,18 +49,14 @@ TEST_CASE("a value's gelu does not depend on its place, and NaN stays", "[kernel
   CHECK(std::isnan(seen));
 }
 
-TEST_CASE("softmax of rows and its way back equal LibTorch's in double precision", "[kernels]") {
+TEST_CASE("softmax of rows equals LibTorch's in double precision", "[kernels]") {
   for (const std::int64_t columns : {1, 3, 16, 17, 50, 197}) {
     INFO(columns << " columns");
-    const auto x = drawn({5, columns}, 3) * 6.0F, d = drawn({5, columns}, 4);
-    auto p = x.clone(), back = d.clone();
+    const auto x = drawn({5, columns}, 3) * 6.0F;
+    auto p = x.clone();
     kernels::softmax_rows(data(p), 5, columns, 0.3F);
-    const auto scale = static_cast<double>(0.3F);
-    const auto wide = at::softmax(x.to(at::kDouble) * scale, 1), wide_d = d.to(at::kDouble);
+    const auto wide = at::softmax(x.to(at::kDouble) * static_cast<double>(0.3F), 1);
     CHECK(worst(p, wide, wide) < 2e-6);
-    kernels::softmax_rows_backward(data(back), data(p), 5, columns, 0.3F);
-    const auto expected = scale * wide * (wide_d - (wide * wide_d).sum(1, true));
-    CHECK(worst(back, expected, at::ones_like(expected)) < 1e-6);
   }
 }
 

@@ -166,16 +166,6 @@ TEST_CASE("linear layers and heads by our kernels equal LibTorch's", "[models]")
     }
 }
 
-TEST_CASE("maxima over windows by our kernel equal LibTorch's, overlapping ones too", "[models]") {
-  for (const auto& [window, stride, padding] :
-       {std::array<std::int64_t, 3>{2, 2, 0}, {3, 2, 1}, {3, 1, 1}, {3, 3, 0}, {5, 2, 2}})
-    for (const std::int64_t channels : {1, 3, 16, 21}) {
-      INFO("window " << window << ", stride " << stride << ", padding " << padding << ", channels " << channels);
-      const max_pool_layer::shape shape{.in = {9, 8, channels}, .window = window, .stride = stride, .padding = padding};
-      twins(max_pool_layer(shape), shape.in.floats(), 1).check();
-    }
-}
-
 TEST_CASE("normalisation by our kernels equals LibTorch's operators", "[models]") {
   const training_mode training;
   for (const std::int64_t groups : {0, 1, 3, 6})

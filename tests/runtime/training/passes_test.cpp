@@ -4,6 +4,7 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
+#include "tests/support/reference_algebra.hpp"
 #include <catch2/catch_approx.hpp>
 #include <cmath>
 using namespace mneme;
@@ -79,30 +80,29 @@ TEST_CASE("extraction gives features, logits of all classes and labels in row or
   CHECK_FALSE(pixels.logits.defined());
 }
 
-TEST_CASE("statistics equal sums in double, with and without a projection", "[passes]") {
+TEST_CASE("statistics equal Eigen's sums in double, with and without a projection", "[passes]") {
   const std::int64_t rows = 700; // more than a block of the Gram matrix
   const auto source = drawn_data(rows, {1, 1, 12}, 5);
   auto images = on_cpu();
   const auto net = net_of("identity", {1, 1, 12}, 5);
   const auto nothing = weights_only(at::zeros({0}));
-  const auto x = run_pass(extract_job{.net = net, .weights = nothing, .samples = rows_from(source, 0, rows)}, images)
-                     .features.to(at::kDouble);
-  auto projection = at::empty({12, 30}, at::kDouble);
-  rng_stream draw({.seed = 1});
-  for (std::int64_t i = 0; i < projection.numel(); ++i)
-    projection.mutable_data_ptr<double>()[i] = draw.normal();
+  const auto x = matrix_of(
+      run_pass(extract_job{.net = net, .weights = nothing, .samples = rows_from(source, 0, rows)}, images).features);
+  const auto projection = drawn_matrix(12, 30, 1);
   for (const bool projected : {false, true}) {
-    const auto h = projected ? at::relu(at::mm(x, projection)) : x;
+    const matrix h = projected ? matrix((x * projection).cwiseMax(0.0)) : x;
     const auto got = run_pass(statistics_job{.net = net,
                                              .weights = nothing,
                                              .samples = rows_from(source, 0, rows),
-                                             .projection = projected ? projection : at::Tensor{},
+                                             .projection = projected ? tensor_of(projection) : at::Tensor{},
                                              .classes = {0, 5}},
                               images);
-    CHECK(at::allclose(square(got.gram, h.size(1)), at::mm(h.t(), h), 1e-12, 1e-9));
+    matrix one_hot = matrix::Zero(rows, 5); // row r has label r % 5
+    for (std::int64_t row = 0; row < rows; ++row)
+      one_hot(row, row % 5) = 1.0;
+    CHECK(relative_difference(square(got.gram, h.cols()), gram_of(h)) < 1e-13);
+    CHECK(relative_difference(got.sums[0], one_hot.transpose() * h) < 1e-13);
     CHECK(got.counts.equal(at::full({1, 5}, 140.0, at::kDouble)));
-    for (std::int64_t label = 0; label < 5; ++label)
-      CHECK(at::allclose(got.sums[0][label], h.slice(0, label, rows, 5).sum(0), 1e-12, 1e-9));
   }
   const auto means_only = run_pass(
       statistics_job{

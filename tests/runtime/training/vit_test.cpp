@@ -280,7 +280,8 @@ TEST_CASE("tokens of an image are its patches behind the class token", "[models]
                                      .weight_offset = 30,
                                      .bias_offset = 60});
   const auto weights = drawn({2, 70}, 1), in = drawn({2, 3, 48}, 2);
-  const layer_pass of{weights, 2, 3, {}};
+  kernels::scratch memory;
+  const layer_pass of{weights, 2, 3, {}, nullptr, &memory};
   auto ours = at::empty({2, 3, 21}), composite = at::empty_like(ours);
   at::Tensor kept;
   layer.forward(of, in, ours, kept);

@@ -1,0 +1,28 @@
+"""A client's bits depend neither on where its operands lie nor on who shares its batch, whatever kernels are chosen:
+the tests of runtime/models/placement_test.cpp under settings that make MKL, oneDNN, ATen and ours choose others."""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, run_tests  # noqa: E402
+
+TESTS = os.path.join(os.path.dirname(PROGRAM), "tests", "test_models")
+# With SSE4_2 bits of MKL's products depend on where operands begin, as on processors that it does not know.
+SETTINGS = [{"MKL_CBWR": "AVX2"}, {"MKL_CBWR": "COMPATIBLE"}, {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+            {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}, {"ATEN_CPU_CAPABILITY": "avx2"},
+            {"ATEN_CPU_CAPABILITY": "default"}, {"MNEME_KERNELS": "avx2"}, {"MNEME_KERNELS": "plain"}]
+
+
+class Placement(unittest.TestCase):
+    def test_bits_depend_on_neither_place_nor_company_under_any_setting(self):
+        for setting in SETTINGS:
+            with self.subTest(setting):
+                done = subprocess.run([TESTS, "[placement]"], env={**os.environ, **setting}, capture_output=True,
+                                      text=True)
+                self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-4000:])
+
+
+if __name__ == "__main__":
+    run_tests()

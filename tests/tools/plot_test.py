@@ -1,0 +1,48 @@
+"""tools/plot.py: the drawer of the tools, and the two who draw with it."""
+import os
+import sys
+import unittest
+import xml.dom.minidom
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import ROOT, run_tests  # noqa: E402
+
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tools", "studies")]
+sys.dont_write_bytecode = True
+import fil_ver  # noqa: E402
+import plot  # noqa: E402
+
+
+def elements(svg, name):
+    return xml.dom.minidom.parseString(svg).getElementsByTagName(name)
+
+
+class Drawing(unittest.TestCase):
+    def test_words_cannot_end_the_text_they_stand_in(self):
+        picture = plot.Picture(100, 50)
+        picture.text(1, 2, "a < b & c")
+        self.assertEqual(elements(picture.svg(), "text")[0].firstChild.data, "a < b & c")
+
+    def test_a_picture_may_grow_while_it_is_drawn(self):
+        picture = plot.Picture(100)
+        picture.rectangle(0, 0, 5, 6, "red")
+        picture.height = 70
+        self.assertEqual(elements(picture.svg(), "svg")[0].getAttribute("viewBox"), "0 0 100 70")
+        self.assertEqual(picture.svg(), picture.svg())
+
+    def test_axes_place_values_within_the_margins(self):
+        axes = plot.Axes(plot.Picture(640, 400), margin=60, x_max=1, y_max=100)
+        found = [axes.place(0, 0), axes.place(1, 100), axes.place(0.5, 50)]
+        self.assertEqual(found, [(60, 340), (580, 60), (320, 200)])
+
+    def test_the_study_draws_two_curves_in_the_order_of_sigma(self):
+        svg = fil_ver.svg([{"beta": "1e-2", "sigma": 0.5, "first": 100, "later": 0},
+                           {"beta": "0", "sigma": 0.25, "first": 50, "later": 25}])
+        lines = [line.getAttribute("points") for line in elements(svg, "polyline")]
+        self.assertEqual(lines[1:], ["190.0,200.0 320.0,60.0", "190.0,270.0 320.0,340.0"])
+        self.assertEqual(len(elements(svg, "circle")), 4)
+        self.assertIn("1e-2", [text.firstChild.data for text in elements(svg, "text")])
+
+
+if __name__ == "__main__":
+    run_tests()

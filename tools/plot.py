@@ -1,0 +1,64 @@
+"""Pictures of the tools' results: one small drawer of SVG. Equal results give equal text."""
+from xml.sax.saxutils import escape
+
+
+class Picture:
+    """Shapes on white, in pixels from the upper left corner; the height may grow while they are drawn."""
+
+    def __init__(self, width, height=0, font_size=12):
+        self.width, self.height, self.font_size = width, height, font_size
+        self.shapes = []
+
+    def text(self, x, y, words, anchor="start", bold=False, colour="#222"):
+        weight = ' font-weight="bold"' if bold else ""
+        self.shapes.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{weight}>'
+                           f'{escape(str(words))}</text>')
+
+    def rectangle(self, x, y, width, height, colour):
+        self.shapes.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
+
+    def line(self, points, colour="#222", stroke=1.0, dashed=False):
+        """A line through (x, y), (x, y), ..."""
+        dashes = ' stroke-dasharray="4 3"' if dashed else ""
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.shapes.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{stroke}"'
+                           f'{dashes}/>')
+
+    def dot(self, x, y, colour, radius=4):
+        self.shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}"/>')
+
+    def svg(self):
+        """A self-contained document."""
+        head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}" '
+                f'viewBox="0 0 {self.width} {self.height}" font-family="sans-serif" font-size="{self.font_size}">',
+                f'<rect width="{self.width}" height="{self.height}" fill="white"/>']
+        return "\n".join(head + self.shapes + ["</svg>"]) + "\n"
+
+
+class Axes:
+    """A box within a picture whose places are given in values: x from 0 to x_max, y from 0 to y_max upwards."""
+
+    def __init__(self, picture, margin, x_max, y_max):
+        self.picture, self.margin, self.x_max, self.y_max = picture, margin, x_max, y_max
+
+    def place(self, x, y):
+        width, height = (size - 2 * self.margin for size in (self.picture.width, self.picture.height))
+        return (self.margin + x / self.x_max * width, self.margin + (1 - y / self.y_max) * height)
+
+    def draw(self, x_ticks, y_ticks, x_label):
+        self.picture.line([self.place(0, self.y_max), self.place(0, 0), self.place(self.x_max, 0)])
+        for tick in x_ticks:
+            x, y = self.place(tick, 0)
+            self.picture.text(x, y + 18, f"{tick:g}", anchor="middle")
+        for tick in y_ticks:
+            x, y = self.place(0, tick)
+            self.picture.text(x - 8, y + 4, f"{tick:g}", anchor="end")
+        self.picture.text(self.picture.width / 2, self.picture.height - 15, x_label, anchor="middle")
+
+    def curve(self, points, label, colour):
+        """Dots joined by a line, its name above the first."""
+        places = [self.place(x, y) for x, y in points]
+        self.picture.line(places, colour, stroke=2.0)
+        for x, y in places:
+            self.picture.dot(x, y, colour)
+        self.picture.text(places[0][0], places[0][1] - 10, label, colour=colour)
