@@ -18,7 +18,7 @@ class throwing final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.integer("round", round_, {.low = 0}, "The round in which something throws, from 1; 0: none.");
-    table.text("place", place_, "Who throws: client, fold, close; upload: its size is not the one foretold.");
+    table.text("place", place_, "Who throws: client, fold, close; upload: its size is not the one known.");
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     if (place_ == "client" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_)
@@ -40,35 +40,25 @@ private:
   std::string place_ = "client";
 };
 
-class throwing_server final : public server_half {
+class throwing_server final : public averaging_server {
 public:
-  throwing_server(const throwing& method, std::unique_ptr<server_half> inner)
-      : method_(method), inner_(std::move(inner)) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override {
-    return inner_->open_task(ctx, where);
-  }
-  broadcast open_round(const round_place& where) override { return inner_->open_round(where); }
+  throwing_server(const throwing& method, const method_setup& setup) : averaging_server(setup), method_(method) {}
   void fold(const delivery& in) override {
     if (method_.place_ == "fold" && in.started_from.value + 1 == method_.round_)
       throw std::runtime_error("the fold is wrong");
-    inner_->fold(in);
+    averaging_server::fold(in);
   }
   task<void> close_round(server_context& ctx, const round_place& where) override {
     if (method_.place_ == "close" && where.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
-    return inner_->close_round(ctx, where);
+    return averaging_server::close_round(ctx, where);
   }
-  predictor predict() const override { return inner_->predict(); }
-  void persist(archive& all) override { inner_->persist(all); }
 
 private:
   const throwing& method_;
-  std::unique_ptr<server_half> inner_;
 };
 
-std::unique_ptr<server_half> throwing::make_server() const {
-  return std::make_unique<throwing_server>(*this, averaging_method::make_server());
-}
+std::unique_ptr<server_half> throwing::make_server() const { return std::make_unique<throwing_server>(*this, setup()); }
 
 const strategy_registration throwing_line{
     {.name = "throwing", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {
@@ -144,7 +134,7 @@ TEST_CASE("a throw in a client's code names client and round, and keeps what was
   CHECK(run.summary.rounds == 1);
 }
 
-TEST_CASE("an upload of another size than the method foretells ends the run by name") {
+TEST_CASE("an upload of another size than the method says is known ends the run by name") {
   const auto run = run_toml(five_clients + "[strategy]\nname = \"throwing\"\nround = 2\nplace = \"upload\"\n");
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("upload_size_known"));
@@ -152,16 +142,15 @@ TEST_CASE("an upload of another size than the method foretells ends the run by n
 
 TEST_CASE("a run that fails leaves the same events and digest, however far others had come when it failed") {
   const auto failed = [](const char* width, std::int64_t threads) {
-    return run_toml(five_clients + "[strategy]\nname = \"fedavg\"\n",
-                    {.over = {{"model.name", "fragile"},
-                              {"model.rows", "16"},
-                              {"training.batch", "16"},
-                              {"partition.kind", "dirichlet"},
-                              {"partition.beta", "0.3"},
-                              {"data.rows", "300"},
-                              {"worker.models_max", width}},
-                     .threads = threads,
-                     .trace = true});
+    return run_toml(five_clients + "[strategy]\nname = \"fedavg\"\n", {.over = {{"model.name", "fragile"},
+                                                                                {"model.rows", "16"},
+                                                                                {"training.batch", "16"},
+                                                                                {"partition.kind", "dirichlet"},
+                                                                                {"partition.beta", "0.3"},
+                                                                                {"data.rows", "300"},
+                                                                                {"worker.models_max", width}},
+                                                                       .threads = threads,
+                                                                       .trace = true});
   };
   const auto expected = failed("1", 1);
   REQUIRE(expected.summary.status == "failed");
