@@ -1,23 +1,24 @@
-/// client: one round of one client.
+/// client: one round of one client, as an actor that lives as long as its assignment.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/world.hpp"
+#include "runtime/method/client_run.hpp"
 namespace mneme {
 
 class client_state {
 public:
   static constexpr const char* name = "mneme.client";
-  /// @param world of the shard, which outlives its clients
-  client_state(client_actor::pointer self, shard_actor host, const world& world, assignment what);
+  /// @param host of the client's shard @param run outlives the worker and its clients
+  client_state(client_actor::pointer self, worker_actor host, shard_id home, const world& run, assignment assigned);
   client_actor::behavior_type make_behavior();
 
 private:
-  void tell(round_step step);
+  void answer(round_step step);
 
   client_actor::pointer self_;
-  shard_actor host_;
-  const world& world_;
-  client_run run_;
+  worker_actor host_;
+  shard_id home_;
+  client_run round_;
 };
 
 } // namespace mneme

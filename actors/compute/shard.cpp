@@ -1,15 +1,12 @@
 #include "actors/compute/shard.hpp"
-#include "actors/compute/client.hpp"
+#include "actors/compute/run_batch.hpp"
+#include "actors/protocol/batch_rules_of.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
-#include <caf/typed_event_based_actor.hpp>
 namespace mneme {
-
 namespace {
-
-/// Of rounds that are finished while others are at work, uploads of so many bytes are reported together.
-constexpr std::int64_t finished_bytes_max = std::int64_t{1} << 17;
 
 /// Whether key_of and chosen_width are bound to answer alike.
 bool same_kind(const train_job& a, const train_job& b) {
@@ -17,153 +14,181 @@ bool same_kind(const train_job& a, const train_job& b) {
 }
 
 template <class Item, class Id>
-void sort_unless_sorted(std::vector<Item>& all, Id id) {
+void sort_unless_sorted(std::vector<Item>& items, Id id) {
   auto earlier = [&](const Item& a, const Item& b) { return id(a) < id(b); };
-  if (!std::is_sorted(all.begin(), all.end(), earlier))
-    std::sort(all.begin(), all.end(), earlier);
+  if (!std::is_sorted(items.begin(), items.end(), earlier))
+    std::sort(items.begin(), items.end(), earlier);
 }
 
 } // namespace
 
-shard_state::shard_state(shard_actor::pointer self, shard_id which, world_ref world, pool_actor pool,
-                         scheduler_actor scheduler, std::shared_ptr<batch_lines> lines)
-    : self_(self), world_(std::move(world)), pool_(std::move(pool)), scheduler_(std::move(scheduler)),
-      lines_(std::move(lines)), unit_(*self) {
-  report_.from = which;
-  if (world_->shards_compute && which.value > 0)
-    executor_ = make_executor(world_->device, world_->features);
-}
+shard::shard(shard_id id, const world& run, client_host& clients) : run_(run), clients_(clients) { report_.from = id; }
 
-shard_actor::behavior_type shard_state::make_behavior() {
-  return {
-      [this](start_rounds& wave) { start(wave); },
-      [this](round_answer& answer) { take(answer); },
-      [this](release& what) { run(what); },
-      [this](next_batch) { run_next(); },
-      [this](helped_out& in) { take(in.ids, in.done); },
-      [this](const abandon& what) { forget(what); },
-  };
-}
+// -- rounds -----------------------------------------------------------------------------------------------------------
 
-void shard_state::start(start_rounds& wave) {
-  clients_busy_ += wave.all.size();
+void shard::start(start_rounds wave) {
   at_once_ = wave.at_once;
+  answers_missing_ += wave.all.size();
   report_.issued.reserve(wave.all.size());
-  unit_.run([&] {
-    for (std::size_t i = 0; i < wave.all.size(); ++i) {
-      auto& one = wave.all[i];
-      const auto id = one.id;
-      one.samples = world_->rows->view(one.client, one.in->place.task);
-      auto& client = clients_.insert(id, {.who = one.client, .ready = wave.ready.at(i)});
-      client.actor = self_->spawn<client_actor::stateful_impl<client_state>, caf::hidden>(
-          shard_actor{self_}, std::cref(*world_), std::move(one));
-    }
-  });
+  for (std::size_t i = 0; i < wave.all.size(); ++i) {
+    auto& assigned = wave.all[i];
+    assigned.samples = run_.rows->view(assigned.client, assigned.in->place.task);
+    auto& round = rounds_.insert(assigned.id, {.client = assigned.client, .ready = wave.ready.at(i)});
+    round.turns = clients_.start(std::move(assigned));
+  }
+  clients_.run_turns();
 }
 
-void shard_state::take(round_answer& answer) {
-  auto* const client = clients_.find(answer.id);
-  if (!client) // abandoned on its way
+void shard::answered(assignment_id id, round_step step) {
+  auto* const round = rounds_.find(id);
+  if (!round) // forgotten meanwhile
     return;
-  if (auto* wanted = std::get_if<plan>(&answer.step)) {
-    park(*client, answer.id, std::move(*wanted));
+  --answers_missing_;
+  if (auto* wanted = std::get_if<plan>(&step)) {
+    park(id, *round, std::move(*wanted));
   } else {
-    if (auto* result = std::get_if<client_result>(&answer.step)) {
-      const auto bytes = wire_bytes(result->upload.get(), world_->what.devices.wire);
-      report_.finished.push_back({.id = answer.id, .result = std::move(*result), .bytes = bytes});
-      finished_bytes_ += bytes;
-    } else {
-      report_.failed.push_back(std::get<round_failure>(std::move(answer.step)));
+    if (auto* result = std::get_if<client_result>(&step))
+      finish(id, std::move(*result));
+    else
+      report_.failed.push_back(std::get<round_failure>(std::move(step)));
+    rounds_.erase(id);
+  }
+
+  if (answers_missing_ == 0 && at_once_)
+    start_at_once();
+  report_if_quiet();
+}
+
+void shard::take(const composition& ids, outcomes done) {
+  --batches_missing_;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto* const round = rounds_.find(ids[i].assignment);
+    if (!round) // forgotten meanwhile
+      continue;
+    round->known.at(ids[i].step) = std::move(done.at(i));
+    if (--round->outcomes_missing > 0)
+      continue;
+    ++round->stage;
+    ++answers_missing_;
+    round->turns->resume(std::exchange(round->known, {}));
+  }
+
+  if (answers_missing_ == 0) // of forgotten rounds all, or other outcomes of these are missing
+    report_if_quiet();
+  else
+    clients_.run_turns();
+}
+
+void shard::forget(const std::vector<assignment_id>& rounds) {
+  for (const auto& id : rounds)
+    if (auto* const round = rounds_.find(id)) {
+      round->turns->abandon();
+      rounds_.erase(id);
     }
-    clients_.erase(answer.id);
-  }
-  --clients_busy_;
-  report();
-  feed();
+  clients_.run_turns();
 }
 
-void shard_state::park(hosted& client, assignment_id id, plan wanted) {
-  client.known.assign(wanted.size(), job_outcome{std::string{}});
-  client.outcomes_missing = wanted.size();
+void shard::finish(assignment_id id, client_result result) {
+  const auto format = run_.what.devices.wire;
+  result.upload = across_the_wire(result.upload, format, run_.net->layout());
+  const auto bytes = wire_bytes(result.upload.get(), format);
+  report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes});
+  finished_bytes_ += bytes;
+  if (finished_bytes_ >= tuning::reported_bytes_max)
+    report_finished();
+}
+
+void shard::park(assignment_id id, hosted_round& round, plan wanted) {
+  round.known.assign(wanted.size(), job_outcome{std::string{}});
+  round.outcomes_missing = wanted.size();
   for (std::uint32_t step = 0; step < wanted.size(); ++step) {
-    const auto& what = wanted[step];
-    const auto& kind = kind_of(what);
-    report_.issued.push_back({.id = {id, client.stage, step},
+    const auto& job = wanted[step];
+    const auto& kind = kind_of(job);
+    report_.issued.push_back({.id = {id, round.stage, step},
                               .key = kind.key,
-                              .rows = rows_of(what),
-                              .bytes = outcome_bytes(what),
+                              .rows = rows_of(job),
+                              .bytes = outcome_bytes(job),
                               .width = kind.width,
-                              .takes = world_->people->compute_time(client.who, rows_of(what))});
+                              .takes = run_.people->compute_time(round.client, rows_of(job))});
   }
-  client.parked = std::move(wanted);
+  round.parked = std::move(wanted);
 }
 
-const shard_state::job_kind& shard_state::kind_of(const work& what) {
-  const auto* training = std::get_if<train_job>(&what);
-  if (training && last_.net && same_kind(*training, last_))
+const shard::job_kind& shard::kind_of(const work& wanted) {
+  const auto* training = std::get_if<train_job>(&wanted);
+  if (training && last_training_.net && same_kind(*training, last_training_))
     return last_kind_;
-  const auto fixed = world_->what.worker.models_max;
-  last_kind_ = {.key = key_of(what), .width = fixed > 0 ? fixed : chosen_width(what, world_->device)};
-  last_ = {};
+  const auto fixed = run_.what.worker.models_max;
+  last_kind_ = {.key = key_of(wanted), .width = fixed > 0 ? fixed : chosen_width(wanted, run_.device)};
+  last_training_ = {};
   if (training) {
-    last_.net = training->net;
-    last_.objective = training->objective;
-    last_.samples.source = training->samples.source;
-    last_.options = training->options;
+    last_training_.net = training->net;
+    last_training_.objective = training->objective;
+    last_training_.samples.source = training->samples.source;
+    last_training_.options = training->options;
   }
   return last_kind_;
 }
 
-void shard_state::take(const composition& ids, batch_outcomes& done) {
-  --batches_missing_;
-  unit_.run([&] {
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      auto* const client = clients_.find(ids[i].assignment);
-      if (!client)
-        continue;
-      client->known.at(ids[i].step) = std::move(done.all.at(i));
-      if (--client->outcomes_missing > 0)
-        continue;
-      ++client->stage;
-      ++clients_busy_;
-      self_->send(client->actor, job_outcomes{std::move(client->known)});
-    }
-  });
-  report();
-  feed();
+// -- batches ----------------------------------------------------------------------------------------------------------
+
+void shard::release(std::vector<composition> batches) {
+  batches_missing_ += batches.size();
+  for (auto& ids : batches)
+    ready_.push_back(made_ready(std::move(ids)));
 }
 
-void shard_state::forget(const abandon& what) {
-  unit_.run([&] {
-    for (const auto& id : what.all)
-      if (auto* const client = clients_.find(id)) {
-        self_->send_exit(client->actor, caf::exit_reason::kill);
-        clients_.erase(id);
-      }
-  });
-}
-
-/// The barrier: the last report of a wave is sent when all is quiet, in id order whatever the order of arrival. Rounds
-/// that are finished before are reported as they come: their uploads need not wait in memory for the others.
-void shard_state::report() {
-  const bool quiet = clients_busy_ + batches_missing_ == 0;
-  if (quiet && at_once_)
-    return run_at_once();
-  if (!quiet && finished_bytes_ < finished_bytes_max)
-    return;
-  auto id = [](const auto& one) { return one.id; };
-  sort_unless_sorted(report_.finished, id);
-  finished_bytes_ = 0;
-  wave_report next{.from = report_.from};
-  if (quiet) {
-    sort_unless_sorted(report_.issued, id);
-    sort_unless_sorted(report_.failed, [](const round_failure& one) { return one.last_job; });
-    std::swap(next, report_);
-  } else {
-    std::swap(next.finished, report_.finished);
-    next.last = false;
+/// Releases the first jobs of what has been started. All shards are taken to have as much: how others' jobs are cut is
+/// not known here.
+void shard::start_at_once() {
+  at_once_ = false;
+  wave_report part{.from = report_.from, .issued = std::exchange(report_.issued, {}), .last = false};
+  std::vector<parked_job> parked;
+  parked.reserve(part.issued.size());
+  for (const auto& issued : part.issued) {
+    const auto& round = rounds_.at(issued.id.assignment);
+    const auto upload = run_.people->upload_time(round.client, issued.bytes);
+    parked.push_back({.job = issued, .due = round.ready + issued.takes + upload, .shard = report_.from});
   }
-  self_->send(scheduler_, std::move(next));
+  part.released.emplace();
+  for (auto& planned : plan_batches(parked, batch_rules_of(run_), run_.shards))
+    part.released = std::move(planned.batches);
+  auto batches = *part.released;
+  reports_.push_back(std::move(part));
+  release(std::move(batches));
+}
+
+ready_batch shard::made_ready(composition ids) {
+  ready_batch made{.ids = std::move(ids)};
+  made.jobs.reserve(made.ids.size());
+  for (const auto& id : made.ids) {
+    auto& job = rounds_.at(id.assignment).parked.at(id.step);
+    made.multiplications += multiplications_of(job);
+    made.jobs.push_back({.id = id, .what = std::move(job)});
+  }
+  return made;
+}
+
+// -- reports ----------------------------------------------------------------------------------------------------------
+
+/// Rounds that are finished while others are at work are reported as they come: their uploads need not wait in memory
+/// for the others.
+void shard::report_finished() {
+  wave_report part{.from = report_.from, .finished = std::exchange(report_.finished, {}), .last = false};
+  sort_unless_sorted(part.finished, [](const finished_round& round) { return round.id; });
+  finished_bytes_ = 0;
+  reports_.push_back(std::move(part));
+}
+
+/// The barrier: the last report of a wave is made when nothing is on its way, in id order whatever came first.
+void shard::report_if_quiet() {
+  if (answers_missing_ + batches_missing_ > 0)
+    return;
+  sort_unless_sorted(report_.issued, [](const issued_job& issued) { return issued.id; });
+  sort_unless_sorted(report_.finished, [](const finished_round& round) { return round.id; });
+  sort_unless_sorted(report_.failed, [](const round_failure& failure) { return failure.last_job; });
+  finished_bytes_ = 0;
+  reports_.push_back(std::exchange(report_, {.from = report_.from}));
 }
 
 } // namespace mneme

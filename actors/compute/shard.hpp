@@ -1,29 +1,43 @@
-/// shard: hosts the clients of one part of the population, parks their jobs, and lets them run.
+/// shard: hosts the rounds of one part of the population, parks their jobs, and makes batches of them ready to run.
 #pragma once
-#include "actors/compute/batch_lines.hpp"
-#include "actors/compute/client_unit.hpp"
-#include "actors/protocol/interfaces.hpp"
+#include "actors/compute/batch_queues.hpp"
+#include "actors/compute/client_host.hpp"
 #include "actors/protocol/world.hpp"
 #include "runtime/base/assignment_table.hpp"
-#include "runtime/training/executor.hpp"
 namespace mneme {
 
-class shard_state {
+/// Rounds, answers and outcomes go in, reports and batches come out. It knows neither actors nor threads: its clients
+/// run where its host lets them.
+class shard {
 public:
-  static constexpr const char* name = "mneme.shard";
-  /// @param lines of all shards
-  shard_state(shard_actor::pointer self, shard_id which, world_ref world, pool_actor pool, scheduler_actor scheduler,
-              std::shared_ptr<batch_lines> lines);
-  shard_actor::behavior_type make_behavior();
+  /// @param run, clients outlive the shard
+  shard(shard_id id, const world& run, client_host& clients);
+
+  /// Starts rounds; each is answered when it has come to its first jobs, or to its end.
+  void start(start_rounds wave);
+  /// A client's turn has ended.
+  void answered(assignment_id id, round_step step);
+  /// Makes exactly these batches of parked jobs ready.
+  void release(std::vector<composition> batches);
+  /// Hands over the outcomes of a batch and lets its clients go on.
+  void take(const composition& ids, outcomes done);
+  /// Forgets rounds that were started and not finished.
+  void forget(const std::vector<assignment_id>& rounds);
+
+  /// What the scheduler has to be told since the last call. The report that is the last one of its wave comes when all
+  /// clients wait or are done and no outcome is missing; those before it hold finished rounds.
+  [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
+  /// The batches that have become ready since the last call, in the order in which they should run.
+  [[nodiscard]] std::vector<ready_batch> take_batches() { return std::exchange(ready_, {}); }
 
 private:
   /// A client at work: its jobs of the present stage, and the outcomes that have come so far.
-  struct hosted {
-    client_id who{};
+  struct hosted_round {
+    client_id client{};
     virtual_time ready{}; // when its download is over
-    client_actor actor{};
+    std::unique_ptr<hosted_client> turns{};
     std::uint32_t stage = 0;
-    plan parked{}; // jobs not yet sent to a worker keep their place
+    plan parked{}; // jobs that are not yet in a batch keep their place
     outcomes known{};
     std::size_t outcomes_missing = 0;
   };
@@ -32,46 +46,27 @@ private:
     std::int64_t width = 1;
   };
 
-  // shard.cpp: the clients
-  void start(start_rounds& wave);
-  void take(round_answer& answer);
-  void park(hosted& client, assignment_id id, plan wanted);
+  void finish(assignment_id id, client_result result);
+  void park(assignment_id id, hosted_round& round, plan wanted);
   /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
-  const job_kind& kind_of(const work& what);
-  void take(const composition& ids, batch_outcomes& done);
-  void forget(const abandon& what);
-  void report();
-
-  // shard_batches.cpp: what runs together, and who runs it
-  void run(release& what);
-  void run_at_once();
+  [[nodiscard]] const job_kind& kind_of(const work& wanted);
+  void start_at_once();
   [[nodiscard]] ready_batch made_ready(composition ids);
-  [[nodiscard]] std::optional<ready_batch> next();
-  void feed();
-  void send_to_pool(ready_batch one);
-  void run_next();
-  void stay_awake();
-  void give(const shard_actor& owner, const composition& ids, batch_outcomes done);
+  void report_finished();
+  void report_if_quiet();
 
-  shard_actor::pointer self_;
-  world_ref world_;
-  pool_actor pool_;
-  scheduler_actor scheduler_;
-  std::shared_ptr<batch_lines> lines_;
-  std::unique_ptr<executor> executor_; // on a thread of its own
-  client_unit unit_;
-  assignment_table<hosted> clients_;
-  train_job last_; // without rows and weights: the training whose kind is last_kind_
+  const world& run_;
+  client_host& clients_;
+  assignment_table<hosted_round> rounds_;
+  train_job last_training_; // without rows and weights: the training whose kind is last_kind_
   job_kind last_kind_;
-  bool at_once_ = false;             // what is being started runs without waiting for a release
-  std::deque<composition> released_; // and nobody has begun, but where shards share their batches
-  std::size_t turn_ = 0;             // of the next batch that is made ready
-  std::size_t clients_busy_ = 0;     // that run: the barrier waits for them,
-  std::size_t batches_missing_ = 0;  // and for these that are released and without outcomes
-  std::size_t batches_out_ = 0;      // sent to the pool and not answered
-  bool next_is_due_ = false;         // this shard has told itself to run another batch
-  wave_report report_;
+  bool at_once_ = false;            // what is being started runs without waiting for a release
+  std::size_t answers_missing_ = 0; // of clients that run: the barrier waits for them,
+  std::size_t batches_missing_ = 0; // and for these that are ready or begun, and without outcomes
+  wave_report report_;              // the one that is being gathered
   std::int64_t finished_bytes_ = 0; // of the uploads in it
+  std::vector<wave_report> reports_;
+  std::vector<ready_batch> ready_;
 };
 
 } // namespace mneme

@@ -1,61 +1,44 @@
-/// worker and pool: batches of jobs on devices.
+/// worker: the one kind of thread that computes; it hosts shards and runs batches, its own shards' first.
 #pragma once
+#include "actors/compute/client_actors.hpp"
+#include "actors/compute/shard.hpp"
 #include "actors/protocol/interfaces.hpp"
-#include "actors/protocol/world.hpp"
 #include "runtime/training/executor.hpp"
-#include <caf/typed_response_promise.hpp>
-#include <map>
 namespace mneme {
 
-/// Of batches that take milliseconds: a worker's waiting for the next ones would cost more than an uneven end.
-inline constexpr double multiplications_of_short = 1e8;
-/// Of a batch that takes microseconds: to wake another thread for it would cost more.
-inline constexpr double multiplications_of_trifle = 1e4;
-
-/// Runs `what` and counts how long it takes. A failure, LibTorch's included, is a text.
-[[nodiscard]] batch_outcomes outcomes_of(const batch& what, executor& on, std::atomic<std::int64_t>& busy_ns);
-
-/// Spawned detached: numeric work never holds up the actors' threads.
+/// Hosts the shards that the queues say. A worker either has told itself to run the next batch, or waits and is listed
+/// as such in the queues: then whoever puts a batch into a line tells it.
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer, world_ref world);
+  worker_state(worker_actor::pointer self, worker_id which, world_ref world, std::shared_ptr<batch_queues> queues);
   worker_actor::behavior_type make_behavior();
+  /// Whether it has run a batch since the last call.
+  [[nodiscard]] bool take_has_computed() noexcept { return std::exchange(has_computed_, false); }
 
 private:
+  /// A shard and its clients.
+  struct hosted_shard {
+    client_actors clients;
+    shard rounds;
+    hosted_shard(worker_actor::pointer host, shard_id id, const world& run)
+        : clients(host, id, run), rounds(id, run, clients) {}
+  };
+  [[nodiscard]] shard& hosted(shard_id which);
+  /// Passes on what has come of a shard: reports to the scheduler, batches into its line.
+  void pass_on(shard_id which);
+  void run_next();
+  void stay_awake();
+  void hand_over(ready_batch batch, outcomes done);
+
+  worker_actor::pointer self_;
+  worker_id which_;
   world_ref world_;
+  std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;
-};
-
-/// Gives batches to workers that are free; those that are over before a worker's thread is awake it runs itself. So it
-/// does with all short ones where there is one worker: on one thread, results are folded from the cache they are in.
-class pool_state {
-public:
-  static constexpr const char* name = "mneme.pool";
-  pool_state(pool_actor::pointer self, world_ref world, std::vector<worker_actor> workers);
-  pool_actor::behavior_type make_behavior();
-
-private:
-  using promise = caf::typed_response_promise<batch_outcomes>;
-  struct waiting_batch {
-    batch what{};
-    promise answer{};
-    double multiplications = 0.0;
-  };
-  struct crew_member {
-    worker_actor who{};
-    std::size_t given = 0; // bundles it has not answered
-  };
-  void feed();
-  void give(crew_member& to);
-  [[nodiscard]] crew_member& least_given();
-  [[nodiscard]] std::vector<waiting_batch> next_ones();
-
-  pool_actor::pointer self_;
-  world_ref world_;
-  std::unique_ptr<executor> executor_; // on a CPU
-  std::vector<crew_member> crew_;
-  std::multimap<std::size_t, waiting_batch> waiting_; // by turn
+  std::vector<std::unique_ptr<hosted_shard>> shards_; // by number; null: hosted elsewhere
+  worker_peers peers_;
+  bool has_computed_ = false;
 };
 
 } // namespace mneme

@@ -5,10 +5,10 @@
 namespace mneme {
 
 [[nodiscard]] inline batch_rules batch_rules_of(const world& run) {
-  return {.workers = run.workers,
+  return {.workers = run.hosts,
           .balance_over_workers = run.device == "cpu",
           .width_is_fixed = run.what.worker.models_max > 0,
-          .batches_per_worker = run.shards_compute ? 8 : 1};
+          .batches_per_worker = run.batches_per_worker};
 }
 
 } // namespace mneme

@@ -33,38 +33,39 @@ using server_actor = caf::typed_actor<
     // Appends what the server half would go on with; what is shared is saved once.
     caf::result<saved_state>(save_state),
     // Goes on with it.
-    caf::result<void>(restore_state)>;
+    caf::result<void>(restore_state),
+    // A worker has run one of its jobs.
+    caf::result<void>(batch_done)>;
 
-/// Hosts the clients of one shard, keeps their jobs until released, and feeds the workers.
-using shard_actor = caf::typed_actor<
-    // Starts rounds; answered by wave_reports, the last of which says so.
+/// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at once; it answers every
+/// stage, and its end, with a round_answer to the worker that hosts its shard.
+using client_actor = caf::typed_actor<
+    // Resumes the round.
+    caf::result<void>(job_outcomes)>;
+
+/// Hosts shards, and computes batches: the only actor that does. It has one executor and one thread.
+using worker_actor = caf::typed_actor<
+    // Who else there is; comes first.
+    caf::result<void>(worker_peers),
+    // Starts rounds of a shard; answered by wave_reports, the last of which says so.
     caf::result<void>(start_rounds),
     // A client's coroutine has come to its next stage or to its end.
     caf::result<void>(round_answer),
     // Runs exactly these batches; answered in the same way.
     caf::result<void>(release),
-    // Runs a batch on the shard's own thread; sent to itself, so that what came before is handled before it.
+    // Runs the next batch of all that are ready, and goes on until there is none.
     caf::result<void>(next_batch),
-    // What another shard has run for this one.
-    caf::result<void>(helped_out),
+    // Another worker has run a batch of a shard that is hosted here.
+    caf::result<void>(batch_done),
     // Forgets rounds that were started and not finished.
     caf::result<void>(abandon)>;
 
-/// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at
-/// once; it answers every stage, and its end, with a round_answer to its shard.
-using client_actor = caf::typed_actor<
-    // Resumes the round.
-    caf::result<void>(job_outcomes)>;
-
-/// Hands batches to idle workers, first come, first served: who runs a batch never changes its bits.
-using pool_actor = caf::typed_actor<
-    // Answers with one outcome per job, in the same order.
-    caf::result<batch_outcomes>(batch)>;
-
-/// Runs batches on one device, one at a time, on a thread of its own.
-using worker_actor = caf::typed_actor<
-    // Answers with the outcomes of each batch, in the same order.
-    caf::result<bundle_outcomes>(bundle)>;
+/// The actors that workers talk to.
+struct worker_peers {
+  scheduler_actor scheduler{};
+  server_actor server{};
+  std::vector<worker_actor> workers{}; ///< All of them, by number.
+};
 
 /// Writes everything a run leaves behind, and shows its progress. Failures to write are errors.
 using recorder_actor = caf::typed_actor<

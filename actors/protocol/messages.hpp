@@ -44,15 +44,12 @@ struct fairness { std::vector<double> deciles{}; };                           //
 
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
-struct round_answer { assignment_id id{}; round_step step{}; };               // client -> shard
-struct next_batch {};                                                         // shard -> itself
-/// `turn`: batches of lower turns are run first, so that no shard has to wait for all of another's.
-struct batch { std::vector<job> jobs{}; std::size_t turn = 0; };              // shard, server -> pool
-struct batch_outcomes { outcomes all{}; };                                    // answer, in the order of the batch
-struct helped_out { composition ids{}; batch_outcomes done{}; };              // shard -> the batch's owner
-struct bundle { std::vector<batch> all{}; };                                  // pool -> worker
-struct bundle_outcomes { std::vector<batch_outcomes> all{}; };                // answer, in the order of the bundle
-struct job_outcomes { outcomes all{}; };                                      // shard -> client
+struct round_answer { shard_id to{}; assignment_id id{}; round_step step{}; }; // client -> worker that hosts its shard
+struct job_outcomes { outcomes results{}; };                                  // worker -> client
+struct next_batch {};                                                         // who put batches into a queue -> worker
+/// `to`: the shard whose batch it was; the server reads `ids` only. `done`: in the order of `ids`.
+struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> host of the shard, or server
+struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
 // -- recorder ---------------------------------------------------------------------------------------------------------
 
@@ -81,16 +78,13 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::save_model))
   CAF_ADD_TYPE_ID(mneme, (mneme::learnt))
   CAF_ADD_TYPE_ID(mneme, (mneme::start_rounds))
-  CAF_ADD_TYPE_ID(mneme, (mneme::round_answer))
   CAF_ADD_TYPE_ID(mneme, (mneme::wave_report))
   CAF_ADD_TYPE_ID(mneme, (mneme::release))
-  CAF_ADD_TYPE_ID(mneme, (mneme::next_batch))
-  CAF_ADD_TYPE_ID(mneme, (mneme::helped_out))
-  CAF_ADD_TYPE_ID(mneme, (mneme::batch))
-  CAF_ADD_TYPE_ID(mneme, (mneme::batch_outcomes))
-  CAF_ADD_TYPE_ID(mneme, (mneme::bundle))
-  CAF_ADD_TYPE_ID(mneme, (mneme::bundle_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::round_answer))
   CAF_ADD_TYPE_ID(mneme, (mneme::job_outcomes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::next_batch))
+  CAF_ADD_TYPE_ID(mneme, (mneme::batch_done))
+  CAF_ADD_TYPE_ID(mneme, (mneme::worker_peers))
   CAF_ADD_TYPE_ID(mneme, (mneme::abandon))
   CAF_ADD_TYPE_ID(mneme, (mneme::evaluation_record))
   CAF_ADD_TYPE_ID(mneme, (mneme::recorded_events))
@@ -113,11 +107,12 @@ CAF_ERROR_CODE_ENUM(mneme::run_errc)
 MNEME_IN_PROCESS(run_request) MNEME_IN_PROCESS(stop_run) MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task)
 MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round) MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries)
 MNEME_IN_PROCESS(close_round) MNEME_IN_PROCESS(closed_round) MNEME_IN_PROCESS(evaluate) MNEME_IN_PROCESS(evaluated)
-MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds) MNEME_IN_PROCESS(round_answer)
-MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release) MNEME_IN_PROCESS(batch) MNEME_IN_PROCESS(batch_outcomes)
-MNEME_IN_PROCESS(job_outcomes) MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
-MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning) MNEME_IN_PROCESS(bundle)
-MNEME_IN_PROCESS(bundle_outcomes) MNEME_IN_PROCESS(next_batch) MNEME_IN_PROCESS(helped_out)
+MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds)
+MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release)
+MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
+MNEME_IN_PROCESS(recorded_events) MNEME_IN_PROCESS(run_warning)
+MNEME_IN_PROCESS(round_answer) MNEME_IN_PROCESS(job_outcomes) MNEME_IN_PROCESS(next_batch)
+MNEME_IN_PROCESS(batch_done) MNEME_IN_PROCESS(worker_peers)
 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
 MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)

@@ -17,9 +17,8 @@ struct world {
   std::string device{};                      ///< "cpu" or "cuda:N"
   /// Nanoseconds that workers have computed, for the report only. A message for each batch would cost more than it.
   std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
-  std::int64_t shards = 1, workers = 1;
-  /// Shards run their batches themselves, those after the first on threads of their own; workers do the rest.
-  bool shards_compute = false;
+  /// Who computes, as actors/compute/compute_layout.hpp has it.
+  std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;
   bool trace = false;
   byte_size stored_results_max{};
   std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.

@@ -9,13 +9,6 @@
 namespace mneme {
 namespace {
 
-/// Shards follow from the number of clients alone: batches never cross them.
-std::int64_t shards_for(std::int64_t clients) {
-  if (clients < 1'000)
-    return 1;
-  return clients < 100'000 ? 2 : 4;
-}
-
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
 expected<at::Tensor> starting_weights(const scenario& what, const model& net, world_use use) {
   auto flat =
@@ -125,11 +118,13 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   gather(all, setup);
   const auto trace = read_reach_trace(what);
   gather(all, trace);
+  expected<at::Tensor> initial;
+  if (net) {
+    initial = starting_weights(what, **net, use);
+    gather(all, initial);
+  }
   if (!all.empty())
     return tl::unexpected{all};
-  const auto initial = starting_weights(what, **net, use);
-  if (!initial)
-    return tl::unexpected{initial.error()};
 
   setup->initial = weights_only(*initial);
 
@@ -139,7 +134,6 @@ expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_pt
   made->people = std::make_shared<const population>(what, *trace);
   made->net = *net;
   made->device = *device;
-  made->shards = what.worker.shards > 0 ? what.worker.shards : shards_for(what.clients.count);
   made->needs = what.strategy.method->needs();
   made->features = std::make_shared<feature_store>(made->needs.feature_folder);
   what.strategy.method->prepare(*setup);

@@ -1,5 +1,6 @@
 #include "actors/run/progress.hpp"
 #include "actors/run/report.hpp"
+#include "runtime/base/printable.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -160,7 +161,8 @@ void progress::erase_block() {
 
 void progress::say(const std::string& text) {
   erase_block();
-  std::fwrite(text.data(), 1, text.size(), out_);
+  const auto shown = printable(text);
+  std::fwrite(shown.data(), 1, shown.size(), out_);
   std::fputc('\n', out_);
   std::fflush(out_);
 }

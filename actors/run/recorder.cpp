@@ -42,6 +42,8 @@ recorder_state::recorder_state(recorder_actor::pointer self, world_ref world, re
 
 template <class Act>
 auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
+  if (!failure_.empty())
+    return caf::make_error(run_errc::recorder_failed, failure_);
   try {
     if constexpr (std::is_void_v<decltype(act())>) {
       act();
@@ -50,7 +52,8 @@ auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
       return act();
     }
   } catch (const std::exception& e) {
-    return caf::make_error(run_errc::recorder_failed, std::string(e.what()));
+    failure_ = e.what();
+    return caf::make_error(run_errc::recorder_failed, failure_);
   }
 }
 
@@ -70,7 +73,14 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         figures_ = in.figures;
         return guarded([&] { save(*in.model); });
       },
-      [this](const finish_run& in) { return guarded([&] { return finish(in.report); }); },
+      [this](finish_run& in) {
+        // Whoever wrote last may not have waited for the answer: a run is done only if all of it is written.
+        if (const auto why = std::exchange(failure_, {}); !why.empty() && in.report.status != run_status::failed) {
+          in.report.status = run_status::failed;
+          in.report.error = why;
+        }
+        return guarded([&] { return finish(in.report); });
+      },
       [this](keep_state& others) { return keep(others); },
   };
 }
@@ -101,6 +111,8 @@ run_summary recorder_state::finish(const run_report& report) {
 }
 
 caf::result<void> recorder_state::keep(keep_state& others) {
+  if (!failure_.empty()) // what would be kept lacks what could not be written
+    return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
   now.events_bytes = setup_.files->settled_events();
   now.wall_seconds += wall_.seconds();

@@ -29,7 +29,7 @@ private:
   caf::result<void> keep(keep_state& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
   [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(world_->busy_ns->load()); }
-  /// Runs `act`; what it throws becomes an error that names the file.
+  /// Runs `act`; what it throws becomes an error that names the file. After one, only the summary is still written.
   template <class Act>
   auto guarded(Act act) -> caf::result<decltype(act())>;
 
@@ -40,6 +40,7 @@ private:
   recorder_stopwatch wall_;
   double cpu_before_; // seconds of this process, before this run
   std::map<std::string, double> figures_{}; // the method's own
+  std::string failure_{};                   // why something could not be written; "": all of it was
 };
 
 } // namespace mneme

@@ -1,10 +1,12 @@
 #include "actors/run/simulation.hpp"
-#include "actors/compute/worker.hpp"
-#include "actors/run/cast.hpp"
+#include "actors/compute/compute_layout.hpp"
+#include "actors/run/run_actors.hpp"
 #include "actors/run/load_world.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
 #include <algorithm>
+#include <c10/util/Logging.h>
 #include <caf/actor_system_config.hpp>
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/thread_hook.hpp>
@@ -20,33 +22,8 @@ std::int64_t threads_of(const run_options& options) { return options.threads > 0
 /// Threads of the actors that do not compute. A message handed to another thread costs more than most take to handle,
 /// so it needs many workers to make a second one worth while, and shards that it can run.
 std::size_t control_threads(const world& what, const run_options& options) {
-  constexpr std::int64_t workers_fed = 8;
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(threads_of(options) / workers_fed, 1, what.shards));
-}
-
-/// Whether a batch is so short that handing it to a worker is felt, and long enough for a thread of its own to be worth
-/// waking.
-bool has_short_batches(const world& what) {
-  const auto clients = std::max<std::int64_t>(what.what.clients.count, 1);
-  const auto rows = std::ssize(what.tasks->tasks.front().train) / clients * what.what.training.epochs;
-  const auto size = static_cast<double>(rows) * static_cast<double>(what.net->size()); // multiplications of a client
-  return what.device == "cpu" && what.workers > 1 && what.needs.upload_size_known &&
-         what.what.rounds.mode == round_mode::sync && what.net->dense_layers() && size > multiplications_of_trifle &&
-         size < multiplications_of_short / 10;
-}
-
-/// Shards compute short batches by themselves, one for each thread that a cohort keeps busy. More of them than clients
-/// call for are made only where the scenario names no number, and on a CPU, whose bits do not depend on it.
-void choose_who_computes(world& what) {
-  constexpr std::int64_t clients_of_thread = 4;
-  const auto stated = what.what.rounds.cohort;
-  const auto cohort = stated > 0 ? std::min(stated, what.what.clients.count) : what.what.clients.count;
-  const auto threads = std::min(what.workers, cohort / clients_of_thread);
-  if (threads < 2 || !has_short_batches(what))
-    return;
-  if (what.what.worker.shards == 0)
-    what.shards = std::max(what.shards, threads);
-  what.shards_compute = what.shards >= threads;
+  const auto fed = threads_of(options) / tuning::workers_fed;
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, what.shards));
 }
 
 std::string default_name(const scenario& what, const std::string& digest) {
@@ -59,6 +36,7 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
+    c10::SetStackTraceFetcher([] { return std::string(); }); // errors are for people, and summaries have no addresses
     return true;
   }();
   MNEME_CHECK(types_known);
@@ -67,19 +45,20 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   if (!loaded)
     return loaded;
   auto& world = **loaded;
-  world.workers = what.worker.count > 0 ? what.worker.count : threads_of(options);
-  if (world.device != "cpu")
-    world.workers = 1;
-  choose_who_computes(world);
+  const auto layout = layout_of(world, threads_of(options));
+  world.workers = layout.workers;
+  world.hosts = layout.hosts;
+  world.shards = layout.shards;
+  world.batches_per_worker = layout.batches_per_worker;
   world.trace = options.trace;
   world.events_max = options.events_max;
   world.stored_results_max = options.stored_results_max;
   return loaded;
 }
 
-/// A run directory and who watches it, before the actors come.
-struct stage {
-  std::shared_ptr<world> what{};
+/// All that a run has before its actors: what they read, its directory, and who watches it.
+struct prepared_run {
+  std::shared_ptr<world> context{};
   std::shared_ptr<run_directory> files{};
   std::string digest{};
   std::shared_ptr<progress> view{};
@@ -92,12 +71,12 @@ run_summary failed_before_it_began(const std::exception& why) {
   return summary;
 }
 
-checkpoint_label label_of(const stage& on) { return {.scenario_digest = on.digest, .program = MNEME_VERSION}; }
+checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = run.digest, .program = MNEME_VERSION}; }
 
 /// The folder in which checkpoints are kept, without those after `last`; null if none are wanted.
-std::shared_ptr<checkpoint_folder> checkpoints_of(const stage& on, const std::filesystem::path& last) {
-  const auto& wanted = on.what->what.checkpoint;
-  auto folder = std::make_shared<checkpoint_folder>(on.files->checkpoints(), label_of(on), wanted.keep);
+std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const std::filesystem::path& last) {
+  const auto& wanted = run.context->what.checkpoint;
+  auto folder = std::make_shared<checkpoint_folder>(run.files->checkpoints(), label_of(run), wanted.keep);
   folder->forget_after(last);
   return wanted.every > 0 ? folder : nullptr;
 }
@@ -110,25 +89,25 @@ public:
   void thread_terminates() override {}
 };
 
-run_summary perform(const stage& on, cast_setup setup, const run_options& options) {
+run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options) {
   caf::actor_system_config config;
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
-  config.set("caf.scheduler.max-threads", control_threads(*on.what, options));
+  config.set("caf.scheduler.max-threads", control_threads(*run.context, options));
   config.add_thread_hook<one_thread_hook>();
   caf::actor_system system(config);
-  setup.recorder.files = on.files;
-  setup.recorder.view = on.view;
-  setup.recorder.digest = on.digest;
+  setup.recorder.files = run.files;
+  setup.recorder.view = run.view;
+  setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   const bool resumable = setup.checkpoints != nullptr;
-  auto summary = play(system, on.what, std::move(setup));
+  auto summary = run_to_end(system, run.context, std::move(setup));
   try {
-    on.what->features->save();
+    run.context->features->save();
   } catch (const std::exception& e) { // the run is whole without it
-    on.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
+    run.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
   }
   if (resumable && summary.status != "done")
-    summary.resume_from = on.files->path().string();
+    summary.resume_from = run.files->path().string();
   return summary;
 }
 
@@ -141,15 +120,15 @@ struct starting_point {
   findings broken{}; ///< Newer ones.
 };
 
-expected<starting_point> starting_point_of(const stage& on) {
+expected<starting_point> starting_point_of(const prepared_run& run) {
   auto past = std::make_shared<run_past>();
-  auto search = find_checkpoint(on.files->checkpoints(), label_of(on), [&](const checkpoint& found) -> std::string {
+  auto search = find_checkpoint(run.files->checkpoints(), label_of(run), [&](const checkpoint& found) -> std::string {
     if (found.sections.size() != checkpoint_parts)
       return "this checkpoint has other parts than this program writes";
     auto recorder = found.sections[recorder_part];
     recorder(past->recorded);
     recorder.expect_end();
-    return on.files->has_events(past->recorded.events_bytes) ? "" : "events.csv is shorter than at this checkpoint";
+    return run.files->has_events(past->recorded.events_bytes) ? "" : "events.csv is shorter than at this checkpoint";
   });
   if (!search)
     return tl::unexpected{search.error()};
@@ -159,16 +138,16 @@ expected<starting_point> starting_point_of(const stage& on) {
   return starting_point{.past = past, .file = search->newest->path, .broken = std::move(search->broken)};
 }
 
-void say_where(const stage& on, const starting_point& from) {
+void say_where(const prepared_run& run, const starting_point& from) {
   for (const auto& one : from.broken)
-    on.view->warned(one.where + ": " + one.text);
-  const auto name = on.files->path().string();
+    run.view->warned(one.where + ": " + one.text);
+  const auto name = run.files->path().string();
   if (!from.past)
-    return on.view->resumed("no checkpoint of " + name + " is whole: the run starts from the beginning", 0, 0);
+    return run.view->resumed("no checkpoint of " + name + " is whole: the run starts from the beginning", 0, 0);
   const auto& done = from.past->recorded;
-  on.view->resumed(fmt::format("{} goes on after round {}", name, done.rounds), done.rounds, done.client_rounds);
-  if (done.device != on.what->device)
-    on.view->warned("the run was computed on " + done.device + " and goes on on " + on.what->device +
+  run.view->resumed(fmt::format("{} goes on after round {}", name, done.rounds), done.rounds, done.client_rounds);
+  if (done.device != run.context->device)
+    run.view->warned("the run was computed on " + done.device + " and goes on on " + run.context->device +
                     ": its results may differ from those of an uninterrupted run");
 }
 
@@ -179,22 +158,23 @@ expected<run_summary> run_simulation(const scenario& what, const run_options& op
   auto loaded = ready_world(what, options, options.trace ? &split : nullptr);
   if (!loaded)
     return tl::unexpected{loaded.error()};
-  stage on{.what = *loaded, .digest = scenario_digest(what)};
-  auto directory = run_directory::create(options.out, default_name(what, on.digest));
+  prepared_run run{.context = *loaded, .digest = scenario_digest(what)};
+  auto directory = run_directory::create(options.out, default_name(what, run.digest));
   if (!directory)
     return tl::unexpected{directory.error()};
-  on.files = std::make_shared<run_directory>(std::move(*directory));
-  on.view = std::make_shared<progress>(stdout, options.style);
+  run.files = std::make_shared<run_directory>(std::move(*directory));
+  run.view = std::make_shared<progress>(stdout, options.style);
   try {
-    on.files->write_origin({.scenario = what.name, .trace = options.trace});
+    run.files->write_origin({.scenario = what.name, .trace = options.trace});
     if (split)
-      on.files->write_partition(*split, what.clients.count, std::ssize(on.what->tasks->tasks), *on.what->tasks->train);
-    on.files->write("scenario.toml", resolved_text(what)); // last: from here on the run can be resumed
+      run.files->write_partition(*split, what.clients.count, std::ssize(run.context->tasks->tasks),
+                                 *run.context->tasks->train);
+    run.files->write("scenario.toml", resolved_text(what)); // last: from here on the run can be resumed
   } catch (const std::exception& e) {
     return failed_before_it_began(e);
   }
-  on.view->started(what.title, on.files->path().string(), what.seed, on.digest);
-  return perform(on, {.checkpoints = checkpoints_of(on, {})}, options);
+  run.view->started(what.title, run.files->path().string(), what.seed, run.digest);
+  return perform(run, {.checkpoints = checkpoints_of(run, {})}, options);
 }
 
 expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
@@ -215,26 +195,26 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   if (!loaded)
     return tl::unexpected{loaded.error()};
 
-  stage on{.what = *loaded,
-           .files = std::make_shared<run_directory>(std::move(*directory)),
-           .digest = scenario_digest(read->value),
-           .view = std::make_shared<progress>(stdout, options.style)};
-  const auto from = starting_point_of(on);
+  prepared_run run{.context = *loaded,
+                   .files = std::make_shared<run_directory>(std::move(*directory)),
+                   .digest = scenario_digest(read->value),
+                   .view = std::make_shared<progress>(stdout, options.style)};
+  const auto from = starting_point_of(run);
   if (!from)
     return tl::unexpected{from.error()};
-  cast_setup setup{.past = from->past};
+  run_actors_setup setup{.past = from->past};
   if (from->past)
     setup.recorder.past = from->past->recorded;
   const auto& done = setup.recorder.past;
-  on.view->started(read->value.title, on.files->path().string(), read->value.seed, on.digest);
-  say_where(on, *from);
+  run.view->started(read->value.title, run.files->path().string(), read->value.seed, run.digest);
+  say_where(run, *from);
   try {
-    on.files->cut_back(done.evaluations, done.matrix, std::ssize(on.what->tasks->tasks), done.events_bytes);
-    setup.checkpoints = checkpoints_of(on, from->file);
+    run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks), done.events_bytes);
+    setup.checkpoints = checkpoints_of(run, from->file);
   } catch (const std::exception& e) {
     return failed_before_it_began(e);
   }
-  return perform(on, std::move(setup), options);
+  return perform(run, std::move(setup), options);
 }
 
 findings check_against_data(const scenario& what) {

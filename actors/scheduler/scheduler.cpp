@@ -26,8 +26,8 @@ scheduler_actor::behavior_type scheduler_state::make_behavior() {
 caf::result<run_report> scheduler_state::run() {
   promise_ = self_->make_response_promise<run_report>();
   peers_ = make_peers_(scheduler_actor{self_});
-  for (const auto& shard : peers_.shards)
-    self_->monitor(shard);
+  for (const auto& worker : peers_.workers)
+    self_->monitor(worker);
   self_->monitor(peers_.server);
   self_->monitor(peers_.recorder);
   if (past_)

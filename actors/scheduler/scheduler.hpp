@@ -11,7 +11,8 @@ namespace mneme {
 struct scheduler_peers {
   server_actor server{};
   recorder_actor recorder{};
-  std::vector<shard_actor> shards{};
+  std::vector<worker_actor> shards{};  ///< Who hosts each shard.
+  std::vector<worker_actor> workers{}; ///< All that compute.
 };
 
 /// Peers are made when the run begins, because shards need the scheduler's handle.

@@ -1,11 +1,10 @@
 // How unevenly a run's predictor serves its clients. Clients hold training rows only, so a client is judged by test
 // rows like its own: each (task, class) counts by the client's share of training rows in it.
 #include "actors/server/server.hpp"
+#include "runtime/base/tuning.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
-
-constexpr std::size_t rows_of_job = 1000;
 
 /// The test rows of a task by their class, from the first class of the task on.
 std::vector<std::vector<std::int64_t>> rows_by_class(const curriculum& tasks, const task_rows& of) {
@@ -26,9 +25,10 @@ caf::result<fairness> server_state::measure() {
   std::size_t cells = 0;
   for (const auto& task : tasks.tasks)
     for (const auto& rows : rows_by_class(tasks, task)) {
-      for (std::size_t first = 0; first < rows.size(); first += rows_of_job) {
+      for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows) {
         const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
-        const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), first + rows_of_job));
+        const auto last = std::min(rows.size(), first + tuning::evaluation_rows);
+        const auto end = rows.begin() + static_cast<std::ptrdiff_t>(last);
         const sample_view chunk{.source = tasks.test,
                                 .rows = std::make_shared<const std::vector<std::int64_t>>(begin, end)};
         wanted.push_back(evaluate_job{.what = learnt, .samples = chunk, .mask = {0, tasks.classes}});

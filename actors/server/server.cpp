@@ -1,4 +1,7 @@
 #include "actors/server/server.hpp"
+#include "actors/compute/run_batch.hpp"
+#include "actors/compute/wake.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/core/Tensor.h>
@@ -6,8 +9,6 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
-
-constexpr std::int64_t evaluation_rows = 1000; // of one evaluation job: losses are summed chunk by chunk
 
 caf::error server_error(const char* step, const std::string& what) {
   return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + what);
@@ -39,7 +40,7 @@ private:
 
 sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
                      std::size_t first) {
-  const auto last = std::min(rows.size(), first + evaluation_rows);
+  const auto last = std::min(rows.size(), first + tuning::evaluation_rows);
   return {.source = source,
           .rows = std::make_shared<const std::vector<std::int64_t>>(rows.begin() + static_cast<std::ptrdiff_t>(first),
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
@@ -47,8 +48,10 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder)
-    : self_(self), world_(std::move(world)), pool_(std::move(pool)), recorder_(std::move(recorder)),
+server_state::server_state(server_actor::pointer self, world_ref world, std::shared_ptr<batch_queues> queues,
+                           std::vector<worker_actor> workers, recorder_actor recorder)
+    : self_(self), world_(std::move(world)), queues_(std::move(queues)), workers_(std::move(workers)),
+      recorder_(std::move(recorder)),
       rows_(std::make_unique<training_rows>(world_)), half_(world_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
@@ -71,7 +74,7 @@ server_actor::behavior_type server_state::make_behavior() {
         }
       },
       [this](const close_round& in) { return close(in); },
-      [this](const evaluate& in) { return judge(in); },
+      [this](const evaluate& in) { return evaluate_model(in); },
       [this](save_model) { return named_model(); },
       [this](measure_fairness) { return measure(); },
       [this](save_state& in) -> caf::result<saved_state> {
@@ -93,6 +96,7 @@ server_actor::behavior_type server_state::make_behavior() {
           return server_error("going on from a checkpoint", e.what());
         }
       },
+      [this](batch_done& in) { take(in); },
   };
 }
 
@@ -178,26 +182,29 @@ void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
 }
 
 void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
-  struct gathering {
-    outcomes all;
-    std::size_t missing = 0;
-    std::function<void(outcomes)> then;
-  };
-  auto state = std::make_shared<gathering>();
-  state->all.resize(wanted.size());
-  state->missing = wanted.size();
-  state->then = std::move(then);
+  const auto number = next_plan_++;
+  plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
+  std::vector<ready_batch> batches;
   for (std::uint32_t i = 0; i < wanted.size(); ++i) {
-    batch one;
-    one.jobs.push_back({.id = {{}, 0, i}, .what = std::move(wanted[i])});
-    auto arrived = [state, i](job_outcome outcome) {
-      state->all[i] = std::move(outcome);
-      if (--state->missing == 0)
-        state->then(std::move(state->all));
-    };
-    self_->request(pool_, caf::infinite, std::move(one))
-        .then([arrived](batch_outcomes& done) { arrived(std::move(done.all.front())); },
-              [arrived](const caf::error& why) { arrived(caf::to_string(why)); });
+    const job_id id{.assignment = {number}, .step = i};
+    ready_batch& batch = batches.emplace_back();
+    batch.ids.push_back(id);
+    batch.multiplications = multiplications_of(wanted[i]);
+    batch.jobs.push_back({.id = id, .what = std::move(wanted[i])});
+  }
+  put_and_wake(self_, *queues_, workers_, queues_->server_line(), std::move(batches));
+}
+
+void server_state::take(batch_done& in) {
+  for (std::size_t i = 0; i < in.ids.size(); ++i) {
+    const auto of = plans_.find(in.ids[i].assignment.value);
+    MNEME_CHECK(of != plans_.end(), in.ids[i].assignment.value);
+    of->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
+    if (--of->second.missing > 0)
+      continue;
+    auto plan = std::move(of->second);
+    plans_.erase(of);
+    plan.then(std::move(plan.known));
   }
 }
 
@@ -209,14 +216,14 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   const auto learnt = half_->predict();
   for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
     const auto& rows = world_->tasks->tasks[t].test;
-    for (std::size_t first = 0; first < rows.size(); first += evaluation_rows)
+    for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
       wanted.push_back(
           evaluate_job{.what = learnt, .samples = chunk_of(world_->tasks->test, rows, first), .mask = in.mask});
   }
   return wanted;
 }
 
-caf::result<evaluated> server_state::judge(const evaluate& in) {
+caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   auto answer = self_->make_response_promise<evaluated>();
   auto wanted = evaluation_plan(in);
   if (wanted.empty()) {
@@ -228,7 +235,8 @@ caf::result<evaluated> server_state::judge(const evaluate& in) {
     auto next = all.begin();
     for (std::uint32_t t = 0; t <= upto.value; ++t) {
       auto& sum = sums.per_task[t];
-      for (std::size_t first = 0; first < world_->tasks->tasks[t].test.size(); first += evaluation_rows, ++next) {
+      const auto rows = world_->tasks->tasks[t].test.size();
+      for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
         if (auto* why = std::get_if<std::string>(&*next))
           return answer.deliver(server_error("evaluation", *why));
         const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));

@@ -1,5 +1,6 @@
 /// server: hosts the server half of the method, one step at a time, and evaluates it.
 #pragma once
+#include "actors/compute/batch_queues.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/world.hpp"
 #include <caf/typed_response_promise.hpp>
@@ -10,7 +11,8 @@ namespace mneme {
 class server_state {
 public:
   static constexpr const char* name = "mneme.server";
-  server_state(server_actor::pointer self, world_ref world, pool_actor pool, recorder_actor recorder);
+  server_state(server_actor::pointer self, world_ref world, std::shared_ptr<batch_queues> queues,
+               std::vector<worker_actor> workers, recorder_actor recorder);
   server_actor::behavior_type make_behavior();
 
 private:
@@ -30,7 +32,7 @@ private:
   caf::result<closed_round> close(const close_round& in);
   [[nodiscard]] digest128 model_digest() const;
   opened_round broadcast_of(const round_place& where);
-  caf::result<evaluated> judge(const evaluate& in);
+  caf::result<evaluated> evaluate_model(const evaluate& in);
   learnt named_model() const;
   caf::result<fairness> measure();
 
@@ -40,15 +42,25 @@ private:
   void run_jobs(std::shared_ptr<server_run<T>> run, plan wanted);
   /// Runs every job as a batch of its own and hands over all outcomes together.
   void run_all(plan wanted, std::function<void(outcomes)> then);
+  void take(batch_done& in);
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
   [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;
 
   server_actor::pointer self_;
   world_ref world_;
-  pool_actor pool_;
+  std::shared_ptr<batch_queues> queues_;
+  std::vector<worker_actor> workers_;
   recorder_actor recorder_;
   std::unique_ptr<central_rows> rows_;
   std::unique_ptr<server_half> half_;
+  /// Jobs that are at work, by the number of their plan.
+  struct running_plan {
+    outcomes known{};
+    std::size_t missing = 0;
+    std::function<void(outcomes)> then{};
+  };
+  std::map<std::uint64_t, running_plan> plans_;
+  std::uint64_t next_plan_ = 0;
 };
 
 } // namespace mneme

@@ -38,6 +38,13 @@ std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& size
   return count <= bytes / element_bytes ? std::optional(count) : std::nullopt;
 }
 
+/// A tensor that is there already tells what may come in its place: whoever reads it later relies on its size.
+void expect_alike(const at::Tensor& before, const at::Tensor& after) {
+  if (before.defined() && after.defined() && (before.sizes() != after.sizes() || before.dtype() != after.dtype()))
+    throw archive_error("has a tensor of " + std::to_string(after.numel()) + " numbers where one of " +
+                        std::to_string(before.numel()) + " was expected");
+}
+
 } // namespace
 
 archive::archive(buffer from, std::size_t first, std::size_t count)
@@ -124,10 +131,11 @@ void archive::raw(void* data, std::size_t count) {
 // -- tensors ----------------------------------------------------------------------------------------------------------
 
 void archive::visit(at::Tensor& value) {
-  if (loading())
-    load_tensor(value);
-  else
-    save_tensor(value, false);
+  if (!loading())
+    return save_tensor(value, false);
+  const auto before = value;
+  load_tensor(value);
+  expect_alike(before, value);
 }
 
 void archive::visit(tensor_map& tensors) {
@@ -156,6 +164,7 @@ void archive::visit(tensor_map& tensors) {
 /// 0: undefined; else its number, from 1, and where it comes first its content.
 void archive::frozen_tensor(at::Tensor& value) {
   std::uint64_t number = 0;
+  const auto before = value;
   if (!loading() && value.defined())
     number = frozen_numbers_.emplace(value.unsafeGetTensorImpl(), frozen_.size() + 1).first->second;
   visit(number);
@@ -169,6 +178,8 @@ void archive::frozen_tensor(at::Tensor& value) {
     frozen_.push_back(value);
   }
   value = number == 0 ? at::Tensor() : frozen_[number - 1];
+  if (loading())
+    expect_alike(before, value);
 }
 
 /// dtype (-1: none), number of axes, sizes, contents on the host.

@@ -102,7 +102,10 @@ line_file::line_file(std::filesystem::path path) : file_(std::move(path), O_WRON
 
 void line_file::append(std::string_view lines) {
   struct stat before {};
-  ::fstat(file_.descriptor(), &before);
+  if (::fstat(file_.descriptor(), &before) != 0)
+    fail("measure", file_.path(), errno);
+  if (before.st_nlink == 0)
+    fail("write", file_.path(), ENOENT);
   try {
     file_.write(lines);
   } catch (const std::system_error&) {

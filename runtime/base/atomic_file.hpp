@@ -53,6 +53,7 @@ class line_file {
 public:
   /// Opens, or creates; what is there is kept.
   explicit line_file(std::filesystem::path path);
+  /// Fails, too, if the file has been removed since.
   void append(std::string_view lines);
   /// Its size in bytes, all of which are on the disk when it returns.
   [[nodiscard]] std::uint64_t settled();

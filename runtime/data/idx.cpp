@@ -60,6 +60,37 @@ expected<void> check_claim(const byte_stream& stream, std::uint64_t rows, std::u
   return {};
 }
 
+/// The number of rows that a header states.
+template <std::size_t Dimensions>
+expected<std::uint32_t> rows_stated_in(byte_stream& stream, std::uint32_t magic) {
+  return read_header<Dimensions>(stream, magic).map([](const auto& sizes) { return sizes.front(); });
+}
+
+tl::unexpected<findings> not_together(const byte_stream& images, std::int64_t of_images, std::int64_t of_labels) {
+  return failed(images.place(4), fmt::format("the file states {} images, but its labels file {} labels: the two do not "
+                                             "belong together, fetch both again",
+                                             of_images, of_labels));
+}
+
+/// Compares the two headers before memory is taken for labels, of which a packed file can hold thousands in a byte.
+/// What else is wrong with them is found when they are read.
+expected<void> check_same_rows(const std::filesystem::path& images, const std::filesystem::path& labels,
+                               const idx_layout& layout) {
+  auto of_images = byte_stream::open(images), of_labels = byte_stream::open(labels);
+  if (!of_images || !of_labels)
+    return {};
+  const auto pictures = rows_stated_in<3>(*of_images, images_magic);
+  const auto classes = rows_stated_in<1>(*of_labels, labels_magic);
+  if (!pictures || !classes)
+    return {};
+  const auto row_bytes = static_cast<std::uint64_t>(layout.height * layout.width);
+  if (auto held = check_claim(*of_labels, *classes, 1); !held)
+    return held;
+  if (auto held = check_claim(*of_images, *pictures, row_bytes); !held)
+    return held;
+  return *pictures == *classes ? expected<void>{} : not_together(*of_images, *pictures, *classes);
+}
+
 } // namespace
 
 expected<std::vector<std::int32_t>> read_idx_labels(const std::filesystem::path& file, std::int64_t classes) {
@@ -102,9 +133,7 @@ expected<at::Tensor> read_idx_images(const std::filesystem::path& file, const id
   if (auto claim = check_claim(*stream, stated, std::uint64_t{height} * width); !claim)
     return tl::unexpected(claim.error());
   if (stated != rows_stated)
-    return failed(stream->place(4), fmt::format("the file states {} images, but its labels file {} labels: the two do "
-                                                "not belong together, fetch both again",
-                                                stated, rows_stated));
+    return not_together(*stream, stated, rows_stated);
   auto images = at::empty({rows, 1, layout.height, layout.width}, at::kByte); // [rows, 1, H, W]
   const std::span pixels(images.mutable_data_ptr<std::uint8_t>(), static_cast<std::size_t>(images.numel()));
   if (auto read = stream->read(pixels); !read)
@@ -116,6 +145,8 @@ expected<at::Tensor> read_idx_images(const std::filesystem::path& file, const id
 
 expected<image_table> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
                                const idx_layout& layout, row_limits limits) {
+  if (auto same = check_same_rows(images, labels, layout); !same)
+    return tl::unexpected(same.error());
   auto all_labels = read_idx_labels(labels, layout.classes);
   if (!all_labels)
     return tl::unexpected(all_labels.error());

@@ -7,6 +7,7 @@
 #include <cstdio> // before jpeglib.h, which needs it and does not say so
 #include <fmt/format.h>
 #include <jpeglib.h>
+#include <string_view>
 #include <vector>
 
 #include <jerror.h>
@@ -20,7 +21,6 @@ struct reporter {
   jpeg_error_mgr base{};
   std::jmp_buf out{};
   std::array<char, JMSG_LENGTH_MAX> text{};
-  bool damaged = false; ///< It went on after an error in the data, and made pixels up.
 };
 
 reporter& reporter_of(j_common_ptr info) { return *reinterpret_cast<reporter*>(info->err); }
@@ -30,13 +30,26 @@ reporter& reporter_of(j_common_ptr info) { return *reinterpret_cast<reporter*>(i
   std::longjmp(reporter_of(info).out, 1);
 }
 
+/// libjpeg would go on after an error in the data, and make pixels up.
 void note(j_common_ptr info, int level) {
   const auto code = info->err->msg_code;
   const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
-  if (level >= 0 || harmless || reporter_of(info).damaged)
-    return;
-  info->err->format_message(info, reporter_of(info).text.data());
-  reporter_of(info).damaged = true;
+  if (level < 0 && !harmless)
+    give_up(info);
+}
+
+constexpr int scans_max = 100;
+constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // of all scans: a dozen of the largest picture
+
+/// A progressive file may say the same pixels again and again, each time in a few bytes.
+void limit_scans(j_common_ptr info) {
+  const auto& picture = *reinterpret_cast<const jpeg_decompress_struct*>(info);
+  const auto pixels = static_cast<std::int64_t>(picture.image_width) * picture.image_height;
+  if (picture.input_scan_number > scans_max || picture.input_scan_number * pixels > scanned_pixels_max) {
+    constexpr std::string_view why = "it has more scans than a picture needs";
+    std::copy(why.begin(), why.end(), reporter_of(info).text.begin());
+    std::longjmp(reporter_of(info).out, 1);
+  }
 }
 
 /// One picture: start(), then, if that went well, decode(). No object with a destructor lives in these two: errors
@@ -57,6 +70,8 @@ public:
     if (setjmp(reports_.out) != 0)
       return false;
     jpeg_create_decompress(&info_);
+    watch_.progress_monitor = limit_scans;
+    info_.progress = &watch_;
     jpeg_mem_src(&info_, bytes, count);
     jpeg_read_header(&info_, TRUE);
     if (printed())
@@ -85,7 +100,7 @@ public:
           place[channel * width() * height() + x] = line[3 * x + channel];
     }
     jpeg_finish_decompress(&info_);
-    return !reports_.damaged;
+    return true;
   }
 
   [[nodiscard]] std::int64_t width() const { return info_.output_width; }
@@ -101,6 +116,7 @@ public:
 
 private:
   reporter reports_{};
+  jpeg_progress_mgr watch_{};
   jpeg_decompress_struct info_{};
 };
 

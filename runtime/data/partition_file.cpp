@@ -201,12 +201,6 @@ expected<filed_split> read_partition_file(const scenario& from, const curriculum
     return failed(where,
                   "partition.kind = \"file\" needs a file and found \"\"; expected partition.file = \"rows.csv\", "
                   "a CSV file with the columns client and row");
-  if (from.data.train_per_class > 0 && tasks.train->file_rows.empty())
-    return failed(
-        from.where("data.train_per_class"),
-        "the rows of " + from.data.name +
-            " that data.train_per_class keeps are not known by their numbers in "
-            "the file, which partition.file names; expected data.train_per_class = 0 (data.train_rows can be used)");
   std::ifstream file(from.partition.file, std::ios::binary);
   if (!file)
     return failed(where, "cannot read '" + from.partition.file.string() +

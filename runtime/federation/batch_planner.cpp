@@ -1,11 +1,10 @@
 #include "runtime/federation/batch_planner.hpp"
+#include "runtime/base/tuning.hpp"
 #include <algorithm>
 #include <iterator>
 #include <tuple>
 namespace mneme {
 namespace {
-
-constexpr std::int64_t cached_bytes = std::int64_t{16} << 20; // of outcomes that wait for nothing worse than a cache
 
 /// Where a job stands among those that may share its batches.
 struct job_place {
@@ -74,7 +73,7 @@ void sort_group(job_group& group, bool by_due) {
 }
 
 std::vector<composition> cut(job_group group, const batch_limits& limits) {
-  sort_group(group, limits.tapered || group.bytes > cached_bytes);
+  sort_group(group, limits.tapered || group.bytes > tuning::cached_outcomes_bytes);
   std::vector<composition> batches;
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
   for (const auto& place : group.jobs) {

@@ -1,29 +1,26 @@
 /// delivery_buffer: uploads that have arrived and wait to be handed to the server in bundles.
 #pragma once
+#include "runtime/base/tuning.hpp"
 #include "runtime/federation/server_steps.hpp"
 #include <optional>
 namespace mneme {
 
 class delivery_buffer {
 public:
-  /// A bundle is due at so many uploads, or at so many bytes, which are still in a cache.
-  static constexpr std::size_t held_max = 32;
-  static constexpr std::int64_t held_bytes_max = std::int64_t{1} << 19;
-  /// The server has to fold what it was given before it is given more than this.
-  static constexpr std::int64_t unfolded_bytes_max = std::int64_t{64} << 20;
-
   void add(delivery upload, std::int64_t bytes) {
     waiting_.push_back(std::move(upload));
     waiting_bytes_ += bytes;
   }
-  [[nodiscard]] bool is_due() const noexcept { return waiting_.size() >= held_max || waiting_bytes_ >= held_bytes_max; }
+  [[nodiscard]] bool is_due() const noexcept {
+    return waiting_.size() >= tuning::bundled_uploads_max || waiting_bytes_ >= tuning::bundled_bytes_max;
+  }
   /// Takes all that wait; null if none do.
   [[nodiscard]] std::optional<deliveries> take() {
     if (waiting_.empty())
       return std::nullopt;
     deliveries bundle{.all = std::exchange(waiting_, {})};
     unfolded_bytes_ += std::exchange(waiting_bytes_, 0);
-    if (unfolded_bytes_ >= unfolded_bytes_max) {
+    if (unfolded_bytes_ >= tuning::unfolded_bytes_max) {
       bundle.tell_when_folded = true;
       unfolded_bytes_ = 0;
       ++folds_missing_;

@@ -1,6 +1,7 @@
 // The federation's waves: real work that virtual time waits for. What runs together follows from virtual bookkeeping
 // alone, and while a wave is out only what it cannot change goes on.
 #include "runtime/federation/federation.hpp"
+#include "runtime/base/tuning.hpp"
 #include <algorithm>
 #include <limits>
 namespace mneme {
@@ -20,12 +21,11 @@ void federation::begin_wave(assignment_id top) {
 /// All that is started is bound to be released as soon as virtual time needs any of it: a whole cohort, and nobody
 /// else, with one job each, and room for what it makes. Then shards need not wait to be told.
 bool federation::may_run_at_once() const {
-  constexpr std::int64_t bytes_max = std::int64_t{16} << 20; // of larger ones the first to arrive are computed first
   const bool some_unwanted = settings_.drops_late() && round_.deadline != never;
   if (settings_.is_async() || some_unwanted || !settings_.upload_size_known || !repeated_.empty() ||
       in_flight_.size() != start_queue_.size())
     return false;
-  return start_queue_.weight_bytes() <= std::min(bytes_max, settings_.ahead_bytes_max);
+  return start_queue_.weight_bytes() <= std::min(tuning::cached_outcomes_bytes, settings_.ahead_bytes_max);
 }
 
 void federation::start_waiting() {

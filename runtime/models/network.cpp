@@ -118,27 +118,33 @@ void network::add_sum(place other, activation after) {
   add_node({.other = other, .after = after}, shape_here(), false);
 }
 
-void network::add_linear(const std::string& name, std::int64_t out, activation after) {
+parameter network::dense_weight(const std::string& name, std::int64_t out) const {
   const auto in = shape_here();
-  const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  parameter weight{.name = name + ".weight", .shape = {out, in.floats()}, .bound = bound};
+  parameter weight{.name = name + ".weight",
+                   .shape = {out, in.floats()},
+                   .bound = 1.0 / std::sqrt(static_cast<double>(in.floats()))};
   if (last_ > 0 && in.channels > 1 && in.pixels() > 1) { // files count an image's values channel by channel
     weight.view = {out, in.channels, in.height, in.width};
     weight.order = {0, 2, 3, 1};
   }
+  return weight;
+}
+
+void network::add_linear(const std::string& name, std::int64_t out, activation after) {
+  const auto in = shape_here();
+  const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
   dense_layer shape{.in = in.floats(), .out = out, .after = after};
-  shape.weight_offset = add_parameter(std::move(weight));
+  shape.weight_offset = add_parameter(dense_weight(name, out));
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
   add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
 }
 
 void network::add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width) {
   const auto in = shape_here();
-  MNEME_CHECK(in.channels == 1 || in.pixels() == 1, identity_); // weights lie as in files
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
   dense_layer shape{.in = in.floats(), .out = 2 * width}; // one product computes both
-  shape.weight_offset = add_parameter({.name = mean_name + ".weight", .shape = {width, in.floats()}, .bound = bound});
-  add_parameter({.name = log_deviation_name + ".weight", .shape = {width, in.floats()}, .bound = bound});
+  shape.weight_offset = add_parameter(dense_weight(mean_name, width));
+  add_parameter(dense_weight(log_deviation_name, width));
   shape.bias_offset = add_parameter({.name = mean_name + ".bias", .shape = {width}, .bound = bound});
   add_parameter({.name = log_deviation_name + ".bias", .shape = {width}, .bound = bound});
   add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, 2 * width}, true);

@@ -96,6 +96,8 @@ private:
   };
   void add_node(node one, const image_shape& out, bool has_parameters);
   std::int64_t add_parameter(parameter one);
+  /// The weight of a dense layer that reads what was added last.
+  [[nodiscard]] parameter dense_weight(const std::string& name, std::int64_t out) const;
   void place_buffers();
   void list_dense_layers();
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
+#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -30,6 +31,31 @@ std::error_code make_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     return {};
   return {errno, std::generic_category()};
+}
+
+constexpr const char* checkpoints_name = "checkpoint";
+
+/// What a run writes before its scenario.toml.
+const std::set<std::string>& left_behind() {
+  static const std::set<std::string> names{checkpoints_name,
+                                           "checkpoint/run.json",
+                                           "checkpoint/run.json.part",
+                                           "partition.csv",
+                                           "partition.csv.part",
+                                           "scenario.toml.part"};
+  return names;
+}
+
+/// The names of all that lies in the folder, at most two levels deep; none where that cannot be read.
+std::set<std::string> names_below(const fs::path& folder) {
+  std::set<std::string> names;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    names.insert(at->path().lexically_relative(folder).string());
+    if (at.depth() > 0)
+      at.disable_recursion_pending();
+  }
+  return failed ? std::set<std::string>{} : names;
 }
 
 /// Holds while the descriptor is open, and ends with the process, however it ends. Where folders cannot be locked there
@@ -63,6 +89,12 @@ std::string_view view(const fmt::memory_buffer& text) { return {text.data(), tex
 
 } // namespace
 
+bool run_directory::never_began(const fs::path& folder) {
+  const auto names = names_below(folder);
+  return names.contains(checkpoints_name) &&
+         std::includes(left_behind().begin(), left_behind().end(), names.begin(), names.end());
+}
+
 expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
   const fs::path first = out.empty() ? fs::path("runs") / default_name : out;
   // "runs/x/" names the folder x, not a nameless file in it
@@ -74,8 +106,19 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
     const auto error = make_folder(path);
     if (!error) {
       auto lock = locked(path);
-      return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
+      if (!lock)
+        return tl::unexpected{lock.error()};
+      if (auto mark = make_folder(path / checkpoints_name)) // from here on it can be told that a run was to begin
+        return cannot_create(path, mark);
+      return run_directory(path, std::move(*lock));
     }
+    if (error == std::errc::file_exists && !out.empty() && never_began(path))
+      if (auto lock = locked(path); lock && never_began(path)) { // a run that begins just now holds the lock
+        for (const auto& name : left_behind())
+          if (name != checkpoints_name)
+            fs::remove(path / name);
+        return run_directory(path, std::move(*lock));
+      }
     if (error != std::errc::file_exists)
       return cannot_create(path, error);
     if (!out.empty())
@@ -87,11 +130,13 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
 expected<run_directory> run_directory::open(const fs::path& path) {
   std::error_code none;
   if (!fs::is_directory(path, none))
-    return failed("", "'" + path.string() + "' is no folder; expected that of a run, as in mneme resume runs/NAME");
+    return failed("", fmt::format("'{}' is no folder; expected that of a run, as in mneme resume runs/NAME",
+                                  path.string()));
   if (!fs::exists(path / "scenario.toml", none))
-    return failed("", "'" + path.string() +
-                          "' has no scenario.toml: the run ended before it began, or this is another folder; run the "
-                          "scenario again with mneme run");
+    return failed("", fmt::format("'{}' has no scenario.toml: the run ended before it began, or this is another "
+                                  "folder; run the scenario again with mneme run, which may name the same folder "
+                                  "with --out",
+                                  path.string()));
   auto lock = locked(path);
   return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
 }
@@ -105,6 +150,15 @@ expected<run_origin> run_directory::origin() const { return parsed_origin(checkp
 
 std::string run_directory::status() const { return status_in(path_ / "summary.json"); }
 
+void run_directory::expect_in_place() const {
+  struct stat held {}, found {};
+  const bool in_place = ::fstat(lock_.descriptor(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
+                        held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+  if (!in_place)
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "the folder of the run was renamed or removed: cannot write into '" + path_.string() + "'");
+}
+
 std::uint64_t run_directory::settled_events() {
   if (events_)
     return events_->settled();
@@ -114,8 +168,10 @@ std::uint64_t run_directory::settled_events() {
 }
 
 bool run_directory::has_events(std::uint64_t bytes) const {
+  const auto file = path_ / "events.csv";
   std::error_code none;
-  const auto there = fs::file_size(path_ / "events.csv", none);
+  const bool regular = fs::is_regular_file(fs::symlink_status(file, none)); // a link leads to another's file
+  const auto there = regular ? fs::file_size(file, none) : 0;
   return (none ? 0 : there) >= bytes;
 }
 
@@ -124,6 +180,7 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
   for (const auto& entry : fs::directory_iterator(path_))
     if (entry.path().extension() == ".part")
       fs::remove(entry.path());
+  expect_in_place();
   for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "metrics.jsonl", "accuracy_matrix.csv"})
     fs::remove(path_ / name);
   std::string lines;
@@ -133,6 +190,9 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
     write("metrics.jsonl", lines);
   if (!matrix.rows.empty())
     write_matrix(matrix, tasks);
+  if (!has_events(events_bytes))
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "cannot shorten '" + (path_ / "events.csv").string() + "'");
   if (events_bytes == 0)
     fs::remove(path_ / "events.csv");
   else
@@ -140,6 +200,7 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
 }
 
 void run_directory::write(const std::string& name, std::string_view content) {
+  expect_in_place();
   write_atomically(path_ / name, content);
 }
 

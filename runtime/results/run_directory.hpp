@@ -68,8 +68,12 @@ struct event_record {
 /// file; everything written before stays whole (temporary name, then rename; lines are flushed).
 class run_directory {
 public:
+  /// Whether there is a folder which holds nothing but what a run leaves that is killed before its scenario.toml is
+  /// written. An empty folder is none: it may be somebody else's.
+  [[nodiscard]] static bool never_began(const std::filesystem::path& folder);
   /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
-  /// -2, -3, ... if taken. Two runs never share a folder (created atomically), nor two processes (locked while open).
+  /// -2, -3, ... if taken. As `out`, a folder whose run was killed before it began is taken over. Two runs never share
+  /// a folder (created atomically), nor two processes (locked while open).
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
                                                       const std::string& default_name);
   /// The folder of a run that began earlier; fails while another process writes into it.
@@ -101,6 +105,8 @@ public:
 
 private:
   run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  /// Throws if the folder has been renamed or removed: what is written would lie elsewhere.
+  void expect_in_place() const;
   std::filesystem::path path_;
   open_file lock_;                                ///< The folder itself.
   std::optional<line_file> metrics_{}, events_{}; ///< Opened by their first line.

@@ -3,6 +3,9 @@
 #include "runtime/options/units.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wstringop-overread" // g++ 12 sees one where a text is moved into a vector
+#endif
 namespace mneme {
 namespace {
 
@@ -164,7 +167,9 @@ void check_async(const scenario& s, remarks& out) {
                                s.clients.count)});
   if (s.devices.dropout == 1.0)
     out.push_back({{"devices.dropout", "rounds.mode"},
-                   "devices.dropout = 1.0: with rounds.mode = \"async\" no upload would ever come; expected less"});
+                   fmt::format("devices.dropout = {:.1f}: with rounds.mode = \"async\" no upload would ever come; "
+                               "expected less",
+                               s.devices.dropout)});
   if (s.strategy.method && s.strategy.method->needs().round_barrier)
     out.push_back({{"rounds.mode", "strategy.name"},
                    fmt::format("rounds.mode = \"async\": strategy.name = {} needs all uploads of a round together; "
@@ -219,18 +224,22 @@ void check_worker(const scenario& s, remarks& out) {
                    fmt::format("worker.device = {}: expected \"auto\", \"cpu\" or \"cuda:0\"", in_quotes(device))});
 }
 
-/// "" stays unread; else a folder, or anything readable that is no folder.
+/// "" stays unread; else a folder, or a file that ends by itself.
 void check_path(const std::string& name, const std::filesystem::path& path, bool folder, remarks& out) {
   std::error_code failed;
-  const bool there = std::filesystem::exists(path, failed), is_folder = std::filesystem::is_directory(path, failed);
-  if (path.empty() || (there && is_folder == folder))
+  const auto found = std::filesystem::status(path, failed);
+  const bool is_folder = std::filesystem::is_directory(found), is_file = std::filesystem::is_regular_file(found);
+  if (path.empty() || (folder ? is_folder : is_file))
     return;
+  const auto there = is_folder                        ? std::string("a folder")
+                     : is_file                        ? std::string("a file")
+                     : std::filesystem::exists(found) ? std::string("no ordinary file")
+                     : found.type() == std::filesystem::file_type::not_found
+                         ? std::string("nothing")
+                         : "what cannot be reached (" + failed.message() + ")";
   out.push_back({{name},
                  fmt::format("{} = {}: expected a {}, found {} there; a relative path starts at the file that says it",
-                             name, in_quotes(path.string()), folder ? "folder" : "file",
-                             !there      ? "nothing"
-                             : is_folder ? "a folder"
-                                         : "a file")});
+                             name, in_quotes(path.string()), folder ? "folder" : "file", there)});
 }
 
 void check_availability_file(const scenario& s, remarks& out) {
@@ -263,6 +272,14 @@ std::vector<remark> impossible_combinations(const scenario& what) {
   for (const auto check : {check_data, check_tasks, check_enrolment, check_rounds, check_devices, check_training,
                            check_worker, check_paths})
     check(what, out);
+  return out;
+}
+
+std::vector<remark> doubtful_choices(const scenario& what) {
+  remarks out;
+  if (what.devices.dropout == 1.0)
+    out.push_back(
+        {{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever come, and the server learns nothing"});
   return out;
 }
 

@@ -12,6 +12,8 @@ struct remark {
 
 /// What no run could do, as far as that can be known without the data.
 [[nodiscard]] std::vector<remark> impossible_combinations(const scenario& what);
+/// What can be run, and can hardly be meant.
+[[nodiscard]] std::vector<remark> doubtful_choices(const scenario& what);
 
 /// Keys that the chosen kinds do not read: one key each, whether or not the user gave it.
 [[nodiscard]] std::vector<remark> unread_keys(const scenario& what);

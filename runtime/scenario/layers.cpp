@@ -1,7 +1,9 @@
 #include "runtime/scenario/layers.hpp"
 #include "runtime/options/units.hpp"
 #include <algorithm>
+#include <fmt/format.h>
 #include <fstream>
+#include <optional>
 #include <set>
 namespace mneme {
 namespace {
@@ -9,24 +11,31 @@ namespace {
 namespace fs = std::filesystem;
 const std::string no_such_file = "no such file";
 constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists a number per client at most
+constexpr std::size_t open_max = 1'000;          // files that extend each other in a row
 
-/// The whole text, or why there is none.
+/// The whole text, or why there is none. Only an ordinary file ends by itself and says how long it is.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored))
+  std::error_code unknown;
+  const auto status = fs::status(file, unknown);
+  if (status.type() == fs::file_type::not_found)
     return tl::unexpected<std::string>(no_such_file);
-  if (fs::is_directory(file, ignored))
+  if (fs::is_directory(status))
     return tl::unexpected<std::string>("a folder; expected a scenario file in TOML");
+  if (status.type() == fs::file_type::none)
+    return tl::unexpected<std::string>("cannot be reached: " + unknown.message());
+  if (!fs::is_regular_file(status))
+    return tl::unexpected<std::string>("no ordinary file; expected a scenario file in TOML");
+  const auto bytes = fs::file_size(file, unknown);
+  if (!unknown && bytes > file_bytes_max)
+    return tl::unexpected<std::string>("larger than 16 MiB; expected a scenario file in TOML");
   std::ifstream in(file, std::ios::binary);
-  if (!in)
+  if (unknown || !in)
     return tl::unexpected<std::string>("cannot be opened; check its permissions");
-  std::string text(file_bytes_max + 1, '\0');
+  std::string text(bytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad())
     return tl::unexpected<std::string>("cannot be read");
   text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > file_bytes_max)
-    return tl::unexpected<std::string>("larger than 16 MiB; expected a scenario file in TOML");
   return text;
 }
 
@@ -41,6 +50,50 @@ std::string neighbour_hint(const fs::path& missing) {
   std::sort(names.begin(), names.end());
   const auto meant = nearest(missing.filename().string(), names);
   return meant.empty() ? "" : "; did you mean '" + (missing.parent_path() / meant).string() + "'?";
+}
+
+constexpr std::int64_t key_parts_max = 8;
+
+/// Where a key has more parts than any table of a scenario, if one has. Each part is a table within a table, which
+/// toml++ builds and destroys by calling itself.
+std::optional<place> key_too_deep(std::string_view text) {
+  place at{.source = {}, .line = 1, .column = 0};
+  std::int64_t parts = 1;
+  std::string_view closing; // of the string or comment in which the text is
+  while (!text.empty()) {
+    const char next = text.front();
+    std::size_t taken = 1;
+    if (!closing.empty()) {
+      const bool escape = next == '\\' && closing.front() == '"' && text.size() > 1;
+      const bool line_ends = next == '\n' && closing.size() == 1; // such a string is an error
+      const bool closes = !escape && (text.starts_with(closing) || line_ends);
+      taken = escape ? 2 : closes && !line_ends ? closing.size() : 1;
+      if (closes)
+        closing = {};
+    } else if (next == '#') {
+      closing = "\n";
+    } else if (next == '"' || next == '\'') {
+      const std::string_view three = next == '"' ? R"(""")" : "'''";
+      closing = text.starts_with(three) ? three : three.substr(0, 1);
+      taken = closing.size();
+    } else if (next == '.') {
+      ++parts;
+    } else if (std::string_view("\n=,{}[]").find(next) != std::string_view::npos) {
+      parts = 1;
+    }
+    ++at.column;
+    if (parts > key_parts_max)
+      return at;
+    for (const char passed : text.substr(0, taken)) {
+      if (passed != '\n')
+        continue;
+      ++at.line;
+      at.column = 0;
+      parts = 1;
+    }
+    text.remove_prefix(taken);
+  }
+  return std::nullopt;
 }
 
 /// toml++ says "Error while parsing key-value pair: cannot redefine existing integer 'count'".
@@ -62,7 +115,12 @@ class layer_reader {
 public:
   /// Bases first, so that they are lower. `said` is the extends key that names the file, if one does.
   void read_file(const fs::path& named, const problem* said) {
-    const auto same = fs::weakly_canonical(fs::absolute(named));
+    std::error_code unknown;
+    const auto same = fs::weakly_canonical(fs::absolute(named), unknown);
+    if (unknown)
+      return refuse(named, "cannot be reached: " + unknown.message(), said);
+    if (open_.size() == open_max)
+      return refuse(named, fmt::format("more than {} files wait for their bases before", open_max), said);
     if (const auto again = std::find(open_.begin(), open_.end(), same); again != open_.end())
       return out_.problems.push_back({said->at, said->text + ": " + cycle_text(again - open_.begin(), named)});
     if (!done_.insert(same).second)
@@ -109,7 +167,7 @@ private:
   /// `value` as TOML if it is that, else as a string.
   static void put(toml::table& into, const std::string& leaf, const std::string& value) {
     try {
-      auto parsed = toml::parse("value = " + value);
+      auto parsed = key_too_deep(value) ? toml::table{} : toml::parse("value = " + value);
       if (parsed.size() == 1) {
         into.insert(leaf, std::move(*parsed.get("value")));
         return;
@@ -181,6 +239,11 @@ layer_stack read_layers(const fs::path& file, const overrides& over) {
 
 layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems) {
   layer out{.source = std::move(source)};
+  if (const auto found = key_too_deep(text)) {
+    problems.push_back({{out.source, found->line, found->column},
+                        fmt::format("a key of more than {} parts; expected a section and a key", key_parts_max)});
+    return out;
+  }
   try {
     out.values = toml::parse(text);
   } catch (const toml::parse_error& error) {

@@ -190,6 +190,8 @@ private:
     for (const auto& one : impossible_combinations(value_))
       if (std::none_of(one.keys.begin(), one.keys.end(), [&](const auto& key) { return broken_.contains(key); }))
         problems_.push_back({place_of(one.keys), one.text});
+    for (const auto& one : doubtful_choices(value_))
+      warnings_.push_back({place_of(one.keys), one.text});
     for (const auto& one : unread_keys(value_))
       if (changed_by_user(one.keys.front()))
         warnings_.push_back({place_of(one.keys), one.text});

@@ -22,7 +22,8 @@ key_table data_keys(data_section& to) {
   keys.integer("test_per_class", to.test_per_class, {.low = 0},
                "Only the first n test rows of each class, after test_rows; 0: all.");
   keys.choice("normalize", to.normalize, {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}},
-              "Pixels minus the data set's mean, over its deviation, or just in [0, 1].");
+              "Pixels minus the data set's mean, over its deviation, or just in [0, 1]. MNIST, Fashion-MNIST and CIFAR "
+              "have constants of their own; of all others both are 0.5.");
   keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
   keys.integers("shape", to.shape, {.low = 1, .high = 65'536},
                 "synthetic: [features], or [channels, height, width] of images.");

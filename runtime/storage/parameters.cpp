@@ -2,6 +2,7 @@
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <array>
 #include <set>
 #include <sstream>
 namespace mneme {
@@ -55,6 +56,27 @@ private:
   std::string unread_; // "head."
 };
 
+/// The name that a tensor has here: adapters of the authors' own code (AdaptFormer, STSA) have others.
+std::string name_here(std::string name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> others{
+      {{".adaptmlp.down_proj.", ".adapter.down."}, {".adaptmlp.up_proj.", ".adapter.up."}}};
+  for (const auto& [theirs, ours] : others)
+    if (const auto at = name.find(theirs); at != std::string::npos)
+      name.replace(at, theirs.size(), ours);
+  return name;
+}
+
+/// All tensors under the names that they have here. One that is there under both names is a finding.
+tensor_map renamed(const tensor_map& named, const std::string& file, findings& wrong) {
+  tensor_map result;
+  for (const auto& [name, value] : named)
+    if (const auto here = name_here(name); here != name && named.find(here))
+      wrong.push_back({file, "tensor '" + here + "' is there a second time, as '" + name + "'; remove one"});
+    else
+      result.put(here, value);
+  return result;
+}
+
 /// Why `found` (null: absent) cannot be the parameter `wanted`, or "".
 std::string refusal(const parameter& wanted, const at::Tensor* found) {
   const auto quoted = "'" + wanted.name + "'";
@@ -82,12 +104,13 @@ tensor_map named_parameters(const model& net, const at::Tensor& flat) {
   return result;
 }
 
-expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, const std::string& file,
+expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file, const std::string& file,
                                      const at::Tensor* others_from) {
   MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
+  findings wrong;
+  const auto named = renamed(in_file, file, wrong);
   const additions added(net, named, others_from != nullptr);
   auto flat = at::zeros({net.size()}, at::kFloat); // [P]
-  findings wrong;
   std::set<std::string, std::less<>> known;
   for (const auto& one : net.layout()) {
     known.insert(one.name);

@@ -17,7 +17,8 @@ namespace {
 // A file: 8 bytes little-endian length of the header, the header (one JSON object), the contents.
 // Offsets in the header count from the end of the header.
 
-using json = nlohmann::ordered_json;
+// A header may name hundreds of thousands of tensors, and the ordered object looks through all of its names for each.
+using json = nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "contents are written as they lie in memory");
 
 constexpr std::uint64_t length_bytes = 8;
@@ -53,17 +54,21 @@ struct entry {
   std::uint64_t begin = 0, end = 0; ///< Within the contents.
 };
 
-/// What is wrong with one file, as findings with their byte.
+/// What is wrong with one file, as findings with their byte. Of a file that is wrong everywhere, the first are enough.
 class complaints {
 public:
   explicit complaints(std::string file) : file_(std::move(file)) {}
   void add(std::uint64_t byte, std::string text) {
+    if (enough())
+      return;
     all_.push_back({fmt::format("{}: byte {}", file_, byte), std::move(text)});
   }
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
+  [[nodiscard]] bool enough() const noexcept { return all_.size() >= findings_max; }
   [[nodiscard]] tl::unexpected<findings> failed() { return tl::unexpected<findings>{std::move(all_)}; }
 
 private:
+  static constexpr std::size_t findings_max = 20;
   std::string file_;
   findings all_;
 };
@@ -80,7 +85,8 @@ std::optional<json> parsed_header(const std::string& header, complaints& wrong) 
   std::set<std::string> names;
   bool too_deep = false;
   auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
+    if (event == json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second &&
+        !wrong.enough())
       wrong.add(byte_of(header, value.get<std::string>()),
                 fmt::format("'{}' is named twice in the header; names must differ", value.get<std::string>()));
     const bool opens = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
@@ -97,8 +103,10 @@ std::optional<json> parsed_header(const std::string& header, complaints& wrong) 
   } catch (const json::parse_error& e) {
     wrong.add(length_bytes + (e.byte > 0 ? e.byte - 1 : 0),
               "the header is not valid JSON; is this a safetensors file, and whole?");
-    return std::nullopt;
+  } catch (const json::exception&) { // a number that no double can hold
+    wrong.add(length_bytes, "the header has a number that is out of range; the file is damaged");
   }
+  return std::nullopt;
 }
 
 /// A list of at most `count_max` whole numbers from 0, or nothing.
@@ -164,6 +172,8 @@ std::vector<entry> checked_entries(const std::string& header, const json& all, s
   for (const auto& [name, line] : all.items()) {
     if (name == metadata)
       continue;
+    if (wrong.enough()) // each looks for its place in the whole header
+      return {};
     if (auto one = checked_entry(name, line, content_bytes))
       entries.push_back(std::move(*one));
     else
@@ -175,7 +185,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& all, s
                    [](const entry& a, const entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   std::uint64_t expected_begin = 0;
   for (const auto& one : entries) {
-    if (one.begin != expected_begin)
+    if (one.begin != expected_begin && !wrong.enough())
       wrong.add(byte_of(header, one.name),
                 fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", one.name,
                             one.begin, expected_begin, one.begin < expected_begin ? "overlap" : "leave a hole"));
@@ -229,7 +239,7 @@ std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_byt
 
 /// The header of a file with these tensors, padded with spaces so that the contents begin at a multiple of 8.
 std::string header_of(const tensor_map& tensors) {
-  json header = json::object();
+  auto header = nlohmann::ordered_json::object();
   std::uint64_t begin = 0;
   for (const auto& [name, value] : tensors) {
     MNEME_CHECK(name != metadata, name);

@@ -1,6 +1,7 @@
 #include "runtime/training/executor.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/fused_training.hpp"
 #include "runtime/training/passes.hpp"
@@ -114,19 +115,14 @@ std::int64_t chosen_width(const work& what, const std::string& device) {
   const auto* training = std::get_if<train_job>(&what);
   if (!training)
     return 1; // passes are not fused
-  // On a CPU half of a core's second-level cache (2 MiB on current servers); on a GPU a share of its memory that
-  // any device has. Beyond the widest, launches and calls cost next to nothing per model.
-  const bool cpu = at::Device(device).is_cpu();
-  const std::int64_t bytes_max = cpu ? std::int64_t{1} << 20U : std::int64_t{1} << 30U;
-  const std::uint64_t width_max = cpu ? 256 : 1024;
+  const auto& limits = at::Device(device).is_cpu() ? tuning::width_on_cpu : tuning::width_on_gpu;
   const auto& options = training->options;
-  const std::int64_t full_batch_rows = 256; // taken for a full batch: clients of one key must choose alike
-  const auto rows = options.batch_rows == 0 ? full_batch_rows : options.batch_rows;
+  const auto rows = options.batch_rows == 0 ? tuning::full_batch_rows : options.batch_rows;
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   const auto model_bytes =
       training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
-  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_max / model_bytes, 1));
-  return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), width_max));
+  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.bytes_max / model_bytes, 1));
+  return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.models_max));
 }
 
 tl::expected<std::string, std::string> resolve_device(const std::string& wanted) {

@@ -1,5 +1,6 @@
 #include "runtime/training/fused_training.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
 #include <ATen/ATen.h>
@@ -9,8 +10,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t fetched_ahead_max = 256 << 10; // bytes of a cache that hold rows nobody has read yet
-constexpr std::int64_t line_floats = 16;              // a cache line: every model's weights begin at one
+constexpr std::int64_t line_floats = 16; // a cache line: every model's weights begin at one
 
 const train_job& training_of(const job& one) { return std::get<train_job>(one.what); }
 
@@ -270,7 +270,7 @@ void fused_training::forget_rows() {
 void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
   if (!images_.device().is_cpu())
     return;
-  auto left = fetched_ahead_max;
+  auto left = tuning::prefetched_bytes_max;
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& one = clients_[static_cast<std::size_t>(k)];
     if (s >= one.plan.steps())

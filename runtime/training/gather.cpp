@@ -1,5 +1,6 @@
 #include "runtime/training/gather.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include <algorithm>
 namespace mneme {
@@ -58,12 +59,9 @@ pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t all) 
   return alike(source.scale) && alike(source.shift) ? pixel_runs{1, all} : pixel_runs{source.scale.size(), plane};
 }
 
-constexpr std::int64_t fetched_bytes = 2048;     // of rows that are about to be read
-constexpr std::int64_t fetched_bytes_max = 1024; // of a row: what follows the processor fetches by itself
-
 /// Returns the bytes asked for.
 std::int64_t fetch_lines(const std::uint8_t* row, std::int64_t bytes) {
-  const auto asked = std::min(bytes, fetched_bytes_max);
+  const auto asked = std::min(bytes, tuning::prefetched_of_row);
   for (std::int64_t line = 0; line < asked; line += 64)
     __builtin_prefetch(row + line);
   return asked;
@@ -149,7 +147,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       return;
     fetch_lines(images + source.in_file(rows[i]) * all, all);
   };
-  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(fetched_bytes / all, 1, 12));
+  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(tuning::prefetched_rows_bytes / all, 1, 12));
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
   std::vector<float> moved, cropped; // taken only where pixels move

@@ -1,6 +1,7 @@
 #include "runtime/training/passes.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/triangle.hpp"
+#include "runtime/base/tuning.hpp"
 #include <ATen/ATen.h>
 #include <bit>
 #include <cmath>
@@ -61,8 +62,8 @@ void show_remembered(const pass_over& what, image_store& images, feature_store& 
     table.put(row_span(missing).subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)),
               seen.features);
   });
-  for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows_max) {
-    const auto count = std::min(block_rows_max, std::ssize(rows) - first);
+  for (std::int64_t first = 0; first < std::ssize(rows); first += tuning::block_rows_max) {
+    const auto count = std::min(tuning::block_rows_max, std::ssize(rows) - first);
     auto features = at::empty({count, what.net.feature_width()}, at::kFloat);
     table.copy_to(features, rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     use({.first = first, .rows = count, .features = features.to(images.device())});
@@ -196,9 +197,8 @@ private:
 } // namespace
 
 std::int64_t block_rows_of(const model& net) {
-  constexpr std::int64_t bytes_max = std::int64_t{1} << 29U, rows_min = 16; // of all values and gradients of a block
   const auto row_bytes = std::max<std::int64_t>(net.working_set(1) - net.working_set(0), 1);
-  const auto rows = std::clamp(bytes_max / row_bytes, rows_min, block_rows_max);
+  const auto rows = std::clamp(tuning::block_bytes_max / row_bytes, tuning::block_rows_min, tuning::block_rows_max);
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
@@ -229,7 +229,8 @@ statistics_output run_pass(const statistics_job& job, image_store& images, featu
   statistics_output out{.gram = job.gram ? at::zeros({triangle_size(width)}, options) : at::Tensor{},
                         .sums = at::zeros({job.parts * classes, width}, options),
                         .counts = at::zeros({job.parts * classes}, options)};
-  constexpr std::int64_t gram_rows = 4 * block_rows_max; // M x M numbers are read and written once for so many rows
+  // M x M numbers are read and written once for so many rows.
+  constexpr std::int64_t gram_rows = 4 * tuning::block_rows_max;
   auto gathered = at::empty({gram_rows, width}, options);
   std::int64_t waiting = 0; // rows of `gathered` not yet in the Gram matrix
   const auto add_waiting = [&] {

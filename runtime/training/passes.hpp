@@ -5,9 +5,8 @@
 #include "runtime/training/image_store.hpp"
 namespace mneme {
 
-/// A pass goes over its rows in order, in blocks: they follow from the net alone. At most this many rows; fewer, a
-/// power of two of them, where the net is large.
-inline constexpr std::int64_t block_rows_max = 128;
+/// A pass goes over its rows in order, in blocks: they follow from the net alone. At most tuning::block_rows_max rows;
+/// fewer, a power of two of them, where the net is large.
 [[nodiscard]] std::int64_t block_rows_of(const model& net);
 
 /// `store`: where features of frozen nets are remembered; null: nowhere.

@@ -14,6 +14,7 @@ struct made_jpeg {
   unsigned width = 64, height = 64;
   std::array<std::uint8_t, 4> left{}, right{}; ///< Red, green, blue; grey; or the four colours of printers.
   J_COLOR_SPACE colours = JCS_RGB;
+  std::vector<jpeg_scan_info> scans{}; ///< Of a progressive file.
 };
 
 inline std::string jpeg_of(const made_jpeg& what) {
@@ -30,6 +31,10 @@ inline std::string jpeg_of(const made_jpeg& what) {
   info.in_color_space = what.colours;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
+  if (!what.scans.empty()) {
+    info.scan_info = what.scans.data();
+    info.num_scans = static_cast<int>(what.scans.size());
+  }
   jpeg_start_compress(&info, TRUE);
   std::vector<std::uint8_t> line;
   for (unsigned x = 0; x < what.width; ++x)

@@ -1,4 +1,5 @@
 """Tests of what tools/test is made of: the list of skips, clang's command, the shell scripts themselves."""
+import json
 import os
 import subprocess
 import sys
@@ -43,10 +44,29 @@ class Checks(unittest.TestCase):
 
     def test_clang_gets_the_flags_of_the_build_and_writes_nothing(self):
         entry = {"file": "/x/a.cpp", "directory": "/x",
-                 "command": "/bin/ccache /bin/c++ -DA=\\\"b\\\" -I/x -isystem /y -O2 -std=c++20 -o a -c /x/a.cpp"}
+                 "command": "/bin/ccache /bin/c++ -DA=\\\"b\\\" -I/x -isystem /y -O2 -fpch-preprocess -std=c++20 "
+                            "-Winvalid-pch -include /b/cmake_pch.hxx -include own.hpp -o a -c /x/a.cpp"}
         self.assertEqual(clang_check.clang_command(entry),
-                         ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-Werror",
-                          "-Wno-unknown-warning-option", "/x/a.cpp"])
+                         ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-include",
+                          "own.hpp", "-Werror", "-Wno-unknown-warning-option", "/x/a.cpp"])
+
+    def test_a_source_that_lives_on_the_precompiled_headers_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            header = os.path.join(folder, "cmake_pch.hxx")
+            entries = []
+            for name, text in (("good", "#include <vector>\nstd::vector<int> of;"), ("bad", "std::vector<int> of;")):
+                source = os.path.join(folder, name + ".cpp")
+                with open(source, "w", encoding="utf-8") as file:
+                    file.write(text)
+                entries.append({"file": source, "directory": folder, "command": f"g++ -include {header} -c {source}"})
+            commands = os.path.join(folder, "compile_commands.json")
+            with open(commands, "w", encoding="utf-8") as file:
+                json.dump(entries, file)
+            program = os.path.join(CHECKS, "includes_check.py")
+            done = subprocess.run([sys.executable, program, commands, "2"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("bad.cpp: does not include what it uses", done.stdout)
+        self.assertNotIn("good.cpp:", done.stdout)
 
     def test_unknown_arguments_are_refused(self):
         for script in ("bootstrap", "test"):

@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <sys/stat.h>
 #include <sys/wait.h>
 using namespace mneme;
 using namespace mneme::test;
@@ -16,11 +17,11 @@ struct ended {
   std::string out{}, errors{};
 };
 
-/// Runs the program in `folder`, as a shell would.
-ended mneme_in(const std::filesystem::path& folder, const std::string& arguments) {
+/// Runs the program in `folder`, as a shell would after it has done what stands `before`.
+ended mneme_in(const std::filesystem::path& folder, const std::string& arguments, const std::string& before = "true") {
   const auto errors = folder / ".errors";
-  const auto command =
-      "cd '" + folder.string() + "' && '" MNEME_PROGRAM "' " + arguments + " 2>'" + errors.string() + "'";
+  const auto command = "cd '" + folder.string() + "' && " + before + " && '" MNEME_PROGRAM "' " + arguments + " 2>'" +
+                       errors.string() + "'";
   auto* pipe = ::popen(command.c_str(), "r");
   REQUIRE(pipe);
   ended result;
@@ -54,6 +55,74 @@ name = "fedavg"
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 } // namespace
+
+TEST_CASE("what is written last and fails is not ignored", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  // All events of a short run are written at its end, and they are more than a file may hold here.
+  const auto result = mneme_in(here.path(),
+                               "run a.toml --quiet --trace --out x --set checkpoint.every=0 --set clients.count=200 "
+                               "--set rounds.cohort=200 --set data.rows=800",
+                               "trap '' XFSZ && ulimit -f 32");
+  CAPTURE(result.errors);
+  CHECK(result.code == 1);
+  CHECK(contains(result.errors, "events.csv"));
+  CHECK(contains(content_of(here.path() / "x" / "summary.json"), "\"status\": \"failed\""));
+}
+
+TEST_CASE("output that does not arrive is an error, and closed streams overwrite no file", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  for (const char* arguments : {"list", "validate a.toml", "help", "--version", "run a.toml --json"}) {
+    CAPTURE(arguments);
+    const auto result = mneme_in(here.path(), std::string(arguments) + " >/dev/full");
+    CHECK(result.code == 1);
+    CHECK(contains(result.errors, "error: not all of the output could be written"));
+  }
+  CHECK(mneme_in(here.path(), "run a.toml --out whole").code == 0);
+  CHECK(mneme_in(here.path(), "run a.toml --out closed <&- >&-").code == 0);
+  const auto lines = content_of(here.path() / "closed" / "metrics.jsonl");
+  CHECK_FALSE(lines.empty());
+  CHECK(lines == content_of(here.path() / "whole" / "metrics.jsonl"));
+}
+
+TEST_CASE("a tensor for which there is no memory is an error in words, without a place in memory", "[cli]") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  SKIP("a sanitizer needs more addresses than the limit leaves");
+#endif
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const auto result = mneme_in(here.path(), "run a.toml --set data.shape=[900] --set data.rows=1_000_000_000",
+                               "ulimit -v 64000000"); // KiB, and the rows take 900 GB
+  CHECK(result.code == 1);
+  CHECK(contains(result.errors, "can't allocate memory"));
+  CHECK_FALSE(contains(result.errors, "0x"));
+  CHECK_FALSE(contains(result.errors, "frame #"));
+}
+
+TEST_CASE("a title cannot give orders to the terminal", "[cli]") {
+  const scratch_folder here;
+  std::filesystem::create_directory(here.path() / "scenarios");
+  write_file(here.path() / "scenarios" / "a.toml", "title = \"\\u001b[2J\"\n" + tiny.substr(tiny.find('[')));
+  for (const char* arguments : {"list scenarios", "run scenarios/a.toml", "run scenarios/a.toml --set no.such=1"}) {
+    const auto result = mneme_in(here.path(), arguments);
+    CHECK_FALSE(contains(result.out + result.errors, "\x1b"));
+  }
+}
+
+TEST_CASE("a scenario that is no ordinary file, or a loop of links, is named", "[cli]") {
+  const scratch_folder here;
+  std::filesystem::create_symlink("b.toml", here.path() / "a.toml");
+  std::filesystem::create_symlink("a.toml", here.path() / "b.toml");
+  write_file(here.path() / "c.toml", "extends = \"a.toml\"\n");
+  REQUIRE(::mkfifo((here.path() / "fifo.toml").c_str(), 0600) == 0);
+  for (const std::string name : {"a.toml", "fifo.toml", "/dev/zero", "c.toml"}) {
+    CAPTURE(name);
+    const auto result = mneme_in(here.path(), "validate " + name);
+    CHECK(result.code == 2);
+    CHECK(contains(result.errors, name == "c.toml" ? "a.toml" : name));
+  }
+}
 
 TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
   const scratch_folder here;

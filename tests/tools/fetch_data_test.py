@@ -1,16 +1,21 @@
 """tools/fetch_data against a server on this machine: what arrives, what is refused, what is left behind."""
 import bz2
+import contextlib
 import functools
 import gzip
 import hashlib
 import http.server
+import importlib.machinery
+import importlib.util
 import io
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
+import time
 import unittest
 import zipfile
 
@@ -22,8 +27,29 @@ CIFAR10 = [f"data_batch_{batch}.bin" for batch in range(1, 6)] + ["test_batch.bi
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and below /endless bytes as long as somebody reads them."""
+
+    def do_GET(self):
+        if not self.path.startswith("/endless/"):
+            return super().do_GET()
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            while True:
+                self.wfile.write(bytes(1 << 16))
+                time.sleep(float(self.path.split("/")[2]))
+
     def log_message(self, *_):
         pass
+
+
+def fetch_data_module():
+    """tools/fetch_data, which has no ending, as a module."""
+    loader = importlib.machinery.SourceFileLoader("fetch_data", os.path.join(ROOT, "tools", "fetch_data"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fetch_data", loader))
+    sys.modules["fetch_data"] = module  # where dataclasses look
+    loader.exec_module(module)
+    return module
 
 
 def tar_of(members):
@@ -236,6 +262,51 @@ class FetchDataTest(unittest.TestCase):
         self.serve(MNIST[1], b"new")
         self.assertEqual(self.fetch("mnist", "--force", "--base", self.url).returncode, 0)
         self.assertEqual({self.content("mnist", name) for name in MNIST}, {b"new"})
+
+    def killed_in_the_middle(self, number):
+        """A fetch that gets this signal while it downloads: its exit code."""
+        command = [sys.executable, os.path.join(ROOT, "tools", "fetch_data"), "usps", "--into", self.into,
+                   "--base", self.url + "/endless/0.1/"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while not self.downloaded_bytes():
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            process.send_signal(number)
+            return process.wait()
+
+    def downloaded_bytes(self):
+        files = [os.path.join(place, name) for place, _, names in os.walk(self.into) for name in names]
+        return sum(os.path.getsize(file) for file in files)
+
+    def test_a_signal_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                self.assertEqual(self.killed_in_the_middle(number), 1)
+                self.assert_nothing_left()
+
+    def test_what_a_killed_fetch_leaves_goes_with_the_next_one(self):
+        self.assertEqual(self.killed_in_the_middle(signal.SIGKILL), -signal.SIGKILL)
+        self.assertNotEqual(os.listdir(self.into), [])
+        self.assertEqual(self.fetch("usps", "--base", self.url).returncode, 1)
+        self.assert_nothing_left()
+
+    def test_a_download_without_end_is_cut_off(self):
+        done = self.fetch("usps", "--base", self.url + "/endless/0/")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the server sends more than 20000000 bytes", done.stderr)
+        self.assert_nothing_left()
+
+    def test_an_archive_that_unpacks_to_too_much_is_refused(self):
+        fetch_data = fetch_data_module()
+        data_set = fetch_data.DataSet("", (), "x", ("a", "b"), fetch_data.unpack_zip, 1000, "")
+        archive, target = os.path.join(self.served, "x.zip"), os.path.join(self.served, "target")
+        os.mkdir(target)
+        for sizes, refused in (((5000, 5000), False), ((5000, 5001), True)):
+            with open(archive, "wb") as file:
+                file.write(zip_of({name: bytes(size) for name, size in zip("ab", sizes)}))
+            with self.assertRaisesRegex(fetch_data.Failure, "more than 10000 bytes") if refused \
+                    else contextlib.nullcontext():
+                data_set.unpack(data_set, [archive], target)
 
     def test_bad_usage_has_exit_code_2(self):
         for arguments, words in ((["mnst"], "no data set is called 'mnst'"), ([], "name a data set"),

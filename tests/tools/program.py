@@ -1,5 +1,6 @@
 """What the tests of the program share: where it is, how it is run, what a skip is."""
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -27,9 +28,24 @@ def needs_data(test, name):
     test.skipTest(f"data set '{name}' not found below $MNEME_DATA")
 
 
-def mneme(*arguments):
-    """Runs the program from the root of the tree; its exit code and what it said."""
-    return subprocess.run([PROGRAM, *arguments], cwd=ROOT, capture_output=True, text=True)
+def mneme(*arguments, environment=None, before=()):
+    """Runs the program from the root of the tree; its exit code and what it said. `before`: words in front of it."""
+    return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def thread_settings():
+    """What a machine may say about threads: {name: how mneme() is called}. A digest depends on none of it."""
+    plain = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    settings = {"OMP_NUM_THREADS unset": {"environment": plain}}
+    for number in ("1", "8"):
+        settings[f"OMP_NUM_THREADS={number}"] = {"environment": {**plain, "OMP_NUM_THREADS": number}}
+    if shutil.which("taskset"):
+        for allowed in (2, 8):
+            cores = sorted(os.sched_getaffinity(0))[:allowed]
+            if len(cores) == allowed:
+                chosen = ["taskset", "-c", ",".join(map(str, cores))]
+                settings[f"{allowed} cores"] = {"environment": plain, "before": chosen}
+    return settings
 
 
 def run_tests():

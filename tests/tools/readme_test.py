@@ -1,7 +1,8 @@
-"""The README's tables are what the program prints: readme_test.py compares, readme_test.py --update fills them in.
+"""The tables in README and docs/ are what the program prints: readme_test.py compares, --update fills them in.
 
 A table stands between `<!-- mneme list WHAT -->` and `<!-- end -->`.
 """
+import glob
 import json
 import os
 import re
@@ -15,11 +16,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
 
 README = os.path.join(ROOT, "README.md")
+TEXTS = [README, *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))]
 TABLE = re.compile(r"(<!-- mneme list (\w+) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
-def read():
-    with open(README, encoding="utf-8") as file:
+def read(path=README):
+    with open(path, encoding="utf-8") as file:
         return file.read()
 
 
@@ -38,15 +40,23 @@ class Readme(unittest.TestCase):
     maxDiff = None
 
     def test_the_tables_are_what_the_program_prints(self):
-        tables = {what: table for _, what, table, _ in TABLE.findall(read())}
+        tables = {what: table for path in TEXTS for _, what, table, _ in TABLE.findall(read(path))}
         self.assertEqual(sorted(tables), ["datasets", "models", "strategies"])
         for what, table in tables.items():
             self.assertEqual(table, printed(what), f"{what}: tests/tools/readme_test.py --update fills it in")
 
     def test_folders_and_files_that_it_names_exist(self):
-        names = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|\.ci)/[\w./-]*)`", read())
-        self.assertGreater(len(names), 10)
-        self.assertEqual([name for name in names if not os.path.exists(os.path.join(ROOT, name))], [])
+        for path in TEXTS:
+            text, name = read(path), os.path.relpath(path, ROOT)
+            named = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|docs|\.ci)/[\w./-]*)`", text)
+            linked = [os.path.join(os.path.dirname(name), link) for link in re.findall(r"\]\(([\w./-]+)\)", text)]
+            with self.subTest(name):
+                if name == "README.md":  # a page of docs/ need not name any
+                    self.assertGreater(len(named), 1)
+                self.assertEqual([one for one in named + linked if not os.path.exists(os.path.join(ROOT, one))], [])
+
+    def test_the_readme_is_read_in_a_quarter_of_an_hour(self):
+        self.assertLess(len(read().split()), 3500, "what grows has a place in docs/")
 
     def test_the_example_scenario_is_valid(self):
         example = example_in("toml")
@@ -71,9 +81,10 @@ class Readme(unittest.TestCase):
 
 
 def update():
-    text = TABLE.sub(lambda match: match.group(1) + printed(match.group(2)) + match.group(4), read())
-    with open(README, "w", encoding="utf-8") as file:
-        file.write(text)
+    for path in TEXTS:
+        text = TABLE.sub(lambda match: match.group(1) + printed(match.group(2)) + match.group(4), read(path))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import ROOT, data_found, mneme, needs_data, run_tests  # noqa: E402
+from program import ROOT, data_found, mneme, needs_data, run_tests, thread_settings  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "scenarios")
 ALL = sorted(os.path.relpath(path, FOLDER) for path in glob.glob(os.path.join(FOLDER, "**", "*.toml"), recursive=True))
@@ -29,6 +29,10 @@ def data_name(path):
 # Made-up rows in the shape of data sets, for scenarios of the papers: those are many, and the data large or absent.
 MADE_UP = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200), "imagenet-r": ([3, 224, 224], 200),
            "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10)}
+
+
+# Smoke scenarios whose nets differ most, for what is asked of all of them in scenarios_slow_test.py.
+FEW = [os.path.join("smoke", name + ".toml") for name in ("vit", "fedavg", "fil-ver")]
 
 
 class Scenarios(unittest.TestCase):
@@ -53,8 +57,8 @@ class Scenarios(unittest.TestCase):
             done = mneme("validate", path)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def summary(self, scenario, out, *options):
-        done = mneme("run", scenario, "--out", out, "--quiet", *options)
+    def summary(self, scenario, out, *options, **called):
+        done = mneme("run", scenario, "--out", out, "--quiet", *options, **called)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
             return json.load(file)
@@ -70,6 +74,16 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(first["run_digest"], other["run_digest"], "one thread and three")
         self.assertEqual(first["run_digest"], resolved["run_digest"], "the scenario and its resolved form")
         self.assertEqual(first["scenario_digest"], resolved["scenario_digest"])
+
+    def depends_on_no_setting(self, name):
+        digests = {}
+        for setting, called in thread_settings().items():
+            for threads in ("1", "3"):
+                with tempfile.TemporaryDirectory() as folder:
+                    summary = self.summary(os.path.join(FOLDER, name), os.path.join(folder, "run"),
+                                           "--threads", threads, **called)
+                digests[f"{setting}, {threads} threads"] = summary["run_digest"]
+        self.assertEqual(len(set(digests.values())), 1, digests)
 
     def test_every_method_has_a_smoke_scenario(self):
         done = mneme("list", "--markdown", "strategies")
@@ -94,6 +108,8 @@ for scenario in ALL:
     add("is_valid", scenario, Scenarios.validate)
 for scenario in SMOKE:
     add("runs_alike", scenario, Scenarios.runs_alike)
+for scenario in FEW:
+    add("depends_on_no_setting", scenario, Scenarios.depends_on_no_setting)
 
 if __name__ == "__main__":
     run_tests()

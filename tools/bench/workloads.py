@@ -83,7 +83,7 @@ B2C = Workload(
 TRAINING = {one.name: one for one in (B1, B2, B2C)}
 
 # B3: no client trains, so what remains is the control plane. (label, scenario, overrides)
-NO_OP_TITLE = "B3: no-op client-rounds through their actors, cohort 1,000"
+NO_OP_TITLE = "B3: no-op client-rounds, cohort 1,000"
 NO_OP_SIZES = ((10_000, "scenarios/bench/b3_10k.toml", ()),
                (100_000, "scenarios/bench/b3_10k.toml", ("clients.count=100000",)),
                (1_000_000, "scenarios/bench/b3_1m.toml", ()))

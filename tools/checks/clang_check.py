@@ -10,20 +10,25 @@ import subprocess
 import sys
 
 
-def clang_command(entry):
-    """The build's command for this source, as a syntax check by clang++."""
+def plain_flags(entry):
+    """The flags of the build's command for this source, without output, optimisation and precompiled headers."""
     words = shlex.split(entry["command"])
     start = next(i for i, word in enumerate(words) if word.startswith("-"))
     kept, skip_next = [], False
-    for word in words[start:]:
+    for word, following in zip(words[start:], words[start + 1:] + [""]):
         if skip_next:
             skip_next = False
-        elif word in ("-o", "-c"):
+        elif word in ("-o", "-c") or word == "-include" and following.endswith("cmake_pch.hxx"):
             skip_next = True
-        elif not word.startswith("-O"):
+        elif not word.startswith("-O") and word not in ("-Winvalid-pch", "-fpch-preprocess"):
             kept.append(word)
+    return kept
+
+
+def clang_command(entry):
+    """The build's command for this source, as a syntax check by clang++."""
     # Warnings that only g++ knows are named in the build's flags.
-    return ["clang++", "-fsyntax-only", *kept, "-Werror", "-Wno-unknown-warning-option", entry["file"]]
+    return ["clang++", "-fsyntax-only", *plain_flags(entry), "-Werror", "-Wno-unknown-warning-option", entry["file"]]
 
 
 def check(entry):

@@ -1,8 +1,13 @@
 #include "tools/cli/command_line.hpp"
+#include "runtime/base/printable.hpp"
 #include "tools/cli/messages.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <poll.h>
 namespace mneme {
 namespace {
 
@@ -28,7 +33,7 @@ struct command_line {
     bind_resume();
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
     list_command->add_option("WHAT", listed, "One of them; without it, all.")->type_name("");
-    list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table of the README.");
+    list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table in docs/catalogue.md.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -135,13 +140,34 @@ int parse_and_dispatch(int count, const char* const* words) {
   return dispatch(line);
 }
 
+/// Nobody is told what a reader who has gone did not want to hear.
+bool stdout_has_reader() {
+  pollfd out{.fd = ::fileno(stdout), .events = POLLOUT, .revents = 0};
+  return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;
+}
+
+/// `code`, unless what was printed did not arrive.
+int with_output_checked(int code) {
+  std::cout.flush();
+  errno = 0;
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!lost || code != exit_done || !stdout_has_reader())
+    return code;
+  std::fprintf(stderr, "error: not all of the output could be written%s%s\n", errno != 0 ? ": " : "",
+               errno != 0 ? std::strerror(errno) : "");
+  return exit_failed;
+}
+
 } // namespace
 
 int run_command_line(int count, const char* const* words) {
   try {
-    return parse_and_dispatch(count, words);
+    return with_output_checked(parse_and_dispatch(count, words));
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "error: out of memory; fewer rows, classes or clients need less\n");
+    return exit_failed;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    std::fprintf(stderr, "error: %s\n", printable(error.what()).c_str());
     return exit_failed;
   }
 }

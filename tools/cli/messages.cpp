@@ -1,4 +1,5 @@
 #include "tools/cli/messages.hpp"
+#include "runtime/base/printable.hpp"
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -14,14 +15,14 @@ int unknown_word(const std::string& what, const std::string& word, const std::ve
 
 int print_errors(const findings& all) {
   for (const auto& one : all)
-    std::fprintf(stderr, "%s\n", shown(one).c_str());
+    std::fprintf(stderr, "%s\n", printable(shown(one)).c_str());
   return exit_bad_input;
 }
 
 void print_warnings(const findings& all, warning_style style) {
   for (const auto& [where, text] : all) {
     if (style == warning_style::text)
-      std::fprintf(stderr, "%s: warning: %s\n", where.c_str(), text.c_str());
+      std::fprintf(stderr, "%s: warning: %s\n", printable(where).c_str(), printable(text).c_str());
     if (style != warning_style::json)
       continue;
     const nlohmann::ordered_json line{{"event", "warning"}, {"where", where}, {"text", text}};
@@ -43,9 +44,9 @@ void print_columns(const std::vector<std::pair<std::string, std::string>>& rows)
     width = std::max(width, left.size());
   for (const auto& [left, right] : rows)
     if (right.empty())
-      std::printf("  %s\n", left.c_str());
+      std::printf("  %s\n", printable(left).c_str());
     else
-      std::printf("  %-*s  %s\n", static_cast<int>(width), left.c_str(), right.c_str());
+      std::printf("  %-*s  %s\n", static_cast<int>(width), printable(left).c_str(), printable(right).c_str());
 }
 
 } // namespace mneme

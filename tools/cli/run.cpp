@@ -72,7 +72,8 @@ findings wrong_arguments(const run_arguments& arguments) {
   if (const auto threads = parsed_threads(arguments.threads); !threads)
     wrong.push_back(threads.error().front());
   std::error_code ignored;
-  if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)))
+  if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)) &&
+      !run_directory::never_began(arguments.out))
     wrong.push_back({"", "--out '" + arguments.out +
                              "' exists already, and a run never writes into another's files; name a new folder"});
   return wrong;

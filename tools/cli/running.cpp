@@ -1,4 +1,5 @@
 #include "tools/cli/running.hpp"
+#include "runtime/base/printable.hpp"
 #include "tools/cli/command_line.hpp"
 #include <charconv>
 namespace mneme {
@@ -21,9 +22,9 @@ progress_style style_of(bool quiet, bool json) {
 
 int exit_code_of(const run_summary& ended) {
   if (ended.status == "failed")
-    std::fprintf(stderr, "error: %s\n", ended.error.c_str());
+    std::fprintf(stderr, "error: %s\n", printable(ended.error).c_str());
   if (!ended.resume_from.empty())
-    std::fprintf(stderr, "resume with `mneme resume %s`\n", ended.resume_from.c_str());
+    std::fprintf(stderr, "resume with `mneme resume %s`\n", printable(ended.resume_from).c_str());
   if (ended.status == "interrupted")
     return exit_interrupted;
   return ended.status == "done" ? exit_done : exit_failed;

@@ -1,4 +1,5 @@
 #include "actors/run/simulation.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/scenario/read.hpp"
 #include "tools/cli/messages.hpp"
 namespace mneme {
@@ -13,7 +14,7 @@ int validate_scenarios(const std::vector<std::string>& scenarios) {
       print_warnings(read->warnings, warning_style::text);
     const auto wrong = read ? check_against_data(read->value) : read.error();
     if (wrong.empty())
-      std::printf("%s: ok\n", file.c_str());
+      std::printf("%s: ok\n", printable(file).c_str());
     else
       code = print_errors(wrong);
     std::fflush(stdout);

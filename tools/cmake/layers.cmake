@@ -20,8 +20,8 @@ layer(strategies base kernels models data method training)
 
 layer(actors/protocol population training federation)
 layer(actors/scheduler federation protocol)
-layer(actors/server storage method protocol)
-layer(actors/compute base method training protocol)
+layer(actors/compute base method training federation protocol)
+layer(actors/server base storage method protocol compute)
 layer(actors/run base settings data storage method population training results federation scenario protocol scheduler server compute)
 
 target_link_libraries(mneme_data PRIVATE JPEG::JPEG ZLIB::ZLIB LibLZMA::LibLZMA)

@@ -139,14 +139,14 @@ TEST_CASE("uploads folded while others are computed leave events, weights and di
     }
 }
 
-TEST_CASE("shards that compute by themselves, each on its thread, leave events, weights and digest alone") {
+TEST_CASE("waves that several workers host leave events, weights and digest alone") {
   const std::string with_deadline = "cohort = 9\ndeadline = \"2 s\"\nlate = \"keep\"\n";
   for (const std::string rounds : {with_deadline.c_str(), "cohort = 24\n"}) {
     auto scenario = eventful;
     scenario.replace(scenario.find(with_deadline), with_deadline.size(), rounds);
     const auto run = [&](std::int64_t threads, const char* shards, const char* momentum, bool trace = true) {
       return run_toml(scenario,
-                      {.over = {{"worker.shards", shards}, {"model.hidden", "[64]"}, {"training.momentum", momentum}},
+                      {.over = {{"worker.shards", shards}, {"model.hidden", "[1024]"}, {"training.momentum", momentum}},
                        .threads = threads,
                        .trace = trace});
     };
@@ -168,11 +168,17 @@ TEST_CASE("shards that compute by themselves, each on its thread, leave events, 
 }
 
 TEST_CASE("ten runs under load agree") {
-  const load busy;
-  for (int i = 0; i < 10; ++i)
-    for (const std::int64_t threads : {3, 24}) // shards compute by themselves, and workers do
-      CHECK(run_toml(eventful, {.over = {{"worker.shards", "3"}}, .threads = threads}).summary.run_digest ==
-            reference().summary.run_digest);
+  const auto digest = [](std::int64_t threads, const char* hidden) {
+    return run_toml(eventful, {.over = {{"worker.shards", "3"}, {"model.hidden", hidden}}, .threads = threads})
+        .summary.run_digest;
+  };
+  for (const char* hidden : {"[16]", "[1024]"}) { // one worker hosts all shards, and several do
+    const auto expected = digest(1, hidden);
+    const load busy;
+    for (int i = 0; i < 10; ++i)
+      for (const std::int64_t threads : {3, 24})
+        CHECK(digest(threads, hidden) == expected);
+  }
 }
 
 TEST_CASE("tracing changes nothing, and a traced run repeats its trace digest") {

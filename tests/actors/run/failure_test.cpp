@@ -188,11 +188,11 @@ TEST_CASE("numbers that are not finite end the run by name") {
              ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
 }
 
-TEST_CASE("numbers that are not finite end the run by name, and alike, where shards compute by themselves") {
+TEST_CASE("numbers that are not finite end the run by name, and alike, where several workers host the shards") {
   const auto failed = [](std::int64_t threads) {
     return run_toml(five_clients + fedavg, {.over = {{"worker.shards", "2"},
                                                      {"model.name", "mlp"},
-                                                     {"model.hidden", "[64]"},
+                                                     {"model.hidden", "[4096]"},
                                                      {"training.batch", "2"},
                                                      {"training.learning_rate", "1e30"},
                                                      {"training.epochs", "9"}},

@@ -211,3 +211,16 @@ TEST_CASE("plain vectors keep their values and their bound") {
   auto cut = archive(bytes, 0, 19);
   CHECK_THROWS_AS(cut.plain(back), archive_error);
 }
+
+TEST_CASE("a tensor is replaced only by one of its shape and dtype") {
+  auto sums = at::zeros({2, 3});
+  archive saved;
+  saved(sums).frozen(sums);
+  const auto bytes = bytes_of(saved);
+  const auto load_into = [&](at::Tensor first, at::Tensor second) { reading(bytes)(first).frozen(second); };
+  CHECK_NOTHROW(load_into(at::ones({2, 3}), at::ones({2, 3})));
+  CHECK_NOTHROW(load_into({}, {}));
+  CHECK_THROWS_WITH(load_into(at::ones({4}), {}), ContainsSubstring("6 numbers where one of 4 was expected"));
+  CHECK_THROWS_WITH(load_into({}, at::ones({4})), ContainsSubstring("6 numbers where one of 4 was expected"));
+  CHECK_THROWS_AS(load_into(at::ones({2, 3}, at::kDouble), {}), archive_error);
+}

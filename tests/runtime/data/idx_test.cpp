@@ -3,6 +3,7 @@
 
 #include "tests/support/data_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/resource.h>
 using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
@@ -55,6 +56,22 @@ TEST_CASE("an idx file with the wrong magic number is refused", "[data]") {
                         "begins with 0x00000801: images and labels have been exchanged"));
   const idx_pair other("GIF89a, not idx", idx_labels(five_labels));
   CHECK_THAT(said(other.read()), ContainsSubstring("images: byte 0: error: the file begins with 0x47494638"));
+}
+
+TEST_CASE("packed labels are unpacked only if there are images for them", "[data]") {
+  constexpr std::size_t rows = 100'000'000;
+  const scratch_folder folder;
+  write_file(folder.path() / "images", idx_images(5, 2));
+  write_file(folder.path() / "labels.gz", gzipped(idx_labels(std::string(rows, '\0'))));
+  const auto peak_kib = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = peak_kib();
+  CHECK_THAT(said(read_idx(folder.path() / "images", folder.path() / "labels.gz", tiny, {})),
+             ContainsSubstring("the file states 5 images, but its labels file 100000000 labels"));
+  CHECK(peak_kib() - before < 100'000); // they would take 500 MB
 }
 
 TEST_CASE("images and labels of different numbers are refused", "[data]") {

@@ -84,6 +84,20 @@ TEST_CASE("a header that claims too much is refused before memory is taken", "[d
   CHECK_THAT(refusal(lying), ContainsSubstring("the header states 4225000000 pixels"));
 }
 
+TEST_CASE("a progressive file may have the scans of an honest one, and no thousands of them", "[data]") {
+  made_jpeg grey{.width = 40, .height = 24, .left = {77}, .right = {99}, .colours = JCS_GRAYSCALE};
+  grey.scans = {{1, {0}, 0, 0, 0, 0}, {1, {0}, 1, 5, 0, 2}, {1, {0}, 6, 63, 0, 2}, {1, {0}, 1, 63, 2, 1},
+                {1, {0}, 1, 63, 1, 0}};
+  const scratch_folder folder;
+  write_file(folder.path() / "a.jpg", jpeg_of(grey));
+  CHECK(read_jpeg(folder.path() / "a.jpg", 0));
+  grey.scans.resize(1);
+  for (int k = 1; k < 64; ++k) // each coefficient by itself, and twice
+    for (const int low : {1, 0})
+      grey.scans.push_back({1, {0}, k, k, low == 0 ? 1 : 0, low});
+  CHECK_THAT(refusal(jpeg_of(grey)), ContainsSubstring("more scans than a picture needs"));
+}
+
 TEST_CASE("a folder instead of a picture is refused", "[data]") {
   const scratch_folder folder;
   const auto read = read_jpeg(folder.path(), 0);

@@ -11,7 +11,7 @@ using kind = availability_change::kind;
 
 namespace {
 
-virtual_time at(virtual_duration since) { return virtual_time(since); }
+virtual_time when(virtual_duration since) { return virtual_time(since); }
 
 scenario of_clients(std::int64_t count) {
   scenario from;
@@ -58,16 +58,16 @@ TEST_CASE("where nothing changes by itself, nothing is expected and the task dec
   auto from = of_clients(30);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};
   auto who = availability_of(from);
-  who.open_task({0}, at(0s));
+  who.open_task({0}, when(0s));
   CHECK_FALSE(who.next_change());
   CHECK(who.is_available({9}));
   CHECK_FALSE(who.is_available({10}));
   CHECK(who.enrolled() == 10);
-  who.open_task({1}, at(5s));
+  who.open_task({1}, when(5s));
   CHECK(who.is_available({10}));
   CHECK(who.task_of({3}) == task_id{1});
   CHECK(who.enrolled() == 20);
-  CHECK(who.move_to(at(100s)).empty());
+  CHECK(who.move_to(when(100s)).empty());
 }
 
 TEST_CASE("clients arrive, stay and are away for exponential times") {
@@ -80,7 +80,7 @@ TEST_CASE("clients arrive, stay and are away for exponential times") {
   std::vector<virtual_time> since(clients);
   std::vector<int> joins(clients);
   virtual_time before{};
-  for (const auto& one : who.move_to(at(4000s))) {
+  for (const auto& one : who.move_to(when(4000s))) {
     REQUIRE(one.at >= before);
     before = one.at;
     const auto c = one.client.value;
@@ -108,7 +108,7 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
   check_exponential(stays, 50.0);
   auto who = availability_of(coming_and_going(clients, 0s));
   CHECK_FALSE(who.endless());
-  CHECK(who.move_to(at(1'000'000s)).size() == 2 * clients);
+  CHECK(who.move_to(when(1'000'000s)).size() == 2 * clients);
   CHECK_FALSE(who.next_change());
   CHECK(who.enrolled() == 0);
   CHECK(who.member({7}) == membership::left);
@@ -117,15 +117,15 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
 TEST_CASE("a client's times do not depend on how many clients there are or when one looks") {
   auto few = availability_of(coming_and_going(10, 20s)), many = availability_of(coming_and_going(1000, 20s));
   std::vector<virtual_time> one_look, many_looks;
-  for (const auto& one : few.move_to(at(500s)))
+  for (const auto& one : few.move_to(when(500s)))
     if (one.client.value == 7)
       one_look.push_back(one.at);
-  while (many.next_change() <= at(500s))
+  while (many.next_change() <= when(500s))
     for (const auto& one : many.move_to(*many.next_change()))
       if (one.client.value == 7)
         many_looks.push_back(one.at);
   CHECK(one_look.size() > 3);
-  CHECK(one_look == many_looks);
+  CHECK((one_look == many_looks));
 }
 
 TEST_CASE("by day a client can be reached for half of every period, from a time of its own") {
@@ -139,7 +139,7 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
   for (std::uint32_t c = 0; c < clients; ++c)
     first += who.is_available({c});
   CHECK(std::abs(first - clients / 2) < 4 * 23); // sqrt(2000) / 2
-  for (const auto& one : who.move_to(at(10'000s)))
+  for (const auto& one : who.move_to(when(10'000s)))
     changes[one.client.value].push_back(one);
   std::vector<double> mornings;
   for (const auto& [client, all] : changes) {
@@ -161,17 +161,17 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
 TEST_CASE("a file says when a client can be reached") {
   auto from = of_clients(3);
   from.devices.availability = device_availability::file;
-  auto who = availability_of(
-      from, std::make_shared<const reach_trace>(std::vector<reach_span>{{.who = {0}, .from = at(0s), .to = at(10s)},
-                                                                        {.who = {1}, .from = at(5s), .to = at(7s)}}));
-  who.open_task({0}, at(0s));
+  const std::vector<reach_span> spans{{.who = {0}, .from = when(0s), .to = when(10s)},
+                                      {.who = {1}, .from = when(5s), .to = when(7s)}};
+  auto who = availability_of(from, std::make_shared<const reach_trace>(spans));
+  who.open_task({0}, when(0s));
   CHECK(who.is_available({0}));
   CHECK_FALSE(who.is_available({1}));
   CHECK_FALSE(who.is_available({2}));
-  CHECK(who.next_change() == at(5s));
-  (void)who.move_to(at(5s));
+  CHECK(who.next_change() == when(5s));
+  (void)who.move_to(when(5s));
   CHECK(who.is_available({1}));
-  CHECK(who.move_to(at(100s)).size() == 2);
+  CHECK(who.move_to(when(100s)).size() == 2);
   CHECK_FALSE(who.is_available({0}));
   CHECK_FALSE(who.next_change());
 }
@@ -182,21 +182,21 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   from.tasks.transition = task_transition::staggered;
   from.tasks.transition_spread = 100s;
   auto who = availability_of(from);
-  who.open_task({0}, at(0s));
+  who.open_task({0}, when(0s));
   CHECK_FALSE(who.next_change()); // everybody begins with the first task
-  who.open_task({1}, at(1000s));
+  who.open_task({1}, when(1000s));
   CHECK(who.task_of({5}) == task_id{0});
   std::vector<double> delays;
-  for (const auto& one : who.move_to(at(1050s))) {
+  for (const auto& one : who.move_to(when(1050s))) {
     CHECK(one.change_kind == kind::entered_task);
     CHECK(who.task_of(one.client) == task_id{1});
     delays.push_back(in_seconds(one.at) - 1000.0);
   }
   CHECK(std::abs(std::ssize(delays) - clients / 2) < 4 * 50);
   CHECK(moments_of(delays).mean == Catch::Approx(25.0).margin(4 * 50 / std::sqrt(12.0 * clients / 2)));
-  who.open_task({2}, at(1050s)); // before everybody is in the second
+  who.open_task({2}, when(1050s)); // before everybody is in the second
   std::map<std::uint32_t, task_id> newest;
-  for (const auto& one : who.move_to(at(1200s))) {
+  for (const auto& one : who.move_to(when(1200s))) {
     CHECK(one.task > newest[one.client.value]);
     newest[one.client.value] = one.task;
   }

@@ -41,7 +41,7 @@ std::vector<ids> ids_of(const std::vector<composition>& batches) {
 std::vector<ids> batches_of(const std::vector<parked_job>& jobs, const batch_rules& rules,
                             std::int64_t shards_alike = 1) {
   const auto planned = plan_batches(jobs, rules, shards_alike);
-  REQUIRE(planned.size() == 1);
+  REQUIRE((planned.size() == 1));
   return ids_of(planned.front().batches);
 }
 
@@ -51,11 +51,11 @@ constexpr batch_rules width_alone{.balance_over_workers = false, .width_is_fixed
 
 TEST_CASE("batches are cut at the width, jobs of like length together, ids ascending") {
   const auto jobs = parked({{1, 10}, {2, 50}, {3, 10}, {4, 40}, {5, 20}}, 2);
-  CHECK(batches_of(jobs, width_alone) == std::vector<ids>{{2, 4}, {1, 5}, {3}});
+  CHECK((batches_of(jobs, width_alone) == std::vector<ids>{{2, 4}, {1, 5}, {3}}));
 }
 
 TEST_CASE("batches share the rows among the workers") {
-  CHECK(batches_of(parked({{1, 30}, {2, 10}, {3, 10}, {4, 10}}), {.workers = 2}) == std::vector<ids>{{1}, {2, 3, 4}});
+  CHECK((batches_of(parked({{1, 30}, {2, 10}, {3, 10}, {4, 10}}), {.workers = 2}) == std::vector<ids>{{1}, {2, 3, 4}}));
 }
 
 TEST_CASE("of large outcomes those that are due first are computed first, of small ones those of the first ids") {
@@ -64,8 +64,8 @@ TEST_CASE("of large outcomes those that are due first are computed first, of sma
                       width_alone)
         .front();
   };
-  CHECK(first_batch(4 << 20) == ids{1, 2}); // 16 MiB in all
-  CHECK(first_batch((4 << 20) + 1) == ids{2, 4});
+  CHECK((first_batch(4 << 20) == ids{1, 2})); // 16 MiB in all
+  CHECK((first_batch((4 << 20) + 1) == ids{2, 4}));
 }
 
 TEST_CASE("batches whose outcomes are used meanwhile follow the times they are due, and become smaller at the end") {
@@ -85,22 +85,22 @@ TEST_CASE("a shard cuts its jobs by the rows of all shards") {
   const auto count_of = [&](std::int64_t shards_alike, const batch_rules& rules) {
     return batches_of(parked(jobs), rules, shards_alike).size();
   };
-  CHECK(count_of(2, {.workers = 2}) == 1); // as many wait elsewhere: a worker each
-  CHECK(count_of(1, {.workers = 2}) == 2);
-  CHECK(count_of(1, {.workers = 2, .balance_over_workers = false}) == 1);
-  CHECK(count_of(2, {.workers = 2, .batches_per_worker = 4}) == 5); // of 2, 2, 2, 1 and 1 jobs
+  CHECK((count_of(2, {.workers = 2}) == 1)); // as many wait elsewhere: a worker each
+  CHECK((count_of(1, {.workers = 2}) == 2));
+  CHECK((count_of(1, {.workers = 2, .balance_over_workers = false}) == 1));
+  CHECK((count_of(2, {.workers = 2, .batches_per_worker = 4}) == 5)); // of 2, 2, 2, 1 and 1 jobs
 }
 
 TEST_CASE("batches of a group are of like width: a rest of a few jobs makes no batch of its own") {
-  CHECK(even_width(128, 64) == 64);
-  CHECK(even_width(132, 64) == 66); // not 64 + 64 + 4
-  CHECK(even_width(143, 64) == 72);
-  CHECK(even_width(144, 64) == 48);
-  CHECK(even_width(79, 64) == 79);
-  CHECK(even_width(80, 64) == 40);
-  CHECK(even_width(3, 64) == 3);
-  CHECK(even_width(5, 2) == 2);
-  CHECK(even_width(7, 1) == 1);
+  CHECK((even_width(128, 64) == 64));
+  CHECK((even_width(132, 64) == 66)); // not 64 + 64 + 4
+  CHECK((even_width(143, 64) == 72));
+  CHECK((even_width(144, 64) == 48));
+  CHECK((even_width(79, 64) == 79));
+  CHECK((even_width(80, 64) == 40));
+  CHECK((even_width(3, 64) == 3));
+  CHECK((even_width(5, 2) == 2));
+  CHECK((even_width(7, 1) == 1));
 }
 
 TEST_CASE("batches never cross shards or keys") {
@@ -111,11 +111,11 @@ TEST_CASE("batches never cross shards or keys") {
     if (reversed)
       std::reverse(jobs.begin(), jobs.end());
     const auto planned = plan_batches(jobs, {});
-    REQUIRE(planned.size() == 2);
-    CHECK(planned[0].shard == shard_id{0});
-    CHECK(ids_of(planned[0].batches) == std::vector<ids>{{0, 2}, {3}});
-    CHECK(planned[1].shard == shard_id{1});
-    CHECK(ids_of(planned[1].batches) == std::vector<ids>{{1}});
+    REQUIRE((planned.size() == 2));
+    CHECK((planned[0].shard == shard_id{0}));
+    CHECK((ids_of(planned[0].batches) == std::vector<ids>{{0, 2}, {3}}));
+    CHECK((planned[1].shard == shard_id{1}));
+    CHECK((ids_of(planned[1].batches) == std::vector<ids>{{1}}));
   }
 }
 
@@ -133,9 +133,9 @@ TEST_CASE("the order in which jobs are reported decides nothing") {
       std::rotate(reported.begin(), reported.begin() + 11, reported.end());
       std::swap(reported[3], reported[17]);
       const auto planned = plan_batches(reported, rules);
-      REQUIRE(planned.size() == expected.size());
+      REQUIRE((planned.size() == expected.size()));
       for (std::size_t s = 0; s < planned.size(); ++s)
-        CHECK(planned[s].batches == expected[s].batches);
+        CHECK((planned[s].batches == expected[s].batches));
     }
   }
 }

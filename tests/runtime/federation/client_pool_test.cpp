@@ -42,14 +42,14 @@ TEST_CASE("a cohort is drawn among those who have rows and nothing to do") {
   client_pool pool(settings);
   pool.open_task({0}, {});
   pool.plan_task({});
-  CHECK(pool.draw_cohort({0}) == ids{{0}, {2}, {4}, {6}, {8}});
-  CHECK(pool.begin_visit({4}) == 0);
-  CHECK(pool.draw_cohort({0}) == ids{{0}, {2}, {6}, {8}});
+  CHECK((pool.draw_cohort({0}) == ids{{0}, {2}, {4}, {6}, {8}}));
+  CHECK((pool.begin_visit({4}) == 0));
+  CHECK((pool.draw_cohort({0}) == ids{{0}, {2}, {6}, {8}}));
   pool.end_visit({4});
-  CHECK(pool.begin_visit({4}) == 1);
-  CHECK(pool.visit_of({4}) == 1);
+  CHECK((pool.begin_visit({4}) == 1));
+  CHECK((pool.visit_of({4}) == 1));
   pool.plan_task({.clients_without_rows = true});
-  CHECK(pool.draw_cohort({0}).size() == 9);
+  CHECK((pool.draw_cohort({0}).size() == 9));
 }
 
 TEST_CASE("idle clients are drawn without replacement, whoever became idle first") {
@@ -59,16 +59,16 @@ TEST_CASE("idle clients are drawn without replacement, whoever became idle first
     pool->open_task({0}, {});
     pool->plan_task({});
     for (const std::uint32_t c : {0, 2, 4})
-      CHECK(pool->begin_visit({c}) == 0);
+      CHECK((pool->begin_visit({c}) == 0));
   }
   for (const std::uint32_t c : {0, 2, 4})
     first.end_visit({c});
   for (const std::uint32_t c : {4, 2, 0})
     second.end_visit({c});
   const auto drawn = first.draw_idle(3, 17);
-  CHECK(drawn.size() == 3);
-  CHECK(drawn == second.draw_idle(3, 17));
-  CHECK(first.draw_idle(10, 18).size() == 2); // those that are left
+  CHECK((drawn.size() == 3));
+  CHECK((drawn == second.draw_idle(3, 17)));
+  CHECK((first.draw_idle(10, 18).size() == 2)); // those that are left
   CHECK(first.draw_idle(10, 19).empty());
   CHECK(first.draw_idle(-1, 20).empty());
 }
@@ -83,7 +83,7 @@ TEST_CASE("what a client works on is known where it may leave, until it has noth
   const auto restless = settings_of(from);
   client_pool leaves(restless);
   leaves.assigned({0}, {5});
-  CHECK(leaves.assignment_of({0}) == assignment_id{5});
+  CHECK((leaves.assignment_of({0}) == assignment_id{5}));
   leaves.end_visit({0});
   CHECK_FALSE(leaves.assignment_of({0}));
 }
@@ -99,7 +99,7 @@ TEST_CASE("waiting brings nobody to a run whose clients are all gone for good, t
   pool.plan_task({});
   CHECK(pool.somebody_may_come());
   (void)pool.move_to(virtual_time{1000s});
-  CHECK(pool.enrolled() == 0);
+  CHECK((pool.enrolled() == 0));
   CHECK(pool.next_change());
   CHECK_FALSE(pool.somebody_may_come());
   pool.plan_task({.clients_without_rows = true});
@@ -111,15 +111,15 @@ TEST_CASE("a pool that is saved and loaded draws as before") {
   client_pool saved(settings), loaded(settings);
   saved.open_task({0}, {});
   saved.plan_task({.clients_without_rows = true});
-  CHECK(saved.begin_visit({7}) == 0);
+  CHECK((saved.begin_visit({7}) == 0));
   saved.end_visit({7});
-  CHECK(saved.draw_idle(4, 1).size() == 4);
+  CHECK((saved.draw_idle(4, 1).size() == 4));
   archive file;
   file(saved);
   auto bytes = std::make_shared<std::vector<std::byte>>();
   file.each_piece([&](std::span<const std::byte> piece) { bytes->insert(bytes->end(), piece.begin(), piece.end()); });
   archive back(bytes, 0, bytes->size());
   back(loaded);
-  CHECK(loaded.visit_of({7}) == 0);
-  CHECK(loaded.draw_idle(3, 2) == saved.draw_idle(3, 2));
+  CHECK((loaded.visit_of({7}) == 0));
+  CHECK((loaded.draw_idle(3, 2) == saved.draw_idle(3, 2)));
 }

@@ -11,26 +11,26 @@ delivery upload_of(std::uint32_t client) { return {.from = {client}}; }
 TEST_CASE("a bundle holds uploads in the order in which they came, and is due by number or by bytes") {
   delivery_buffer buffer;
   CHECK_FALSE(buffer.take());
-  for (std::uint32_t c = 0; c < delivery_buffer::held_max; ++c) {
+  for (std::uint32_t c = 0; c < tuning::bundled_uploads_max; ++c) {
     CHECK_FALSE(buffer.is_due());
     buffer.add(upload_of(c), 1);
   }
   CHECK(buffer.is_due());
   const auto bundle = buffer.take();
   REQUIRE(bundle);
-  REQUIRE(bundle->all.size() == delivery_buffer::held_max);
-  for (std::uint32_t c = 0; c < delivery_buffer::held_max; ++c)
+  REQUIRE(bundle->all.size() == tuning::bundled_uploads_max);
+  for (std::uint32_t c = 0; c < tuning::bundled_uploads_max; ++c)
     CHECK(bundle->all[c].from == client_id{c});
   CHECK_FALSE(bundle->tell_when_folded);
   CHECK_FALSE(buffer.is_due());
   CHECK_FALSE(buffer.take());
-  buffer.add(upload_of(0), delivery_buffer::held_bytes_max);
+  buffer.add(upload_of(0), tuning::bundled_bytes_max);
   CHECK(buffer.is_due());
 }
 
 TEST_CASE("virtual time waits for a server that was given much and has not folded it") {
   delivery_buffer buffer;
-  buffer.add(upload_of(0), delivery_buffer::unfolded_bytes_max - 1);
+  buffer.add(upload_of(0), tuning::unfolded_bytes_max - 1);
   CHECK_FALSE(buffer.take()->tell_when_folded);
   CHECK_FALSE(buffer.waits_for_server());
   buffer.add(upload_of(1), 1);

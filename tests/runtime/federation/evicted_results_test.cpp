@@ -46,9 +46,9 @@ TEST_CASE("results that arrive last are evicted where memory has no room for all
   waiting_results waiting(25, {4, 1, 3, 2});
   waiting.table.hold(waiting.table.at({0}), 100);
   CHECK(waiting.results.evict(waiting.table, clients));
-  CHECK(waiting.in_phase(flight_phase::finished) == ids{1, 3});
-  CHECK(waiting.in_phase(flight_phase::evicted) == ids{0, 2});
-  CHECK(waiting.table.at({0}).held_bytes == 0); // its outcomes are in memory no more
+  CHECK((waiting.in_phase(flight_phase::finished) == ids{1, 3}));
+  CHECK((waiting.in_phase(flight_phase::evicted) == ids{0, 2}));
+  CHECK((waiting.table.at({0}).held_bytes == 0)); // its outcomes are in memory no more
   CHECK_FALSE(waiting.results.evict(waiting.table, clients));
 }
 
@@ -59,29 +59,29 @@ TEST_CASE("an upload delivered while a wave was out counts as if it had waited f
   waiting.results.delivered_during_wave(10);
   CHECK_FALSE(waiting.results.has_room_during_wave(16));
   CHECK(waiting.results.evict(waiting.table, clients));
-  CHECK(waiting.in_phase(flight_phase::finished) == ids{1});
+  CHECK((waiting.in_phase(flight_phase::finished) == ids{1}));
   CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // the next wave begins with nothing delivered
 }
 
 TEST_CASE("nothing is evicted where a second result might be another") {
   waiting_results waiting(1, {1, 2}, false);
   CHECK_FALSE(waiting.results.evict(waiting.table, instant_clients()));
-  CHECK(waiting.in_phase(flight_phase::finished) == ids{0, 1});
+  CHECK((waiting.in_phase(flight_phase::finished) == ids{0, 1}));
 }
 
 TEST_CASE("what is needed is computed again, with what arrives next as far as there is room") {
   const auto clients = instant_clients();
   waiting_results waiting(35, {5, 4, 3, 2, 1});
   CHECK(waiting.results.evict(waiting.table, clients));
-  REQUIRE(waiting.in_phase(flight_phase::evicted) == ids{0, 1});
+  REQUIRE((waiting.in_phase(flight_phase::evicted) == ids{0, 1}));
   for (const std::uint64_t id : {4, 3}) { // are delivered
     waiting.results.removed(waiting.table.at({id}));
     waiting.table.erase({id});
   }
   const auto chosen = waiting.results.to_recompute({1}, waiting.table, clients);
-  CHECK(chosen == std::vector<assignment_id>{{1}, {0}});
+  CHECK((chosen == std::vector<assignment_id>{{1}, {0}}));
   waiting_results small(10, {2, 1});
   CHECK(small.results.evict(small.table, clients));
-  CHECK(small.results.to_recompute({0}, small.table, clients) ==
-        std::vector<assignment_id>{{0}}); // needed: no question
+  CHECK((small.results.to_recompute({0}, small.table, clients) ==
+         std::vector<assignment_id>{{0}})); // needed: no question
 }

@@ -11,10 +11,11 @@ namespace {
 constexpr std::int64_t width = 5, classes = 3, rows = 6;
 constexpr shape3 pixels{2, 16, 18};
 
-std::shared_ptr<const embedding_model> small_net(bool normal, double low = -6.0) {
+std::shared_ptr<const embedding_model> small_net(bool normal, double low = -6.0,
+                                                 const std::vector<std::int64_t>& hidden = {9}) {
   const embedding_shape shape{.filters = {3, 4},
                               .padding = 1,
-                              .hidden = {9},
+                              .hidden = hidden,
                               .embedding = width,
                               .classifier = {7},
                               .normal = normal,
@@ -44,7 +45,9 @@ seen_by_pytorch reference(const embedding_model& net, const at::Tensor& flat, co
   auto x = images;
   for (const std::string name : {"encoder.conv1", "encoder.conv2"})
     x = at::max_pool2d(at::relu(at::conv2d(x, of(name + ".weight"), of(name + ".bias"), 1, 1)), {2, 2});
-  x = at::relu(linear(x.flatten(1), "encoder.fc1"));
+  x = x.flatten(1);
+  if (!net.what().hidden.empty())
+    x = at::relu(linear(x, "encoder.fc1"));
   at::Tensor features, z;
   if (net.what().normal) {
     const auto mean = linear(x, "encoder.mu"), log = linear(x, "encoder.log_sigma");
@@ -90,8 +93,10 @@ TEST_CASE("an encoder's parameters come first, under names of their own", "[mode
 }
 
 TEST_CASE("embedding nets see what PyTorch's layers see", "[models]") {
-  for (const bool normal : {true, false}) {
-    const auto net = small_net(normal);
+  using widths = std::vector<std::int64_t>;
+  for (const auto& [normal, hidden] :
+       {std::pair{true, widths{9}}, {false, widths{9}}, {true, widths{}}, {false, widths{}}}) {
+    const auto net = small_net(normal, -6.0, hidden);
     const auto flat = initial_weights(*net, 3);
     const auto images = drawn({1, rows, pixels[0], pixels[1], pixels[2]}, 4);
     const auto seen = net->forward(flat.unsqueeze(0), images, {0, classes}, nullptr, nullptr);

@@ -20,20 +20,20 @@ TEST_CASE("a cohort has distinct available clients, ascending") {
   for (const std::int64_t clients : {10, 5000, 100000}) { // below and above the size that is listed
     const auto odd = [](client_id who) { return who.value % 2 == 1; };
     const auto drawn = draw(1, clients, 3, odd);
-    REQUIRE(drawn.size() == 3);
+    REQUIRE((drawn.size() == 3));
     CHECK(std::is_sorted(drawn.begin(), drawn.end()));
-    CHECK(std::set<client_id>(drawn.begin(), drawn.end()).size() == 3);
+    CHECK((std::set<client_id>(drawn.begin(), drawn.end()).size() == 3));
     CHECK(std::all_of(drawn.begin(), drawn.end(), odd));
-    CHECK(draw(1, clients, 3, odd) == drawn);
-    CHECK(draw(2, clients, 3, odd) != drawn);
+    CHECK((draw(1, clients, 3, odd) == drawn));
+    CHECK((draw(2, clients, 3, odd) != drawn));
   }
 }
 
 TEST_CASE("fewer than the cohort: all of them; nobody: nobody") {
   const auto few = [](client_id who) { return who.value % 40000 == 3; };
-  CHECK(draw(0, 100000, 50, few) == std::vector<client_id>{{3}, {40003}, {80003}});
+  CHECK((draw(0, 100000, 50, few) == std::vector<client_id>{{3}, {40003}, {80003}}));
   CHECK(draw(0, 100000, 50, [](client_id) { return false; }).empty());
-  CHECK(draw(0, 4, 50, everybody).size() == 4);
+  CHECK((draw(0, 4, 50, everybody).size() == 4));
 }
 
 TEST_CASE("everybody is drawn equally often") {

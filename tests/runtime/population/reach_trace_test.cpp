@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-virtual_time at(virtual_duration since) { return virtual_time(since); }
+virtual_time when(virtual_duration since) { return virtual_time(since); }
 
 /// What reading `csv` for five clients finds wrong, or "".
 std::string complaints(const std::string& csv) {
@@ -28,27 +28,28 @@ std::string complaints(const std::string& csv) {
 } // namespace
 
 TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
-  const reach_trace trace({{.who = {1}, .from = at(10s), .to = at(20s)}, {.who = {1}, .from = at(30s), .to = at(40s)}});
-  const auto before = trace.window({1}, at(0s)), within = trace.window({1}, at(10s)),
-             between = trace.window({1}, at(20s)), after = trace.window({1}, at(40s));
+  const reach_trace trace({{.who = {1}, .from = when(10s), .to = when(20s)},
+                           {.who = {1}, .from = when(30s), .to = when(40s)}});
+  const auto before = trace.window({1}, when(0s)), within = trace.window({1}, when(10s)),
+             between = trace.window({1}, when(20s)), after = trace.window({1}, when(40s));
   CHECK_FALSE(before.within);
-  CHECK(before.until == at(10s));
+  CHECK(before.until == when(10s));
   CHECK(within.within);
-  CHECK(within.until == at(20s));
+  CHECK(within.until == when(20s));
   CHECK_FALSE(between.within);
-  CHECK(between.until == at(30s));
+  CHECK(between.until == when(30s));
   CHECK_FALSE(after.within);
   CHECK(after.until == never);
 }
 
 TEST_CASE("who is not named can never be reached; spans that touch or overlap are one") {
-  const reach_trace trace({{.who = {3}, .from = at(5s), .to = at(9s)},
-                           {.who = {3}, .from = at(0s), .to = at(5s)},
-                           {.who = {3}, .from = at(1s), .to = at(2s)}});
-  CHECK(trace.window({3}, at(0s)).until == at(9s));
-  CHECK_FALSE(trace.window({2}, at(0s)).within);
-  CHECK(trace.window({2}, at(0s)).until == never);
-  CHECK_FALSE(trace.window({4}, at(0s)).within);
+  const reach_trace trace({{.who = {3}, .from = when(5s), .to = when(9s)},
+                           {.who = {3}, .from = when(0s), .to = when(5s)},
+                           {.who = {3}, .from = when(1s), .to = when(2s)}});
+  CHECK(trace.window({3}, when(0s)).until == when(9s));
+  CHECK_FALSE(trace.window({2}, when(0s)).within);
+  CHECK(trace.window({2}, when(0s)).until == never);
+  CHECK_FALSE(trace.window({4}, when(0s)).within);
 }
 
 TEST_CASE("a trace is read by the names of its columns") {

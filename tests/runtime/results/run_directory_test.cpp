@@ -96,6 +96,7 @@ TEST_CASE("an --out that exists is refused, and one whose parents are missing is
   const test::scratch_folder folder;
   const auto out = folder.path() / "a" / "b" / "c";
   CHECK(made_at(out).path() == out);
+  test::write_file(out / "scenario.toml", "");
   for (const auto& again : {out, out / ""}) {
     const auto refused = run_directory::create(again, "name");
     REQUIRE_FALSE(refused);
@@ -104,6 +105,55 @@ TEST_CASE("an --out that exists is refused, and one whose parents are missing is
   }
   test::write_file(folder.path() / "file", "");
   CHECK_FALSE(run_directory::create(folder.path() / "file", "name"));
+}
+
+TEST_CASE("a folder whose run was killed before it began is taken over, and no other") {
+  const test::scratch_folder folder;
+  const auto out = folder.path() / "run";
+  const auto refused = [&] { return !run_directory::create(out, "name").has_value(); };
+  {
+    auto begun = made_at(out);
+    begun.write_origin({.scenario = "a"});
+    CHECK(refused()); // it is alive
+  }
+  test::write_file(out / "partition.csv", "row,client,task\n");
+  test::write_file(out / "scenario.toml.part", "seed");
+  {
+    const auto again = made_at(out);
+    CHECK(again.path() == out);
+    CHECK_FALSE(fs::exists(out / "partition.csv"));
+  }
+  test::write_file(out / "notes.txt", "mine");
+  CHECK(refused());
+  fs::remove_all(out);
+  fs::create_directory(out);
+  CHECK(refused());
+}
+
+TEST_CASE("a run whose folder is renamed or removed cannot write elsewhere") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.add(evaluation_record{});
+  fs::rename(folder.path() / "run", folder.path() / "moved");
+  CHECK_THROWS_WITH(run.write("summary.json", "{}"), ContainsSubstring("renamed or removed"));
+  fs::create_directory(folder.path() / "run");
+  CHECK_THROWS_WITH(run.write("summary.json", "{}"), ContainsSubstring("renamed or removed"));
+  CHECK(fs::is_empty(folder.path() / "run"));
+  fs::remove_all(folder.path() / "moved");
+  CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring("metrics.jsonl"));
+}
+
+TEST_CASE("events.csv that became a link is not cut back: it is another's file") {
+  const test::scratch_folder folder;
+  const auto other = folder.path() / "other";
+  test::write_file(other, "precious");
+  auto run = made_at(folder.path() / "run");
+  fs::create_symlink(other, run.path() / "events.csv");
+  CHECK_FALSE(run.has_events(4));
+  CHECK_THROWS_WITH(run.cut_back({}, {}, 1, 4), ContainsSubstring("events.csv"));
+  run.cut_back({}, {}, 1, 0);
+  CHECK_FALSE(fs::is_symlink(run.path() / "events.csv"));
+  CHECK(test::content_of(other) == "precious");
 }
 
 TEST_CASE("a folder in which nothing can be made is a finding, not an exception") {
@@ -278,5 +328,6 @@ TEST_CASE("a run that starts again from the beginning finds nothing of the one b
   run.add(two_events);
   run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
   run.cut_back({}, {}, 1, 0);
+  fs::remove(folder.path() / "run" / "checkpoint"); // fails unless it is empty
   CHECK(fs::is_empty(folder.path() / "run"));
 }

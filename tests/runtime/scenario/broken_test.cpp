@@ -103,3 +103,10 @@ TEST_CASE("a key that the chosen kind does not read is a warning if the user gav
         "a.toml:12:12: error: training.momentum has no effect here: only training.optimizer = \"sgd\" read it\n");
   CHECK(read.value.tasks.count == 1);
 }
+
+TEST_CASE("a run in which nobody ever answers is warned of", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[devices]\ndropout = 1\n" + probe_sections);
+  CHECK(folder.all(folder.read("a.toml").warnings) ==
+        "a.toml:2:11: error: devices.dropout = 1.0: no upload will ever come, and the server learns nothing\n");
+}

@@ -1,5 +1,6 @@
 #include "runtime/options/units.hpp"
 #include "tests/runtime/scenario/probe.hpp"
+#include <sys/resource.h>
 using namespace mneme;
 using namespace mneme::test;
 
@@ -154,4 +155,30 @@ TEST_CASE("the cohort is the smaller of ten and everybody, unless given", "[scen
   CHECK(folder.read("a.toml", {{"clients.count", "6"}}).value.rounds.cohort == 6);
   CHECK(folder.read("a.toml", {{"rounds.cohort", "0"}}).value.rounds.cohort == 0);
   CHECK(folder.read("a.toml", {{"clients.count", "500"}, {"rounds.cohort", "300"}}).value.rounds.cohort == 300);
+}
+
+TEST_CASE("a key of countless parts is refused before it becomes as many tables", "[scenario]") {
+  const scenario_folder folder;
+  std::string parts = "a";
+  for (int i = 0; i < 224'000; ++i)
+    parts += ".a";
+  folder.write("key.toml", "seed = 1\n" + parts + " = 1\n" + probe_sections);
+  CHECK(folder.refusal("key.toml").starts_with("key.toml:2:16: error: a key of more than 8 parts"));
+  folder.write("section.toml", "[" + parts + "]\n" + probe_sections);
+  CHECK(folder.refusal("section.toml").starts_with("section.toml:1:17: error: a key of more than 8 parts"));
+  folder.write("good.toml", "title = \"" + parts + "\" # " + parts + "\n" + probe_sections);
+  CHECK(folder.refusal("good.toml").empty());
+  CHECK(folder.read("good.toml", {{"title", "{" + parts + " = 1}"}}).value.title == "{" + parts + " = 1}");
+}
+
+TEST_CASE("scenarios in a long row of bases take memory as their text, and an endless row is refused", "[scenario]") {
+  const scenario_folder folder;
+  for (int i = 0; i < 1'200; ++i)
+    folder.write(std::to_string(i) + ".toml", "extends = \"" + std::to_string(i + 1) + ".toml\"\n");
+  folder.write("1200.toml", probe_sections);
+  CHECK(folder.refusal("0.toml").find("more than 1000 files wait for their bases before") != std::string::npos);
+  CHECK(folder.refusal("800.toml").empty());
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  CHECK(usage.ru_maxrss < 4'000'000); // KiB; 16 MiB for each of them would be more
 }

@@ -88,6 +88,30 @@ TEST_CASE("missing, extra and misshapen tensors are named, all at once") {
   CHECK(many.error().size() == 3);
 }
 
+TEST_CASE("adapters are read under the names of the authors' code, too") {
+  const auto vit = net_of("vit", {3, 8, 8}, 5,
+                          {{"patch", "4"}, {"width", "20"}, {"depth", "1"}, {"heads", "2"}, {"adapter", "3"}});
+  const auto flat = initial_weights(*vit, 3) + 0.5;
+  tensor_map theirs;
+  for (const auto& [name, value] : named_parameters(*vit, flat)) {
+    const auto at = name.find(".adapter.");
+    theirs.put(at == std::string::npos ? name
+                                       : name.substr(0, at) + (name.find(".down.") != std::string::npos
+                                                                   ? ".adaptmlp.down_proj."
+                                                                   : ".adaptmlp.up_proj.") +
+                                             name.substr(name.rfind('.') + 1),
+               value);
+  }
+  REQUIRE(theirs.find("blocks.0.adaptmlp.down_proj.weight"));
+  const auto read = flat_parameters(*vit, theirs, "vit.safetensors", nullptr);
+  REQUIRE(read);
+  CHECK(at::equal(*read, flat));
+  theirs.put("blocks.0.adapter.up.bias", at::zeros({20}));
+  const auto twice = flat_parameters(*vit, theirs, "vit.safetensors", nullptr);
+  REQUIRE_FALSE(twice);
+  CHECK_THAT(twice.error()[0].text, ContainsSubstring("'blocks.0.adapter.up.bias' is there a second time"));
+}
+
 TEST_CASE("weights that are whole numbers or not finite are refused") {
   CHECK_THAT(only_finding(with(without({}), "fc1.bias", at::ones({3}, at::kLong))),
              ContainsSubstring("'fc1.bias' is Long"));

@@ -66,6 +66,7 @@ const std::vector<hostile> hostile_files{
     {"another kind of file", file_of("PK\3\4 a zip archive", ""), "is this a safetensors file", 8},
     {"JSON that breaks off", file_of("{\"a\":", ""), "not valid JSON", 13},
     {"JSON with bytes that are no UTF-8", file_of("{\"\xff\":1}", ""), "not valid JSON", 10},
+    {"a number that no double holds", file_of(named("1e999"), ""), "a number that is out of range", 8},
     {"a nest without end", file_of("{\"a\":" + std::string(100'000, '['), ""), "not valid JSON", 100'013},
     {"a deep nest", file_of(named("[[[[[[]]]]]]"), ""), "nests deeper", 8},
     {"a number for a tensor", file_of(named("1"), ""), "'a' has no dtype", 9},
@@ -185,4 +186,13 @@ TEST_CASE("a file that is not there, or a folder, is a finding") {
     REQUIRE_FALSE(read);
     CHECK(read.error().at(0).where == path.string());
   }
+}
+
+TEST_CASE("of a header that is wrong everywhere the first findings are enough", "[storage]") {
+  std::string header = "{";
+  for (int i = 0; i < 100'000; ++i)
+    header += (i > 0 ? ",\"tensor" : "\"tensor") + std::to_string(i) + "\":{\"dtype\":\"F8\"}";
+  const auto read = read_back(file_of(header + "}", ""));
+  REQUIRE_FALSE(read);
+  CHECK(read.error().size() == 20);
 }

@@ -28,6 +28,7 @@ public:
     scenario_.seed = static_cast<std::int64_t>(seed);
     scenario_.clients.count = between(1, 9);
     tasks_ = between(1, 3);
+    has_large_uploads_ = chance(0.1);
   }
   toy_federation make();
 
@@ -54,6 +55,7 @@ private:
   rng_stream stream_;
   scenario scenario_;
   std::int64_t tasks_ = 1;
+  bool has_large_uploads_ = false; // which the server has to fold before virtual time goes on
 };
 
 void toy_maker::draw_devices() {
@@ -63,6 +65,8 @@ void toy_maker::draw_devices() {
   devices.downlink_mbit = one_each({0.0, 0.000064});
   devices.latency = one_of<virtual_duration>({0s, 500ms, 1s});
   devices.dropout = one_of({0.0, 0.0, 0.2, 0.5});
+  if (has_large_uploads_)
+    devices.uplink_mbit = 0.0;
   if (chance(0.3)) {
     devices.availability = device_availability::diurnal;
     devices.availability_period = one_of<virtual_duration>({7s, 30s});
@@ -110,6 +114,7 @@ void toy_maker::draw_work(toy_federation& made) {
   constexpr auto plenty = toy_federation::plenty;
   auto& settings = made.settings;
   settings.upload_size_known = chance(0.5);
+  made.upload_scale = has_large_uploads_ ? std::int64_t{1} << 21 : 1; // 16 MiB and more
   made.stages_max = settings.upload_size_known ? 1 : between(0, 3);
   made.broadcast_bytes = 8 * between(1, 3);
   made.once_bytes = 8 * between(0, 2);
@@ -206,7 +211,8 @@ toy_result toy_federation::result_of(const toy_assignment& given) const {
   toy_result made{.upload = value | 1, .rows = static_cast<std::int64_t>(1 + value % 7)};
   if (value % 4 != 0)
     made.memory = mixed({value, given.memory, 5}) | 1;
-  made.upload_bytes = settings.upload_size_known ? broadcast_bytes : static_cast<std::int64_t>(8 + 8 * (value % 4));
+  made.upload_bytes =
+      settings.upload_size_known ? broadcast_bytes : upload_scale * static_cast<std::int64_t>(8 + 8 * (value % 4));
   return made;
 }
 

@@ -33,6 +33,7 @@ struct toy_federation {
   std::int64_t stages_max = 1;
   std::int64_t rows_of_every_job = 0; ///< 0: drawn.
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
+  std::int64_t upload_scale = 1;  ///< Uploads are said to weigh so much more than they do.
   std::vector<task_plan> plans{}; ///< [tasks]
 
   /// Every stage is one job.

@@ -104,7 +104,7 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
   if (client.stage == stages.size()) {
     const auto result = toy_.result_of(client.given);
     so_far.finished.push_back({.id = id,
-                               .result = {.upload = as_tensors(result.upload, result.upload_bytes),
+                               .result = {.upload = as_tensors(result.upload),
                                           .memory = as_tensors(result.memory.value_or(0)),
                                           .rows = result.rows},
                                .bytes = result.upload_bytes});

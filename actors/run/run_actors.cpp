@@ -1,6 +1,6 @@
-#include "actors/run/cast.hpp"
-#include "actors/compute/shard.hpp"
-#include "actors/compute/worker.hpp"
+#include "actors/run/run_actors.hpp"
+#include "actors/compute/compute_layout.hpp"
+#include "actors/compute/sharing_worker.hpp"
 #include "actors/run/checkpoint_writer.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include "actors/server/server.hpp"
@@ -27,39 +27,31 @@ private:
 };
 
 /// All actors of a run, and their end.
-class cast {
+class run_actors {
 public:
-  cast(caf::actor_system& system, const world_ref& world, cast_setup setup) {
+  run_actors(caf::actor_system& system, const world_ref& world, run_actors_setup setup) {
     if (setup.checkpoints)
       setup.recorder.writer = writer_ =
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(world, std::move(setup.recorder));
-    for (std::int64_t i = 0; i < world->workers; ++i)
-      workers_.push_back(system.spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(world));
-    pool_ = system.spawn<pool_actor::stateful_impl<pool_state>>(world, workers_);
-    server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, pool_, recorder_);
-    auto peers = [this, &system, world](const scheduler_actor& scheduler) {
-      const auto lines = std::make_shared<batch_lines>(world->shards);
-      using shard = shard_actor::stateful_impl<shard_state>;
-      for (std::uint32_t s = 0; s < world->shards; ++s) {
-        const shard_id which{s};
-        shards_.push_back(world->shards_compute && s > 0
-                              ? system.spawn<shard, caf::detached>(which, world, pool_, scheduler, lines)
-                              : system.spawn<shard>(which, world, pool_, scheduler, lines));
-      }
-      return scheduler_peers{.server = server_, .recorder = recorder_, .shards = shards_};
+    const auto queues = spawn_workers(system, world);
+    server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, queues, workers_, recorder_);
+    auto peers = [this, queues, shards = world->shards](const scheduler_actor& scheduler) {
+      for (const auto& worker : workers_)
+        caf::anon_send(worker, worker_peers{.scheduler = scheduler, .server = server_, .workers = workers_});
+      scheduler_peers made{.server = server_, .recorder = recorder_, .workers = workers_};
+      for (std::int64_t s = 0; s < shards; ++s)
+        made.shards.push_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
+      return made;
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
         world, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
   }
   /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
-  ~cast() {
+  ~run_actors() {
     end(scheduler_);
-    for (const auto& shard : shards_)
-      end(shard);
     end(server_);
-    end(pool_);
     for (const auto& worker : workers_)
       end(worker);
     end(recorder_);
@@ -71,6 +63,18 @@ public:
   [[nodiscard]] const recorder_actor& recorder() const { return recorder_; }
 
 private:
+  std::shared_ptr<batch_queues> spawn_workers(caf::actor_system& system, const world_ref& world) {
+    const auto count = [](std::int64_t number) { return static_cast<std::size_t>(number); };
+    const auto queues =
+        std::make_shared<batch_queues>(count(world->shards), count(world->workers), count(world->hosts));
+    for (std::uint32_t w = 0; w < world->workers; ++w) {
+      const worker_id which{w};
+      using worker = worker_actor::stateful_impl<worker_state>;
+      workers_.push_back(has_own_thread(*world, which) ? system.spawn<worker, caf::detached>(which, world, queues)
+                                                       : system.spawn<sharing_worker>(which, world, queues));
+    }
+    return queues;
+  }
   template <class Handle>
   static void end(const Handle& who) {
     caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
@@ -79,9 +83,7 @@ private:
   checkpoint_writer_actor writer_;
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
-  pool_actor pool_;
   server_actor server_;
-  std::vector<shard_actor> shards_; // written once, by the scheduler, when the run begins
   scheduler_actor scheduler_;
 };
 
@@ -91,7 +93,7 @@ void fail(run_report& report, const std::string& why) {
   report.status = run_status::failed;
 }
 
-run_report await_end(caf::scoped_actor& self, const cast& actors, const std::atomic<int>* interrupts) {
+run_report await_end(caf::scoped_actor& self, const run_actors& actors, const std::atomic<int>* interrupts) {
   run_report report;
   const interrupt_watch watch(interrupts, actors.scheduler());
   self->request(actors.scheduler(), caf::infinite, run_request{})
@@ -100,7 +102,7 @@ run_report await_end(caf::scoped_actor& self, const cast& actors, const std::ato
   return report;
 }
 
-void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& report) {
+void save_predictor(caf::scoped_actor& self, const run_actors& actors, run_report& report) {
   learnt named;
   auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
   self->request(actors.server(), caf::infinite, save_model{})
@@ -109,7 +111,7 @@ void save_predictor(caf::scoped_actor& self, const cast& actors, run_report& rep
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }
 
-void measure_clients(caf::scoped_actor& self, const cast& actors, run_report& report) {
+void measure_clients(caf::scoped_actor& self, const run_actors& actors, run_report& report) {
   self->request(actors.server(), caf::infinite, measure_fairness{})
       .receive([&](fairness& in) { report.client_accuracy_deciles = std::move(in.deciles); },
                [&](const caf::error& why) { fail(report, in_words(why)); });
@@ -117,10 +119,10 @@ void measure_clients(caf::scoped_actor& self, const cast& actors, run_report& re
 
 } // namespace
 
-run_summary play(caf::actor_system& system, const world_ref& world, cast_setup setup) {
+run_summary run_to_end(caf::actor_system& system, const world_ref& world, run_actors_setup setup) {
   caf::scoped_actor self(system);
   const auto* const interrupts = setup.interrupts;
-  const cast actors(system, world, std::move(setup));
+  const run_actors actors(system, world, std::move(setup));
   auto report = await_end(self, actors, interrupts);
   if (report.status != run_status::failed)
     save_predictor(self, actors, report);

@@ -1,4 +1,4 @@
-/// cast: the actors of a run, from the first to the last of its messages.
+/// run_actors: the actors of a run, from the first to the last of its messages.
 #pragma once
 #include "actors/run/recorder.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
@@ -7,7 +7,7 @@
 namespace mneme {
 
 /// What the actors are given besides their world.
-struct cast_setup {
+struct run_actors_setup {
   recorder_setup recorder{};                        ///< Without its writer.
   std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: none are written.
   past_ref past{};                                  ///< Null: the run begins.
@@ -15,6 +15,6 @@ struct cast_setup {
 };
 
 /// Runs the actors to the end; the summary is made even where it cannot be written.
-[[nodiscard]] run_summary play(caf::actor_system& system, const world_ref& world, cast_setup setup);
+[[nodiscard]] run_summary run_to_end(caf::actor_system& system, const world_ref& world, run_actors_setup setup);
 
 } // namespace mneme

@@ -1,0 +1,69 @@
+#include "actors/compute/batch_queues.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/tuning.hpp"
+#include <algorithm>
+namespace mneme {
+
+batch_queues::batch_queues(std::size_t shards, std::size_t workers, std::size_t hosts)
+    : hosts_(hosts), lines_(shards + 1), waits_(workers, true) {
+  MNEME_CHECK(hosts_ > 0 && hosts_ <= workers, hosts_, workers);
+}
+
+worker_id batch_queues::host_of(std::size_t line) const noexcept {
+  return {static_cast<std::uint32_t>(line == server_line() ? 0 : line % hosts_)};
+}
+
+std::vector<worker_id> batch_queues::put(std::size_t line, std::vector<ready_batch> batches) {
+  std::vector<worker_id> told;
+  if (batches.empty())
+    return told;
+  double multiplications = 0.0;
+  for (const auto& batch : batches)
+    multiplications += batch.multiplications;
+  const auto others_max = std::min(static_cast<double>(batches.size() - 1), multiplications / tuning::worth_waking);
+
+  const std::lock_guard hold(mutex_);
+  for (auto& batch : batches) {
+    batch.line = line;
+    lines_.at(line).push_back(std::move(batch));
+  }
+  auto tell = [&](worker_id who) {
+    waits_[who.value] = false;
+    told.push_back(who);
+  };
+  if (const auto host = host_of(line); waits_[host.value])
+    tell(host);
+  double others = 0.0;
+  for (auto w = static_cast<std::uint32_t>(waits_.size()); w-- > 0 && others + 1.0 <= others_max;)
+    if (waits_[w]) {
+      tell({w});
+      ++others;
+    }
+  return told;
+}
+
+std::optional<ready_batch> batch_queues::take(worker_id who) {
+  const std::lock_guard hold(mutex_);
+  auto* line = longest(who);
+  if (!line)
+    line = longest(std::nullopt);
+  if (!line) {
+    waits_.at(who.value) = true;
+    return std::nullopt;
+  }
+  auto next = std::move(line->front());
+  line->pop_front();
+  return next;
+}
+
+batch_queues::batch_line* batch_queues::longest(std::optional<worker_id> host) {
+  batch_line* found = nullptr;
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    const bool counts = !host || (line != server_line() && host_of(line) == *host);
+    if (counts && lines_[line].size() > (found ? found->size() : 0))
+      found = &lines_[line];
+  }
+  return found;
+}
+
+} // namespace mneme

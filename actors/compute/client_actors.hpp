@@ -1,0 +1,26 @@
+/// client_actors: the clients of a shard as actors that run on their worker's thread.
+#pragma once
+#include "actors/compute/client_host.hpp"
+#include "actors/compute/client_unit.hpp"
+#include "actors/protocol/interfaces.hpp"
+#include "actors/protocol/world.hpp"
+namespace mneme {
+
+/// One actor for each assignment; its answers reach the worker as messages.
+class client_actors final : public client_host {
+public:
+  /// @param run outlives the worker
+  client_actors(worker_actor::pointer worker, shard_id home, const world& run);
+  [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override;
+  void run_turns() override { unit_.run_turns(); }
+
+private:
+  class hosted;
+
+  worker_actor::pointer worker_;
+  shard_id home_;
+  const world& run_;
+  client_unit unit_;
+};
+
+} // namespace mneme

@@ -1,0 +1,35 @@
+#include "actors/compute/run_batch.hpp"
+#include "actors/protocol/recorder_clock.hpp"
+#include <limits>
+#include <new>
+namespace mneme {
+
+outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns) {
+  const recorder_stopwatch busy;
+  std::string why;
+  outcomes done;
+  try {
+    done = on.run(jobs);
+  } catch (const std::bad_alloc&) {
+    why = "out of memory; a smaller worker.models_max needs less";
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+    why = "threw something that is not a std::exception";
+  }
+  if (done.size() != jobs.size())
+    done.assign(jobs.size(), job_outcome{why});
+  busy_ns += static_cast<std::int64_t>(1e9 * busy.seconds());
+  return done;
+}
+
+double multiplications_of(const work& wanted) {
+  const auto rows = static_cast<double>(rows_of(wanted));
+  if (const auto* training = std::get_if<train_job>(&wanted))
+    return rows * static_cast<double>(training->net->size());
+  if (const auto* pass = std::get_if<evaluate_job>(&wanted); pass && !pass->what.readout.defined())
+    return rows * static_cast<double>(pass->what.net->size());
+  return std::numeric_limits<double>::infinity();
+}
+
+} // namespace mneme

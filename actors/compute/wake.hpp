@@ -1,0 +1,15 @@
+/// wake: tells workers that there are batches to run.
+#pragma once
+#include "actors/compute/batch_queues.hpp"
+#include "actors/protocol/interfaces.hpp"
+namespace mneme {
+
+/// Puts `batches` into a line and tells those who wait for them. @param workers all of them, by number
+template <class Self>
+void put_and_wake(Self* self, batch_queues& queues, const std::vector<worker_actor>& workers, std::size_t line,
+                  std::vector<ready_batch> batches) {
+  for (const auto who : queues.put(line, std::move(batches)))
+    self->send(workers.at(who.value), next_batch{});
+}
+
+} // namespace mneme

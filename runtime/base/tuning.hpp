@@ -1,0 +1,71 @@
+/// tuning: the numbers that were chosen by measuring, each with the measurement that chose it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+namespace mneme::tuning {
+
+// B1 to B7 are the benchmarks of tools/bench. Where nothing else is said, no bit and no digest depends on a number, and
+// the machine had Xeon cores with AVX-512. The sizes of blocks within one kernel stand with the kernel.
+
+// -- who computes (actors/compute) ------------------------------------------------------------------------------------
+
+/// Multiplications for which it pays to wake a worker that waits, about 80 us. Evaluations of `linear` on Fashion-MNIST
+/// with four threads: 206 us a client-round up to 1e7, 316 at 1e8.
+inline constexpr double worth_waking = 1e6;
+/// Multiplications of a wave for each worker that hosts shards. B2 with two threads and cohorts of 4, 8, 16 and 32,
+/// whose waves have 0.5 to 4e6: 18.4, 14.4, 11.3, 11.6 us a client-round by the clock with one host, 22.4, 16.4, 13.4,
+/// 11.9 with two.
+inline constexpr double worth_hosting = 2e6;
+/// Multiplications of a client whose training is short. Below, a wave is over before a second thread is awake; above,
+/// batches take milliseconds, and nothing is won by cutting them smaller.
+inline constexpr double short_job_min = 1e4, short_job_max = 1e7;
+/// Batches of a wave of short jobs for each worker.
+inline constexpr std::int64_t short_batches_per_worker = 8;
+/// How often a worker without work looks into its mailbox before it sleeps, 0.2 us each.
+inline constexpr int mailbox_polls = 5000;
+/// Workers that one thread of actors feeds. Two such threads woke each other with every message: B3 took 3.6 us instead
+/// of 2.4 with two threads. The number itself is a guess, because no machine with many cores was at hand.
+inline constexpr std::int64_t workers_fed = 8;
+/// Uploads of rounds that finish while others are at work are reported at so many bytes.
+inline constexpr std::int64_t reported_bytes_max = std::int64_t{1} << 17;
+/// Rows of one job of an evaluation. Losses are summed job by job, so digests depend on it.
+inline constexpr std::int64_t evaluation_rows = 1000;
+
+// -- what is handed on (runtime/federation) ---------------------------------------------------------------------------
+
+/// Uploads that have arrived go to the server at so many, or at so many bytes, which are still in a cache.
+inline constexpr std::size_t bundled_uploads_max = 32;
+inline constexpr std::int64_t bundled_bytes_max = std::int64_t{1} << 19;
+/// The server has to fold what it was given before it is given more than this.
+inline constexpr std::int64_t unfolded_bytes_max = std::int64_t{64} << 20;
+/// Outcomes of a wave that wait for nothing worse than a cache. Of larger ones the first that are due come first, and a
+/// cohort does not start at once.
+inline constexpr std::int64_t cached_outcomes_bytes = std::int64_t{16} << 20;
+
+// -- how many models side by side (runtime/training) ------------------------------------------------------------------
+
+/// The working set of a fused group, and the most models in it.
+struct width_limits {
+  std::int64_t bytes_max;
+  std::uint64_t models_max;
+};
+/// Half of a core's second-level cache, which is 2 MiB on current servers. Milliseconds a client in groups of 1, 16 and
+/// 64: mlp 33-17-10 0.56, 0.05, 0.03; 784-200-200-10 8, 11, 27. Beyond 256 small models calls cost next to nothing.
+inline constexpr width_limits width_on_cpu{std::int64_t{1} << 20, 256};
+/// A share of the memory that any device has. Digests on a GPU depend on it.
+inline constexpr width_limits width_on_gpu{std::int64_t{1} << 30, 1024};
+/// Rows that a full batch is taken to have: clients of one fuse key must choose alike.
+inline constexpr std::int64_t full_batch_rows = 256;
+/// Rows of a block of a pass, and the bytes of all its values and gradients. Sums over rows are taken block by block,
+/// so digests depend on all three.
+inline constexpr std::int64_t block_rows_max = 128, block_rows_min = 16;
+inline constexpr std::int64_t block_bytes_max = std::int64_t{1} << 29;
+
+// -- memory (runtime/training) ----------------------------------------------------------------------------------------
+
+/// Bytes of the next step's rows that are fetched while a step is computed.
+inline constexpr std::int64_t prefetched_bytes_max = std::int64_t{256} << 10;
+/// Bytes of rows that are about to be read, and of one row: what follows the processor fetches by itself.
+inline constexpr std::int64_t prefetched_rows_bytes = 2048, prefetched_of_row = 1024;
+
+} // namespace mneme::tuning

@@ -1,0 +1,54 @@
+#include "actors/compute/compute_layout.hpp"
+#include "tests/actors/compute/hand_made_run.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+// A wave of a small net takes microseconds, one of a large net many milliseconds.
+constexpr std::int64_t small = 64, large = 200'000;
+
+TEST_CASE("on a CPU every worker hosts a shard where a wave keeps it busy") {
+  const auto run = hand_made_run(8, large);
+  const auto layout = layout_of(*run, 4);
+  CHECK(layout.workers == 4);
+  CHECK(layout.hosts == 4);
+  CHECK(layout.shards == 4);
+  CHECK(layout_of(*run, 16).hosts == 8); // no more clients are at work
+  CHECK(layout_of(*run, 16).workers == 16);
+  CHECK(layout_of(*run, 1).shards == 1);
+}
+
+TEST_CASE("where nobody trains one worker hosts all shards, and the others wait for evaluations") {
+  const auto run = hand_made_run(40, small);
+  run->what.training.epochs = 0;
+  CHECK(layout_of(*run, 4).hosts == 1);
+  CHECK(layout_of(*run, 4).workers == 4);
+}
+
+TEST_CASE("stated numbers of shards and workers hold") {
+  const auto run = hand_made_run(40, large);
+  run->what.worker.shards = 3;
+  run->what.worker.count = 2;
+  CHECK(layout_of(*run, 8).shards == 3);
+  CHECK(layout_of(*run, 8).workers == 2);
+}
+
+TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the number of threads") {
+  const auto run = hand_made_run(40, large);
+  run->what.worker.shards = 3;
+  run->device = "cuda:0";
+  for (const std::int64_t threads : {1, 8}) {
+    const auto layout = layout_of(*run, threads);
+    CHECK(layout.workers == 1);
+    CHECK(layout.hosts == 1);
+    CHECK(layout.shards == 3);
+    CHECK(layout.batches_per_worker == 1);
+  }
+}
+
+TEST_CASE("a wave of short jobs is cut into more batches than there are threads, one of long jobs is not") {
+  const auto run = hand_made_run(4000, small * 4);
+  CHECK(layout_of(*run, 2).batches_per_worker > 1);
+  CHECK(layout_of(*run, 1).batches_per_worker == 1);
+  CHECK(layout_of(*hand_made_run(40, large), 2).batches_per_worker == 1);
+}

@@ -1,0 +1,94 @@
+/// A run made by hand: clients that train an mlp once a round and upload its weights. Nothing is read from files.
+#pragma once
+#include "actors/compute/shard.hpp"
+#include "actors/protocol/world.hpp"
+#include "runtime/data/partition.hpp"
+#include "tests/support/hand_made.hpp"
+#include "tests/support/learning.hpp"
+#include <functional>
+namespace mneme::test {
+
+/// One training on the client's rows, then its weights. It has no server.
+class train_once final : public strategy {
+public:
+  void prepare(const method_setup& /*setup*/) override {}
+  [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
+  void use(model_ref net) { net_ = std::move(net); }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
+    const training_options options{.epochs = 1, .batch_rows = 5, .learning_rate = 0.1, .classes = {0, 2}};
+    auto training = ctx.train({.net = net_, .start = in.weights, .samples = ctx.samples(), .objective = cross_entropy(),
+                               .side = nullptr, .options = options, .stream = ctx.training_stream()});
+    auto trained = co_await training;
+    co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
+  }
+  [[nodiscard]] std::unique_ptr<server_half> make_server() const override { return nullptr; }
+
+private:
+  model_ref net_;
+};
+
+/// `clients` of ten rows each, four pixels, two classes, one hidden layer.
+inline std::shared_ptr<world> hand_made_run(std::int64_t clients, std::int64_t hidden = 3) {
+  scenario from;
+  from.tasks.kind = task_kind::single;
+  from.tasks.count = 1;
+  from.partition.kind = partition_kind::iid;
+  from.clients.count = clients;
+  from.rounds.cohort = clients;
+  auto made = std::make_shared<world>();
+  auto data = hand_made_data(2, 10 * clients, {1, 1, 4});
+  made->tasks = std::make_shared<const curriculum>(make_curriculum(from, std::move(data)).value());
+  made->people = std::make_shared<const population>(from);
+  const auto split = make_partition(from, made->tasks).value();
+  made->net = mlp_of({hidden}, 4, 2);
+  auto method = std::make_shared<train_once>();
+  method->use(made->net);
+  made->method = method;
+  made->needs = method->needs();
+  made->rows = std::make_shared<const client_rows>(made->tasks, split, made->people, rows_shown::current);
+  made->device = "cpu";
+  made->what = std::move(from);
+  return made;
+}
+
+/// A shard whose clients run in a plain loop, without actors.
+class shard_of_loop final : public client_host {
+public:
+  explicit shard_of_loop(const world& run) : tested({0}, run, *this), run_(run) {}
+  [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override {
+    const auto id = assigned.id;
+    auto round = std::make_shared<client_run>(*run_.method, std::move(assigned));
+    turns_.push_back([this, id, round] { tested.answered(id, round->start()); });
+    return std::make_unique<hosted>(*this, id, std::move(round));
+  }
+  void run_turns() override {
+    for (const auto& turn : std::exchange(turns_, {}))
+      turn();
+  }
+
+  shard tested;
+
+private:
+  class hosted final : public hosted_client {
+  public:
+    hosted(shard_of_loop& host, assignment_id id, std::shared_ptr<client_run> round)
+        : host_(host), id_(id), round_(std::move(round)) {}
+    void resume(outcomes results) override {
+      auto shared = std::make_shared<outcomes>(std::move(results)); // std::function copies
+      host_.turns_.push_back([&host = host_, id = id_, round = round_, shared] {
+        host.tested.answered(id, round->resume(std::move(*shared)));
+      });
+    }
+    void abandon() override { round_.reset(); }
+
+  private:
+    shard_of_loop& host_;
+    assignment_id id_;
+    std::shared_ptr<client_run> round_;
+  };
+
+  const world& run_;
+  std::vector<std::function<void()>> turns_;
+};
+
+} // namespace mneme::test

@@ -1,0 +1,174 @@
+// A shard without actors and threads: rounds and outcomes go in, reports and batches come out.
+#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+
+#include "actors/compute/shard.hpp"
+#include "runtime/training/executor.hpp"
+#include "tests/actors/compute/hand_made_run.hpp"
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Assignments 10, 11, ... to clients 0, 1, ..., whose downloads are over after 0, 1, ... seconds.
+start_rounds wave_of(const world& run, std::uint32_t clients, bool at_once = false) {
+  broadcast sent;
+  sent.place = {.opened = {0, 2}, .current = {0, 2}};
+  sent.weights = weights_only(initial_weights(*run.net, 1));
+  const auto in = std::make_shared<const broadcast>(std::move(sent));
+  start_rounds wave{.at_once = at_once};
+  for (std::uint32_t c = 0; c < clients; ++c) {
+    wave.all.push_back(
+        {.id = {10 + c}, .client = {c}, .in = in, .memory = nullptr, .samples = {}, .seed = 1, .visit = 0});
+    wave.ready.push_back(virtual_time{std::chrono::seconds(c)});
+  }
+  return wave;
+}
+
+composition ids_of(std::vector<std::uint64_t> assignments) {
+  composition ids;
+  for (const auto id : assignments)
+    ids.push_back({{id}, 0, 0});
+  return ids;
+}
+
+std::vector<std::uint64_t> finished(const wave_report& report) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& round : report.finished)
+    ids.push_back(round.id.value);
+  return ids;
+}
+
+outcomes computed(const ready_batch& batch) { return make_executor("cpu")->run(batch.jobs); }
+
+} // namespace
+
+TEST_CASE("a shard reports the jobs that its clients ask for, in the order of their ids, and then is quiet") {
+  const auto run = hand_made_run(6);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  auto wave = wave_of(*run, 3);
+  std::reverse(wave.all.begin(), wave.all.end());
+  tested.start(std::move(wave));
+  CHECK(tested.take_batches().empty());
+  const auto reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].last);
+  CHECK_FALSE(reports[0].released);
+  REQUIRE(reports[0].issued.size() == 3);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    CHECK((reports[0].issued[i].id == job_id{{10 + i}, 0, 0}));
+    CHECK(reports[0].issued[i].rows == 10);
+    CHECK(reports[0].issued[i].key == reports[0].issued[0].key);
+  }
+  CHECK(tested.take_reports().empty());
+}
+
+TEST_CASE("a shard makes exactly the released batches ready, and reports when the last outcome has come") {
+  const auto run = hand_made_run(6);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  tested.start(wave_of(*run, 4));
+  (void)tested.take_reports();
+  tested.release({ids_of({11, 13}), ids_of({10})}); // 12 stays parked
+  auto batches = tested.take_batches();
+  REQUIRE(batches.size() == 2);
+  CHECK((batches[0].ids == ids_of({11, 13})));
+  CHECK(batches[0].jobs.size() == 2);
+  CHECK(batches[0].multiplications == 2 * batches[1].multiplications);
+  CHECK(tested.take_batches().empty());
+
+  tested.take(batches[1].ids, computed(batches[1])); // others may be done first
+  CHECK(tested.take_reports().empty());              // small uploads wait for the rest
+  tested.take(batches[0].ids, computed(batches[0]));
+  const auto reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].last);
+  CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10, 11, 13});
+  CHECK(reports[0].issued.empty());
+
+  tested.release({ids_of({12})});
+  batches = tested.take_batches();
+  tested.take(batches.at(0).ids, computed(batches.at(0)));
+  CHECK(finished(tested.take_reports().at(0)) == std::vector<std::uint64_t>{12});
+}
+
+TEST_CASE("large uploads are reported as they come, and the last report says so") {
+  const auto run = hand_made_run(6, 20'000);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  tested.start(wave_of(*run, 2));
+  (void)tested.take_reports();
+  tested.release({ids_of({10}), ids_of({11})});
+  const auto batches = tested.take_batches();
+  tested.take(batches.at(1).ids, computed(batches.at(1)));
+  auto reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK_FALSE(reports[0].last);
+  CHECK(finished(reports[0]) == std::vector<std::uint64_t>{11});
+  tested.take(batches.at(0).ids, computed(batches.at(0)));
+  reports = tested.take_reports();
+  CHECK(finished(reports.at(0)) == std::vector<std::uint64_t>{10});
+  CHECK(reports.back().last);
+  CHECK(std::count_if(reports.begin(), reports.end(), [](const wave_report& one) { return one.last; }) == 1);
+}
+
+TEST_CASE("rounds that are started at once run without a release, and the shard tells what runs together") {
+  const auto run = hand_made_run(6);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  tested.start(wave_of(*run, 4, true));
+  const auto batches = tested.take_batches();
+  auto reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK_FALSE(reports[0].last);
+  CHECK(reports[0].issued.size() == 4);
+  REQUIRE(reports[0].released);
+  REQUIRE(reports[0].released->size() == batches.size());
+  for (std::size_t i = 0; i < batches.size(); ++i)
+    CHECK((reports[0].released->at(i) == batches[i].ids));
+  for (const auto& batch : batches)
+    tested.take(batch.ids, computed(batch));
+  reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].last);
+  CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10, 11, 12, 13});
+}
+
+TEST_CASE("a job without an outcome fails its client's round by name, and no other") {
+  const auto run = hand_made_run(6);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  tested.start(wave_of(*run, 2));
+  (void)tested.take_reports();
+  tested.release({ids_of({10, 11})});
+  const auto batches = tested.take_batches();
+  auto done = computed(batches.at(0));
+  done.at(1) = std::string("it broke");
+  tested.take(batches.at(0).ids, std::move(done));
+  const auto reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10});
+  REQUIRE(reports[0].failed.size() == 1);
+  CHECK(reports[0].failed[0].client == client_id{1});
+  CHECK((reports[0].failed[0].last_job == job_id{{11}, 0, 0}));
+  CHECK_THAT(reports[0].failed[0].reason, ContainsSubstring("it broke"));
+}
+
+TEST_CASE("outcomes of forgotten rounds are nobody's") {
+  const auto run = hand_made_run(6);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  tested.start(wave_of(*run, 3));
+  (void)tested.take_reports();
+  tested.release({ids_of({10, 11})});
+  const auto batches = tested.take_batches();
+  tested.forget({{11}, {12}, {99}}); // 99 never was
+  tested.take(batches.at(0).ids, computed(batches.at(0)));
+  const auto reports = tested.take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10});
+}

@@ -1,0 +1,100 @@
+"""tools/bootstrap and tools/build: what is downloaded has to be what is known, and may lie in a folder with a space."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import ROOT, run_tests  # noqa: E402
+
+VERSION = subprocess.run(["g++", "-dumpversion"], capture_output=True, text=True).stdout.strip()
+COMPILER = "gcc" + VERSION.split(".")[0]
+CAF, CATCH2 = f"caf-0.18.7-{COMPILER}", f"catch2-3-{COMPILER}"
+PACKAGES = os.path.join("lib", "python3.11", "site-packages")
+# Programs that stand for those that reach the network: they deliver other bytes.
+CURL = """#!/bin/sh
+while [ $# -gt 1 ]; do if [ "$1" = -o ]; then echo another release >"$2"; fi; shift; done
+"""
+APT_GET = """#!/bin/sh
+case "$*" in *source*) echo another package >actor-framework_0.18.7.orig.tar.gz ;; esac
+"""
+CMAKE = """#!/bin/sh
+for argument in "$@"; do echo "[$argument]" >>"$ARGUMENTS"; done
+"""
+
+
+class Bootstrap(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="a folder ")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.programs = os.path.join(self.folder, "programs")
+        self.deps = os.path.join(self.folder, "deps")
+        os.mkdir(self.programs)
+        self.given(*[os.path.join(f"torch-2.11.0-{flavour}", PACKAGES) for flavour in ("cpu", "cuda")], CATCH2)
+        if glob.glob("/usr/*/lib/cmake/CAF") or os.path.isdir("/usr/lib/cmake/CAF"):
+            self.skipTest("CAF is installed on this machine, and nothing would be fetched")
+
+    def given(self, *folders):
+        for folder in folders:
+            os.makedirs(os.path.join(self.deps, folder))
+
+    def program(self, name, text):
+        path = os.path.join(self.programs, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def run_script(self, *command, **variables):
+        path = f"{self.programs}:{os.environ['PATH']}"
+        environment = {**os.environ, "MNEME_DEPS": self.deps, "PATH": path, **variables}
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    def test_a_tarball_with_another_hash_is_refused(self):
+        self.program("curl", CURL)
+        self.program("apt-get", APT_GET)
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("the release's tarball has another sha256 than d5c3abe8fd67", done.stderr)
+        self.assertIn("Debian's tarball has another sha256 than d5c3abe8fd67", done.stderr)
+        self.assertEqual([name for name in os.listdir(self.deps) if name.startswith("caf")], [])
+        self.assertEqual(os.listdir(os.path.join(self.deps, "download")), [])
+        self.assertEqual(done.stdout, "")
+
+    def test_every_wheel_has_a_hash(self):
+        script = os.path.join(ROOT, "tools", "bootstrap")
+        with open(script, encoding="utf-8") as file:
+            self.assertRegex(file.read(), "pip install .*--require-hashes")
+        for path in glob.glob(os.path.join(ROOT, "tools", "wheels", "*.txt")):
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().replace("\\\n", " ").splitlines()
+            wheels = [line for line in lines if line and not line.startswith(("#", "-r "))]
+            self.assertGreater(len(wheels), 0)
+            for line in wheels:
+                self.assertTrue(re.fullmatch(r"[a-z0-9-]+==[0-9.]+( +--hash=sha256:[0-9a-f]{64})+", line), line)
+
+    def test_what_was_brought_may_lie_in_a_folder_with_a_space(self):
+        self.given(CAF)
+        tree = os.path.join(self.folder, "tree")
+        shutil.copytree(os.path.join(ROOT, "tools", "wheels"), os.path.join(tree, "tools", "wheels"))
+        for script in ("bootstrap", "build"):
+            shutil.copy(os.path.join(ROOT, "tools", script), os.path.join(tree, "tools"))
+        self.program("cmake", CMAKE)
+        arguments = os.path.join(self.folder, "arguments")
+        done = self.run_script(os.path.join(tree, "tools", "build"), "release", ARGUMENTS=arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(arguments, encoding="utf-8") as file:
+            said = file.read().splitlines()
+        self.assertIn(f"[-DMNEME_CAF:PATH={os.path.join(self.deps, CAF)}]", said)
+        self.assertIn(f"[-DMNEME_CATCH2:PATH={os.path.join(self.deps, CATCH2)}]", said)
+        torch = [word for word in said if word.startswith("[-DMNEME_TORCH")]
+        self.assertEqual(len(torch), 1)
+        self.assertTrue(torch[0].endswith(PACKAGES + "]"), torch)
+
+
+if __name__ == "__main__":
+    run_tests()

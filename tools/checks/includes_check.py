@@ -1,0 +1,47 @@
+"""Compiles sources without the precompiled headers, without output: includes_check.py COMPILE_COMMANDS COUNT
+
+A source includes what it uses, although the build gives it more. All of them would take as long as the build did
+without precompiled headers, so COUNT are drawn; the commit is the seed, and another commit draws others.
+"""
+import concurrent.futures
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from clang_check import plain_flags  # noqa: E402
+
+
+def drawn(files, count, seed):
+    """As many of the files as asked for, in an order that the seed decides."""
+    return sorted(files, key=lambda file: hashlib.sha256(f"{seed} {file}".encode()).hexdigest())[:count]
+
+
+def check(entry):
+    command = [entry["command"].split()[0], "-fsyntax-only", *plain_flags(entry), entry["file"]]
+    done = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True)
+    return entry["file"], done.returncode, done.stderr
+
+
+def main():
+    commands, count = sys.argv[1], int(sys.argv[2])
+    with open(commands, encoding="utf-8") as file:
+        entries = {os.path.relpath(entry["file"]): entry for entry in json.load(file)
+                   if "cmake_pch.hxx" in entry["command"]}
+    sources = [file for file in entries if not file.startswith("build" + os.sep)]
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    chosen = drawn(sources, count, commit)
+    if not chosen:
+        sys.exit(f"{commands}: no source uses precompiled headers")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(check, (entries[file] for file in chosen)))
+    for file, status, said in sorted(results):
+        if status != 0:
+            print(f"{os.path.relpath(file)}: does not include what it uses\n{said}")
+    sys.exit(any(status != 0 for _, status, _ in results))
+
+
+if __name__ == "__main__":
+    main()
