@@ -17,7 +17,7 @@ struct embedding_rows {
   [[nodiscard]] embedding_rows at(std::span<const std::int64_t> positions) const;
 };
 
-/// One fresh sample of every row, mu + sigma e, [n, D]. @param rows normals
+/// One fresh sample of every row, z = mu + sigma e (arXiv 2110.09695, eq. 4), [n, D]. @param rows normals
 [[nodiscard]] at::Tensor sampled(const embedding_rows& rows, const embedding_shape& shape, const rng_key& key);
 
 /// All rows of all parts, one after the other, for training of a classifier: points as they are, normals as means and

@@ -19,7 +19,7 @@ class throwing final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.integer("round", round_, {.low = 0}, "The round in which something throws, from 1; 0: none.");
-    table.text("place", place_, "Who throws: client, fold, close; upload: its size is not the one foretold.");
+    table.text("place", place_, "Who throws: client, fold, close; upload: its size is not the one known.");
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     if (place_ == "client" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_)
@@ -41,35 +41,25 @@ private:
   std::string place_ = "client";
 };
 
-class throwing_server final : public server_half {
+class throwing_server final : public averaging_server {
 public:
-  throwing_server(const throwing& method, std::unique_ptr<server_half> inner)
-      : method_(method), inner_(std::move(inner)) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override {
-    return inner_->open_task(ctx, where);
-  }
-  broadcast open_round(const round_place& where) override { return inner_->open_round(where); }
+  throwing_server(const throwing& method, const method_setup& setup) : averaging_server(setup), method_(method) {}
   void fold(const delivery& in) override {
     if (method_.place_ == "fold" && in.started_from.value + 1 == method_.round_)
       throw std::runtime_error("the fold is wrong");
-    inner_->fold(in);
+    averaging_server::fold(in);
   }
   task<void> close_round(server_context& ctx, const round_place& where) override {
     if (method_.place_ == "close" && where.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
-    return inner_->close_round(ctx, where);
+    return averaging_server::close_round(ctx, where);
   }
-  predictor predict() const override { return inner_->predict(); }
-  void persist(archive& all) override { inner_->persist(all); }
 
 private:
   const throwing& method_;
-  std::unique_ptr<server_half> inner_;
 };
 
-std::unique_ptr<server_half> throwing::make_server() const {
-  return std::make_unique<throwing_server>(*this, averaging_method::make_server());
-}
+std::unique_ptr<server_half> throwing::make_server() const { return std::make_unique<throwing_server>(*this, setup()); }
 
 const strategy_registration throwing_line{
     {.name = "throwing", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {
