@@ -79,34 +79,75 @@ std::uint64_t byte_of(const std::string& header, const std::string& name) {
   return length_bytes + (at == std::string::npos ? 0 : at);
 }
 
+/// Goes through the header before it is parsed, for what the parsed object would no longer show: names given twice, and
+/// nests deeper than the format knows. The parser's own callback walks through an object for each of its members.
+class header_watch final : public nlohmann::json_sax<json> {
+public:
+  header_watch(const std::string& header, complaints& wrong) : header_(header), wrong_(wrong) {}
+  [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
+  /// What is wrong with the JSON itself, if anything is.
+  [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::string>>& flaw() const noexcept { return flaw_; }
+
+  bool key(string_t& name) override {
+    if (depth_ == 1 && !names_.insert(name).second && !wrong_.enough())
+      wrong_.add(byte_of(header_, name), fmt::format("'{}' is named twice in the header; names must differ", name));
+    return true;
+  }
+  bool start_object(std::size_t) override { return opened(); }
+  bool start_array(std::size_t) override { return opened(); }
+  bool end_object() override { return closed(); }
+  bool end_array() override { return closed(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t position, const std::string&, const json::exception& problem) override {
+    if (dynamic_cast<const json::parse_error*>(&problem))
+      flaw_.emplace(length_bytes + (position > 0 ? position - 1 : 0),
+                    "the header is not valid JSON; is this a safetensors file, and whole?");
+    else // a number that no double can hold
+      flaw_.emplace(length_bytes, "the header has a number that is out of range; the file is damaged");
+    return false;
+  }
+
+private:
+  static constexpr int depth_max = 3; // { name: { "shape": [ ... ] } }
+  bool opened() {
+    too_deep_ = too_deep_ || depth_ >= depth_max;
+    ++depth_;
+    return true;
+  }
+  bool closed() {
+    --depth_;
+    return true;
+  }
+
+  const std::string& header_;
+  complaints& wrong_;
+  std::set<std::string> names_;
+  std::optional<std::pair<std::uint64_t, std::string>> flaw_;
+  int depth_ = 0;
+  bool too_deep_ = false;
+};
+
 /// The header as JSON. Names given twice and nests deeper than the format knows are findings.
 std::optional<json> parsed_header(const std::string& header, complaints& wrong) {
-  constexpr int depth_max = 3; // { name: { "shape": [ ... ] } }
-  std::set<std::string> names;
-  bool too_deep = false;
-  auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second &&
-        !wrong.enough())
-      wrong.add(byte_of(header, value.get<std::string>()),
-                fmt::format("'{}' is named twice in the header; names must differ", value.get<std::string>()));
-    const bool opens = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    too_deep = too_deep || (opens && depth >= depth_max);
-    return !(opens && depth >= depth_max);
-  };
-  try {
-    auto all = json::parse(header, watch);
-    if (too_deep)
-      wrong.add(length_bytes, "the header nests deeper than a safetensors header does; the file is damaged");
-    else if (!all.is_object())
-      wrong.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
-    return all;
-  } catch (const json::parse_error& e) {
-    wrong.add(length_bytes + (e.byte > 0 ? e.byte - 1 : 0),
-              "the header is not valid JSON; is this a safetensors file, and whole?");
-  } catch (const json::exception&) { // a number that no double can hold
-    wrong.add(length_bytes, "the header has a number that is out of range; the file is damaged");
+  header_watch watch(header, wrong);
+  if (!json::sax_parse(header, &watch)) {
+    wrong.add(watch.flaw()->first, watch.flaw()->second);
+    return std::nullopt;
   }
-  return std::nullopt;
+  if (watch.too_deep()) {
+    wrong.add(length_bytes, "the header nests deeper than a safetensors header does; the file is damaged");
+    return std::nullopt;
+  }
+  auto parsed = json::parse(header);
+  if (!parsed.is_object())
+    wrong.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
+  return parsed;
 }
 
 /// A list of at most `count_max` whole numbers from 0, or nothing.

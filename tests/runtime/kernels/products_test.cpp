@@ -91,7 +91,7 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
     for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {23, 1}, {23, 2}, {23, 3}, {23, 4}, {23, 5}, {23, 10}, {23, 37}, {25, 5}, {25, 37}}) {
       const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(std::max(m, n), 3), before = drawn(m * n, 4);
-      const auto rows_of = [&](std::int64_t first, std::int64_t rows, bool dots) {
+      const auto rows_of = [&, n = n](std::int64_t first, std::int64_t rows, bool dots) {
         std::vector<float> c(before.begin() + first * n, before.begin() + (first + rows) * n);
         if (dots)
           kernels::multiply(kernels::dot_product{.a = a.data() + first * k,
