@@ -67,7 +67,7 @@ struct run_settings : parted_net {
   [[nodiscard]] bool is_held_out(std::int64_t row) const {
     if (!with.pretrains() || with.encoder_data != encoder_rows::held_out)
       return false;
-    rng_stream draw({.seed = whole.seed, .what = held_out_draw, .index = static_cast<std::uint64_t>(row)});
+    rng_stream draw({.seed = whole.seed, .purpose = held_out_draw, .index = static_cast<std::uint64_t>(row)});
     return draw.uniform() < with.held_out;
   }
   [[nodiscard]] sample_view rows_of(const sample_view& from, bool held_out) const {
@@ -86,8 +86,8 @@ public:
   explicit central_server(std::shared_ptr<const run_settings> run)
       : encoder_server(*run, run->with.encoder, {.frozen = run->with.frozen(), .sampled = {}}), run_(std::move(run)) {}
 
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override {
-    if (where.task.value == 0 && run_->with.pretrains()) {
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value == 0 && run_->with.pretrains()) {
       auto training = encoder().train(ctx, encoder_samples(ctx.rows()), {0, run_->whole.classes}); // eq. 7 or 9
       co_await training;
     }
@@ -139,7 +139,7 @@ public:
             .central_data = true,
             .defaults = "[model]\nname = \"ebr\"\n[clients]\ncount = 1\n"};
   }
-  findings check(const method_setup& setup) const override;
+  diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<central_server>(run_); }
@@ -158,7 +158,7 @@ private:
 void central_rehearsal::prepare(const method_setup& setup) {
   run_settings run{parted(setup, with_.frozen()), with_};
   if (with_.system == rehearsal_kind::noise && with_.pretrains()) {
-    rng_stream draw({.seed = setup.seed, .what = noise_draw});
+    rng_stream draw({.seed = setup.seed, .purpose = noise_draw});
     run.noise_encoder = weights_only(initial_weights(*run.net->encoder(), draw.bits64()));
   }
   run_ = std::make_shared<const run_settings>(std::move(run));
@@ -206,7 +206,7 @@ std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task
   if (!with_.keeps())
     return {};
   const auto count = with_.rehearsed(n, n, with_.points());
-  return drawn_positions(n, count, {.seed = run_->whole.seed, .what = kept_draw, .task = task});
+  return drawn_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
 }
 
 /// `current` and what is kept of earlier tasks, as rows of the data set.
@@ -239,7 +239,7 @@ train_job central_rehearsal::training(const client_context& ctx, const broadcast
   return job;
 }
 
-findings central_rehearsal::check(const method_setup& setup) const {
+diagnostics central_rehearsal::check(const method_setup& setup) const {
   auto wrong = wrong_with_net(setup, "central-rehearsal", "model.name = \"ebr\" or \"vee\"");
   if (setup.clients != 1)
     wrong.push_back({"clients.count",

@@ -105,13 +105,13 @@ public:
         run_(std::move(run)), pool_({.kind = run_->with.pool,
                                      .rows_max = run_->with.pool_size,
                                      .labels = run_->whole.task_classes,
-                                     .stream = {.seed = run_->whole.seed, .what = pool_draw}}) {}
+                                     .stream = {.seed = run_->whole.seed, .purpose = pool_draw}}) {}
 
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override {
-    if (where.task.value == 0) {
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value == 0) {
       const bool whole = run_->with.encoder_data == encoder_rows::task_1;
-      const auto samples = whole ? ctx.rows().of_task(where.task) : ctx.rows().of_enrolled(where.task);
-      auto training = encoder().train(ctx, samples, where.opened); // eq. 9
+      const auto samples = whole ? ctx.rows().of_task(place.task) : ctx.rows().of_enrolled(place.task);
+      auto training = encoder().train(ctx, samples, place.opened); // eq. 9
       co_await training;
     }
     co_return task_plan{};
@@ -126,11 +126,11 @@ public:
   }
 
   /// FedAvg, then server-side training (Algorithm 1).
-  task<void> close_round(server_context& ctx, const round_place& where) override {
+  task<void> close_round(server_context& ctx, const round_place& place) override {
     average();
     if (!run_->with.sends() || run_->with.server_steps == 0 || pool_.empty())
       co_return;
-    auto training = ctx.train(training_on_pool(where));
+    auto training = ctx.train(training_on_pool(place));
     auto trained = co_await training;
     go_on_from(trained.weights->at(flat_weights));
   }
@@ -151,27 +151,27 @@ private:
   static std::optional<rng_key> evaluation_key(const run_settings& run) {
     if (run.with.embedding == embedding_choice::mean)
       return {};
-    return rng_key{.seed = run.whole.seed, .what = evaluation_draw};
+    return rng_key{.seed = run.whole.seed, .purpose = evaluation_draw};
   }
 
   /// S_max steps of SGD on batches from the pool; statistics are sampled afresh for every use.
-  [[nodiscard]] train_job training_on_pool(const round_place& where) const {
+  [[nodiscard]] train_job training_on_pool(const round_place& place) const {
     const auto& with = run_->with;
-    const rng_key batches{.seed = run_->whole.seed, .what = batch_draw, .task = where.task, .index = where.round.value};
+    const rng_key batches{.seed = run_->whole.seed, .purpose = batch_draw, .task = place.task, .index = place.round.value};
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
     constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     train_job job{.net = run_->learnt.net,
                   .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
-                  .objective = cross_entropy(),
+                  .objective = cross_entropy_objective(),
                   .stream = {.seed = run_->whole.seed,
                              .client = server_itself,
-                             .task = where.task,
-                             .visit = static_cast<std::uint32_t>(where.round.value) + 1}};
+                             .task = place.task,
+                             .visit = static_cast<std::uint32_t>(place.round.value) + 1}};
     job.options = {.batch_rows = with.server_batch,
                    .learning_rate = with.server_learning_rate,
                    .in_order = true,
-                   .classes = where.opened};
+                   .classes = place.opened};
     return job;
   }
 
@@ -191,7 +191,7 @@ public:
     return {.central_data = with_.encoder.epochs > 0,
             .defaults = with_.points() ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n"};
   }
-  findings check(const method_setup& setup) const override;
+  diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fil_ver_server>(run_); }
@@ -274,7 +274,7 @@ void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& 
 }
 
 std::string fil_ver::wrong_encoder(const embedding_model& net) const {
-  const bool normal = net.what().normal;
+  const bool normal = net.shape().normal;
   if (with_.points() && normal)
     return fmt::format(
         "system = \"ebr\" rehearses points, and the encoder of '{}' gives means and deviations; expected "
@@ -287,7 +287,7 @@ std::string fil_ver::wrong_encoder(const embedding_model& net) const {
   return {};
 }
 
-findings fil_ver::check(const method_setup& setup) const {
+diagnostics fil_ver::check(const method_setup& setup) const {
   auto wrong = wrong_with_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
   if (const auto net = as_embedding_model(setup.net))
     if (const auto why = wrong_encoder(*net); !why.empty())

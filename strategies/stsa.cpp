@@ -62,14 +62,14 @@ struct run_settings {
   [[nodiscard]] std::int64_t adaptation_rounds() const {
     return with.adaptation == adaptation_kind::federated ? with.adaptation_rounds : 0;
   }
-  [[nodiscard]] bool adapts(const round_place& where) const {
-    return where.task.value == 0 && where.round_of_task < adaptation_rounds();
+  [[nodiscard]] bool adapts(const round_place& place) const {
+    return place.task.value == 0 && place.round_of_task < adaptation_rounds();
   }
   [[nodiscard]] std::int64_t width() const {
     return projection.defined() ? projection.size(1) : setup.net->feature_width();
   }
   [[nodiscard]] mask_ring ring(task_id task) const {
-    return {.key = {.seed = setup.seed, .what = mask_draw, .task = task}, .clients = setup.clients};
+    return {.key = {.seed = setup.seed, .purpose = mask_draw, .task = task}, .clients = setup.clients};
   }
 };
 
@@ -80,7 +80,7 @@ public:
   void keys(key_table& table) override;
   std::vector<preset> presets() const override;
   method_needs needs() const override;
-  findings check(const method_setup& setup) const override;
+  diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override;
@@ -111,7 +111,7 @@ void stsa::prepare(const method_setup& setup) {
     run->projection = file->second.at("W_R").to(at::kDouble).contiguous();
   else if (with_.width > 0)
     run->projection =
-        random_projection({.seed = setup.seed, .what = projection_draw}, setup.net->feature_width(), with_.width);
+        random_projection({.seed = setup.seed, .purpose = projection_draw}, setup.net->feature_width(), with_.width);
   if (run->adaptation_rounds() > 0)
     averaging_method::prepare(setup);
   run_ = std::move(run);
@@ -200,17 +200,17 @@ public:
         net_weights_(run_->setup.initial) {}
 
   /// Rounds of adaptation, then one in which everybody sends statistics.
-  task<task_plan> open_task(server_context&, const round_place& where) override {
-    const auto adaptation = where.task.value == 0 ? run_->adaptation_rounds() : 0;
+  task<task_plan> open_task(server_context&, const round_place& place) override {
+    const auto adaptation = place.task.value == 0 ? run_->adaptation_rounds() : 0;
     co_return task_plan{.rounds = adaptation + 1, .everybody = true, .clients_without_rows = true};
   }
 
   /// The frozen net goes to everybody who takes part in the first statistics, and later to newcomers only.
-  broadcast open_round(const round_place& where) override {
-    if (run_->adapts(where))
-      return averaging_server::open_round(where);
-    asked_in_.push_back(where.round);
-    const bool known = run_->adaptation_rounds() == 0 || where.task.value > 0;
+  broadcast open_round(const round_place& place) override {
+    if (run_->adapts(place))
+      return averaging_server::open_round(place);
+    asked_in_.push_back(place.round);
+    const bool known = run_->adaptation_rounds() == 0 || place.task.value > 0;
     return {.place = {},
             .weights = known ? nullptr : net_weights_,
             .extra = nullptr,
@@ -229,25 +229,25 @@ public:
     }
   }
 
-  task<void> close_round(server_context& ctx, const round_place& where) override {
-    if (run_->adapts(where)) {
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    if (run_->adapts(place)) {
       average();
       net_weights_ = weights_only(weights());
       co_return;
     }
 
-    auto adding = statistics_->end_task(ctx, where); // eqs. 7, 8
+    auto adding = statistics_->end_task(ctx, place); // eqs. 7, 8
     co_await adding;
-    if (where.task.value == 0)
+    if (place.task.value == 0)
       first_diagonal_ = mean_diagonal(statistics_->gram());
 
-    auto equations = equations_of(where.opened);
+    auto equations = equations_of(place.opened);
     auto solving = ctx.compute({.name = "ridge solve", .run = &solve, .in = equations}); // eq. 9
     auto solved = co_await solving;
 
     // The read-out has a row for every class of the run; those not seen yet are zeros.
     auto readout = at::zeros({run_->setup.classes, run_->width()}, at::kFloat);
-    readout.narrow(0, 0, where.opened.high).copy_(solved.out->at("readout"));
+    readout.narrow(0, 0, place.opened.high).copy_(solved.out->at("readout"));
     readout_ = readout;
   }
 
@@ -310,8 +310,8 @@ method_needs stsa::needs() const {
   return needed;
 }
 
-findings stsa::check(const method_setup& setup) const {
-  auto wrong = with_.adaptation == adaptation_kind::none ? findings{} : averaging_method::check(setup);
+diagnostics stsa::check(const method_setup& setup) const {
+  auto wrong = with_.adaptation == adaptation_kind::none ? diagnostics{} : averaging_method::check(setup);
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
     const auto* found = file->second.find("W_R");

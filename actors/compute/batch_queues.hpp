@@ -11,7 +11,7 @@ using worker_id = id_of<struct worker_tag>;
 
 /// A batch with all that it takes to run it on any thread.
 struct ready_batch {
-  std::size_t line = 0; ///< Who is given its outcomes: the shard of that number, or the server.
+  std::size_t queue = 0; ///< Who is given its outcomes: the shard of that number, or the server.
   composition ids{};
   std::vector<job> jobs{};      ///< In the order of `ids`.
   double multiplications = 0.0; ///< About how many it takes; it decides who is woken for it, nothing else.
@@ -30,18 +30,18 @@ public:
   /// The next batch for a worker: of its own shards', then of the longest other line. Nothing: the worker counts as
   /// waiting from now on, until put() names it.
   [[nodiscard]] std::optional<ready_batch> take(worker_id who);
-  [[nodiscard]] std::size_t server_line() const noexcept { return lines_.size() - 1; }
+  [[nodiscard]] std::size_t server_queue() const noexcept { return queues_.size() - 1; }
   /// Who hosts a shard, and runs short jobs of the server's.
   [[nodiscard]] worker_id host_of(std::size_t line) const noexcept;
 
 private:
-  using batch_line = std::deque<ready_batch>;
+  using batch_queue = std::deque<ready_batch>;
   /// The longest line that is hosted by `host`, or of all where there is none; null: they are empty.
-  [[nodiscard]] batch_line* longest(std::optional<worker_id> host);
+  [[nodiscard]] batch_queue* longest(std::optional<worker_id> host);
 
   const std::size_t hosts_;
   std::mutex mutex_;
-  std::vector<batch_line> lines_; // the server's is the last one
+  std::vector<batch_queue> queues_; // the server's is the last one
   std::vector<bool> waits_;       // by worker
 };
 

@@ -2,7 +2,7 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-client_state::client_state(client_actor::pointer self, worker_actor host, shard_id home, const world& run,
+client_state::client_state(client_actor::pointer self, worker_actor host, shard_id home, const run_context& run,
                            assignment assigned)
     : self_(self), host_(std::move(host)), home_(home), round_(*run.method, std::move(assigned)) {}
 

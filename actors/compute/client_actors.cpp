@@ -18,7 +18,7 @@ private:
   client_actor actor_;
 };
 
-client_actors::client_actors(worker_actor::pointer worker, shard_id home, const world& run)
+client_actors::client_actors(worker_actor::pointer worker, shard_id home, const run_context& run)
     : worker_(worker), home_(home), run_(run), unit_(*worker) {}
 
 std::unique_ptr<hosted_client> client_actors::start(assignment assigned) {

@@ -10,7 +10,7 @@ namespace mneme {
 class client_actors final : public client_host {
 public:
   /// @param run outlives the worker
-  client_actors(worker_actor::pointer worker, shard_id home, const world& run);
+  client_actors(worker_actor::pointer worker, shard_id home, const run_context& run);
   [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override;
   void run_turns() override { unit_.run_turns(); }
 
@@ -19,7 +19,7 @@ private:
 
   worker_actor::pointer worker_;
   shard_id home_;
-  const world& run_;
+  const run_context& run_;
   client_unit unit_;
 };
 

@@ -12,44 +12,44 @@ std::int64_t shards_for(std::int64_t clients) {
 }
 
 /// How many clients are at work at a time.
-std::int64_t clients_at_work(const scenario& what) {
-  const auto stated = what.rounds.mode == round_mode::async ? what.rounds.concurrency : what.rounds.cohort;
-  return stated > 0 ? std::min(stated, what.clients.count) : what.clients.count;
+std::int64_t clients_at_work(const scenario& settings) {
+  const auto stated = settings.rounds.mode == round_mode::async ? settings.rounds.concurrency : settings.rounds.cohort;
+  return stated > 0 ? std::min(stated, settings.clients.count) : settings.clients.count;
 }
 
 /// About how many multiplications a client's training takes.
-double multiplications_of_client(const world& run) {
-  const auto clients = std::max<std::int64_t>(run.what.clients.count, 1);
-  const auto rows = std::ssize(run.tasks->tasks.front().train) / clients * run.what.training.epochs;
+double multiplications_of_client(const run_context& run) {
+  const auto clients = std::max<std::int64_t>(run.scenario.clients.count, 1);
+  const auto rows = std::ssize(run.tasks->tasks.front().train) / clients * run.scenario.training.epochs;
   return static_cast<double>(rows) * static_cast<double>(run.net->size());
 }
 
 /// Whether clients train and do nothing else, and each of them for a short time.
-bool has_short_jobs(const world& run) {
+bool has_short_jobs(const run_context& run) {
   return run.needs.upload_size_known && multiplications_of_client(run) < tuning::short_job_max;
 }
 
 /// Whether short jobs are trained client by client, so that narrow batches cost nothing: then the uploads of the first
 /// are folded while others run, and threads end together.
-bool gains_by_narrow_batches(const world& run) {
+bool gains_by_narrow_batches(const run_context& run) {
   return has_short_jobs(run) && multiplications_of_client(run) > tuning::short_job_min &&
-         run.what.rounds.mode == round_mode::sync && run.net->dense_layers();
+         run.scenario.rounds.mode == round_mode::sync && run.net->dense_layers();
 }
 
 } // namespace
 
-compute_layout layout_of(const world& run, std::int64_t threads) {
+compute_layout layout_of(const run_context& run, std::int64_t threads) {
   compute_layout layout;
-  layout.shards = run.what.worker.shards > 0 ? run.what.worker.shards : shards_for(run.what.clients.count);
+  layout.shards = run.scenario.worker.shards > 0 ? run.scenario.worker.shards : shards_for(run.scenario.clients.count);
   if (run.device != "cpu")
     return layout;
 
-  layout.workers = run.what.worker.count > 0 ? run.what.worker.count : threads;
-  const auto at_work = clients_at_work(run.what);
+  layout.workers = run.scenario.worker.count > 0 ? run.scenario.worker.count : threads;
+  const auto at_work = clients_at_work(run.scenario);
   const auto wave = static_cast<double>(at_work) * multiplications_of_client(run);
   const auto kept_busy = static_cast<std::int64_t>(std::min(wave / tuning::worth_hosting, 1e6));
   layout.hosts = std::clamp<std::int64_t>(std::min(kept_busy, at_work), 1, layout.workers);
-  if (run.what.worker.shards == 0)
+  if (run.scenario.worker.shards == 0)
     layout.shards = std::max(layout.shards, layout.hosts);
   if (layout.hosts > 1 && gains_by_narrow_batches(run))
     layout.batches_per_worker = tuning::short_batches_per_worker;
@@ -57,6 +57,6 @@ compute_layout layout_of(const world& run, std::int64_t threads) {
   return layout;
 }
 
-bool has_own_thread(const world& run, worker_id which) { return which.value > 0 || !run.control_computes; }
+bool has_own_thread(const run_context& run, worker_id which) { return which.value > 0 || !run.control_computes; }
 
 } // namespace mneme

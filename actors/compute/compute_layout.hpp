@@ -17,9 +17,9 @@ struct compute_layout {
 /// The one place that decides who computes. Where bits depend on the batch, on a GPU, nothing of the layout follows
 /// from the number of threads.
 /// @param run is loaded; its own layout is not read
-[[nodiscard]] compute_layout layout_of(const world& run, std::int64_t threads);
+[[nodiscard]] compute_layout layout_of(const run_context& run, std::int64_t threads);
 
 /// Whether a worker's thread is its own, and not the one on which scheduler and server run.
-[[nodiscard]] bool has_own_thread(const world& run, worker_id which);
+[[nodiscard]] bool has_own_thread(const run_context& run, worker_id which);
 
 } // namespace mneme

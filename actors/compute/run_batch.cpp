@@ -27,8 +27,8 @@ double multiplications_of(const work& wanted) {
   const auto rows = static_cast<double>(rows_of(wanted));
   if (const auto* training = std::get_if<train_job>(&wanted))
     return rows * static_cast<double>(training->net->size());
-  if (const auto* pass = std::get_if<evaluate_job>(&wanted); pass && !pass->what.readout.defined())
-    return rows * static_cast<double>(pass->what.net->size());
+  if (const auto* pass = std::get_if<evaluate_job>(&wanted); pass && !pass->learnt.readout.defined())
+    return rows * static_cast<double>(pass->learnt.net->size());
   return std::numeric_limits<double>::infinity();
 }
 

@@ -22,16 +22,16 @@ void sort_unless_sorted(std::vector<Item>& items, Id id) {
 
 } // namespace
 
-shard::shard(shard_id id, const world& run, client_host& clients) : run_(run), clients_(clients) { report_.from = id; }
+shard::shard(shard_id id, const run_context& run, client_host& clients) : run_(run), clients_(clients) { report_.from = id; }
 
 // -- rounds -----------------------------------------------------------------------------------------------------------
 
 void shard::start(start_rounds wave) {
   at_once_ = wave.at_once;
-  answers_missing_ += wave.all.size();
-  report_.issued.reserve(wave.all.size());
-  for (std::size_t i = 0; i < wave.all.size(); ++i) {
-    auto& assigned = wave.all[i];
+  answers_missing_ += wave.assignments.size();
+  report_.issued.reserve(wave.assignments.size());
+  for (std::size_t i = 0; i < wave.assignments.size(); ++i) {
+    auto& assigned = wave.assignments[i];
     assigned.samples = run_.rows->view(assigned.client, assigned.in->place.task);
     auto& round = rounds_.insert(assigned.id, {.client = assigned.client, .ready = wave.ready.at(i)});
     round.turns = clients_.start(std::move(assigned));
@@ -89,7 +89,7 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
 }
 
 void shard::finish(assignment_id id, client_result result) {
-  const auto format = run_.what.devices.wire;
+  const auto format = run_.scenario.devices.wire;
   result.upload = across_the_wire(result.upload, format, run_.net->layout());
   const auto bytes = wire_bytes(result.upload.get(), format);
   report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes});
@@ -109,7 +109,7 @@ void shard::park(assignment_id id, hosted_round& round, plan wanted) {
                               .rows = rows_of(job),
                               .bytes = outcome_bytes(job),
                               .width = kind.width,
-                              .takes = run_.people->compute_time(round.client, rows_of(job))});
+                              .takes = run_.population->compute_time(round.client, rows_of(job))});
   }
   round.parked = std::move(wanted);
 }
@@ -118,7 +118,7 @@ const shard::job_kind& shard::kind_of(const work& wanted) {
   const auto* training = std::get_if<train_job>(&wanted);
   if (training && last_training_.net && same_kind(*training, last_training_))
     return last_kind_;
-  const auto fixed = run_.what.worker.models_max;
+  const auto fixed = run_.scenario.worker.models_max;
   last_kind_ = {.key = key_of(wanted), .width = fixed > 0 ? fixed : chosen_width(wanted, run_.device)};
   last_training_ = {};
   if (training) {
@@ -147,7 +147,7 @@ void shard::start_at_once() {
   parked.reserve(part.issued.size());
   for (const auto& issued : part.issued) {
     const auto& round = rounds_.at(issued.id.assignment);
-    const auto upload = run_.people->upload_time(round.client, issued.bytes);
+    const auto upload = run_.population->upload_time(round.client, issued.bytes);
     parked.push_back({.job = issued, .due = round.ready + issued.takes + upload, .shard = report_.from});
   }
   part.released.emplace();
@@ -164,7 +164,7 @@ ready_batch shard::made_ready(composition ids) {
   for (const auto& id : made.ids) {
     auto& job = rounds_.at(id.assignment).parked.at(id.step);
     made.multiplications += multiplications_of(job);
-    made.jobs.push_back({.id = id, .what = std::move(job)});
+    made.jobs.push_back({.id = id, .request = std::move(job)});
   }
   return made;
 }

@@ -11,7 +11,7 @@ namespace mneme {
 class shard {
 public:
   /// @param run, clients outlive the shard
-  shard(shard_id id, const world& run, client_host& clients);
+  shard(shard_id id, const run_context& run, client_host& clients);
 
   /// Starts rounds; each is answered when it has come to its first jobs, or to its end.
   void start(start_rounds wave);
@@ -55,7 +55,7 @@ private:
   void report_finished();
   void report_if_quiet();
 
-  const world& run_;
+  const run_context& run_;
   client_host& clients_;
   assignment_table<hosted_round> rounds_;
   train_job last_training_; // without rows and weights: the training whose kind is last_kind_

@@ -7,13 +7,13 @@
 #include <thread>
 namespace mneme {
 
-worker_state::worker_state(worker_actor::pointer self, worker_id which, world_ref world,
+worker_state::worker_state(worker_actor::pointer self, worker_id which, run_context_ref context,
                            std::shared_ptr<batch_queues> queues)
-    : self_(self), which_(which), world_(std::move(world)), queues_(std::move(queues)),
-      executor_(make_executor(world_->device, world_->features)), shards_(static_cast<std::size_t>(world_->shards)) {
+    : self_(self), which_(which), context_(std::move(context)), queues_(std::move(queues)),
+      executor_(make_executor(context_->device, context_->features)), shards_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < shards_.size(); ++s)
     if (queues_->host_of(s) == which_)
-      shards_[s] = std::make_unique<hosted_shard>(self, shard_id{s}, *world_);
+      shards_[s] = std::make_unique<hosted_shard>(self, shard_id{s}, *context_);
 }
 
 worker_actor::behavior_type worker_state::make_behavior() {
@@ -37,7 +37,7 @@ worker_actor::behavior_type worker_state::make_behavior() {
         hosted(in.to).take(in.ids, std::move(in.done));
         pass_on(in.to);
       },
-      [this](const abandon& rounds) { hosted(rounds.to).forget(rounds.all); },
+      [this](const abandon& rounds) { hosted(rounds.to).forget(rounds.assignments); },
   };
 }
 
@@ -61,7 +61,7 @@ void worker_state::run_next() {
   if (!batch)
     return stay_awake();
   has_computed_ = true;
-  auto done = run_batch(batch->jobs, *executor_, *world_->busy_ns);
+  auto done = run_batch(batch->jobs, *executor_, *context_->busy_ns);
   batch->jobs.clear();
   hand_over(std::move(*batch), std::move(done));
   self_->send(self_, next_batch{});
@@ -69,21 +69,21 @@ void worker_state::run_next() {
 
 /// The next round is often a few microseconds away, and a thread that sleeps takes longer to wake.
 void worker_state::stay_awake() {
-  if (!has_own_thread(*world_, which_))
+  if (!has_own_thread(*context_, which_))
     return;
   for (int polls = 0; polls < tuning::mailbox_polls && self_->mailbox().empty(); ++polls)
     std::this_thread::yield();
 }
 
 void worker_state::hand_over(ready_batch batch, outcomes done) {
-  if (batch.line == queues_->server_line())
+  if (batch.queue == queues_->server_queue())
     return self_->send(peers_.server, batch_done{.ids = std::move(batch.ids), .done = std::move(done)});
-  const shard_id owner{static_cast<std::uint32_t>(batch.line)};
-  if (shards_.at(batch.line)) {
+  const shard_id owner{static_cast<std::uint32_t>(batch.queue)};
+  if (shards_.at(batch.queue)) {
     hosted(owner).take(batch.ids, std::move(done));
     return pass_on(owner);
   }
-  self_->send(peers_.workers.at(queues_->host_of(batch.line).value),
+  self_->send(peers_.workers.at(queues_->host_of(batch.queue).value),
               batch_done{.to = owner, .ids = std::move(batch.ids), .done = std::move(done)});
 }
 

@@ -11,7 +11,7 @@ namespace mneme {
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer self, worker_id which, world_ref world, std::shared_ptr<batch_queues> queues);
+  worker_state(worker_actor::pointer self, worker_id which, run_context_ref context, std::shared_ptr<batch_queues> queues);
   worker_actor::behavior_type make_behavior();
   /// Whether it has run a batch since the last call.
   [[nodiscard]] bool take_has_computed() noexcept { return std::exchange(has_computed_, false); }
@@ -21,7 +21,7 @@ private:
   struct hosted_shard {
     client_actors clients;
     shard rounds;
-    hosted_shard(worker_actor::pointer host, shard_id id, const world& run)
+    hosted_shard(worker_actor::pointer host, shard_id id, const run_context& run)
         : clients(host, id, run), rounds(id, run, clients) {}
   };
   [[nodiscard]] shard& hosted(shard_id which);
@@ -33,7 +33,7 @@ private:
 
   worker_actor::pointer self_;
   worker_id which_;
-  world_ref world_;
+  run_context_ref context_;
   std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;
   std::vector<std::unique_ptr<hosted_shard>> shards_; // by number; null: hosted elsewhere

@@ -4,10 +4,10 @@
 #include "runtime/federation/batch_planner.hpp"
 namespace mneme {
 
-[[nodiscard]] inline batch_rules batch_rules_of(const world& run) {
+[[nodiscard]] inline batch_rules batch_rules_of(const run_context& run) {
   return {.workers = run.hosts,
           .balance_over_workers = run.device == "cpu",
-          .width_is_fixed = run.what.worker.models_max > 0,
+          .width_is_fixed = run.scenario.worker.models_max > 0,
           .batches_per_worker = run.batches_per_worker};
 }
 

@@ -3,21 +3,21 @@ namespace mneme {
 
 // Every member is named, so that a new one does not compile before it is decided upon.
 
-void persist(archive& all, evaluation_record& line) {
+void persist(archive& state, evaluation_record& line) {
   auto& [task, round, at, accuracy, accuracy_per_task, rows_per_task, loss, upload_bytes, download_bytes,
          clients_enrolled, client_rounds, late_uploads, dropped, end_of_task, forgetting] = line;
-  all(task)(round)(at)(accuracy)(accuracy_per_task)(rows_per_task)(loss)(upload_bytes)(download_bytes);
-  all(clients_enrolled)(client_rounds)(late_uploads)(dropped)(end_of_task)(forgetting);
+  state(task)(round)(at)(accuracy)(accuracy_per_task)(rows_per_task)(loss)(upload_bytes)(download_bytes);
+  state(clients_enrolled)(client_rounds)(late_uploads)(dropped)(end_of_task)(forgetting);
 }
 
-void persist(archive& all, accuracy_matrix& matrix) {
+void persist(archive& state, accuracy_matrix& matrix) {
   auto& [rows, pooled] = matrix;
-  all(rows)(pooled);
+  state(rows)(pooled);
 }
 
-void recorded_past::persist(archive& all) {
-  all.section("recorder")(device)(rounds)(client_rounds)(events_bytes)(matrix)(evaluations);
-  all(wall_seconds)(cpu_seconds)(busy_seconds)(peak_rss_bytes);
+void recorded_past::persist(archive& state) {
+  state.section("recorder")(device)(rounds)(client_rounds)(events_bytes)(matrix)(evaluations);
+  state(wall_seconds)(cpu_seconds)(busy_seconds)(peak_rss_bytes);
 }
 
 } // namespace mneme

@@ -3,8 +3,8 @@
 #include "actors/protocol/messages.hpp"
 namespace mneme {
 
-void persist(archive& all, evaluation_record& line);
-void persist(archive& all, accuracy_matrix& matrix);
+void persist(archive& state, evaluation_record& line);
+void persist(archive& state, accuracy_matrix& matrix);
 
 /// What a recorder knows of a run so far; a run that goes on begins with it.
 struct recorded_past {
@@ -16,7 +16,7 @@ struct recorded_past {
   std::vector<evaluation_record> evaluations{};
   double wall_seconds = 0.0, cpu_seconds = 0.0, busy_seconds = 0.0;
   std::int64_t peak_rss_bytes = 0;
-  void persist(archive& all);
+  void persist(archive& state);
 };
 
 /// Where a run that goes on stood.

@@ -5,10 +5,10 @@
 #include <atomic>
 namespace mneme {
 
-struct world {
-  scenario what{};
-  std::shared_ptr<const curriculum> tasks{};
-  std::shared_ptr<const population> people{};
+struct run_context {
+  scenario scenario{};
+  std::shared_ptr<const task_stream> tasks{};
+  std::shared_ptr<const population> population{};
   std::shared_ptr<const client_rows> rows{};
   std::shared_ptr<const strategy> method{};
   method_needs needs{}; ///< Those of the method.
@@ -24,6 +24,6 @@ struct world {
   byte_size stored_results_max{};
   std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.
 };
-using world_ref = std::shared_ptr<const world>;
+using run_context_ref = std::shared_ptr<const run_context>;
 
 } // namespace mneme

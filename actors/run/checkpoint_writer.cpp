@@ -4,9 +4,9 @@ namespace mneme {
 
 checkpoint_writer_actor::behavior_type checkpoint_writer_state::make_behavior() {
   return {
-      [this](const write_checkpoint& what) -> caf::result<void> {
+      [this](const write_checkpoint& checkpoint) -> caf::result<void> {
         try {
-          folder_->write(what.parts);
+          folder_->write(checkpoint.parts);
           return {};
         } catch (const std::exception& e) {
           return caf::make_error(run_errc::recorder_failed,

@@ -10,81 +10,81 @@ namespace mneme {
 namespace {
 
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
-expected<at::Tensor> starting_weights(const scenario& what, const model& net, world_use use) {
-  auto flat = use == world_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
-                                      : initial_weights(net, static_cast<std::uint64_t>(what.seed));
+expected<at::Tensor> starting_weights(const scenario& settings, const model& net, run_context_use use) {
+  auto flat = use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
+                                      : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
     if (!named)
       return tl::unexpected{named.error()};
     auto weights = flat_parameters(net, *named, file.string(), head);
     if (!weights)
-      for (auto& one : weights.error())
-        one.where = what.where(key) + ": " + one.where;
+      for (auto& diagnostic : weights.error())
+        diagnostic.where = settings.where(key) + ": " + diagnostic.where;
     return weights;
   };
-  if (!what.model.weights.empty()) {
-    auto pretrained = read(what.model.weights, "model.weights", &flat);
+  if (!settings.model.weights.empty()) {
+    auto pretrained = read(settings.model.weights, "model.weights", &flat);
     if (!pretrained)
       return pretrained;
     flat = *pretrained;
   }
-  if (!what.model.seed_weights.empty())
-    return read(what.model.seed_weights, "model.seed_weights", nullptr);
+  if (!settings.model.seed_weights.empty())
+    return read(settings.model.seed_weights, "model.seed_weights", nullptr);
   return flat;
 }
 
 /// Findings of several independent steps, together.
 template <class T>
-void gather(findings& all, const expected<T>& step) {
+void gather(diagnostics& problems, const expected<T>& step) {
   if (!step)
-    all.insert(all.end(), step.error().begin(), step.error().end());
+    problems.insert(problems.end(), step.error().begin(), step.error().end());
 }
 
-expected<model_ref> build_model(const scenario& what, const curriculum& tasks) {
-  what.model.kind->use_head(what.strategy.method->needs().head);
-  auto net = what.model.kind->build(tasks.train->shape(), tasks.classes);
+expected<model_ref> build_model(const scenario& settings, const task_stream& tasks) {
+  settings.model.kind->use_head(settings.strategy.method->needs().head);
+  auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
-    return failed(what.where("model.name"), net.error());
+    return failed(settings.where("model.name"), net.error());
   return *net;
 }
 
 /// A finding of the method's, with the place in the scenario. The line that names the model does not name the method.
-finding placed(const scenario& what, const finding& found) {
-  const auto lead = found.where == "model.name" ? what.strategy.name + ": " : std::string{};
-  return {what.where(found.where), lead + found.text};
+diagnostic placed(const scenario& settings, const diagnostic& found) {
+  const auto lead = found.where == "model.name" ? settings.strategy.name + ": " : std::string{};
+  return {settings.where(found.where), lead + found.text};
 }
 
 /// Everything a method is told before the run, but for the weights; files that its keys name are read, and the method
 /// has checked it.
-expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, const model_ref& net) {
-  method_setup made{.net = lent(net),
-                    .training = what.training,
-                    .trainable = what.model.trainable,
-                    .weighting = what.strategy.weighting,
-                    .rounds = what.rounds,
-                    .oracle = what.strategy.oracle,
+expected<method_setup> setup_of(const scenario& settings, const task_stream& tasks, const model_ref& net) {
+  method_setup made{.net = non_owning(net),
+                    .training = settings.training,
+                    .trainable = settings.model.trainable,
+                    .weighting = settings.strategy.weighting,
+                    .rounds = settings.rounds,
+                    .oracle = settings.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
-                    .transition = what.tasks.transition,
+                    .transition = settings.tasks.transition,
                     .classes = tasks.classes,
                     .shape = tasks.train->shape(),
-                    .clients = what.clients.count,
-                    .seed = static_cast<std::uint64_t>(what.seed)};
-  for (const auto& one : tasks.tasks)
-    made.task_classes.push_back(one.classes);
-  findings wrong;
-  const auto needs = what.strategy.method->needs();
+                    .clients = settings.clients.count,
+                    .seed = static_cast<std::uint64_t>(settings.seed)};
+  for (const auto& task : tasks.tasks)
+    made.task_classes.push_back(task.classes);
+  diagnostics wrong;
+  const auto needs = settings.strategy.method->needs();
   for (const auto& [key, file] : needs.tensor_files) {
     auto read = read_safetensors(file);
     if (read)
       made.files[key] = std::move(*read);
     else
-      for (auto& one : read.error())
-        wrong.push_back({what.where("strategy." + key) + ": " + one.where, one.text});
+      for (auto& diagnostic : read.error())
+        wrong.push_back({settings.where("strategy." + key) + ": " + diagnostic.where, diagnostic.text});
   }
   if (wrong.empty())
-    for (const auto& found : what.strategy.method->check(made))
-      wrong.push_back(placed(what, found));
+    for (const auto& found : settings.strategy.method->check(made))
+      wrong.push_back(placed(settings, found));
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
   return made;
@@ -92,53 +92,53 @@ expected<method_setup> setup_of(const scenario& what, const curriculum& tasks, c
 
 } // namespace
 
-expected<std::shared_ptr<world>> load_world(const scenario& what, std::shared_ptr<const partition>* split,
-                                            world_use use) {
-  findings all;
-  const auto device = resolve_device(what.worker.device);
+expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, std::shared_ptr<const partition>* split,
+                                            run_context_use use) {
+  diagnostics problems;
+  const auto device = resolve_device(settings.worker.device);
   if (!device)
-    all.push_back({what.where("worker.device"), device.error()});
-  auto raw = load_data(what.data, static_cast<std::uint64_t>(what.seed));
-  gather(all, raw);
-  if (!all.empty())
-    return tl::unexpected{all};
-  auto tasks = make_curriculum(what, std::move(*raw));
+    problems.push_back({settings.where("worker.device"), device.error()});
+  auto raw = load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+  gather(problems, raw);
+  if (!problems.empty())
+    return tl::unexpected{problems};
+  auto tasks = make_task_stream(settings, std::move(*raw));
   if (!tasks)
     return tl::unexpected{tasks.error()};
-  auto shared_tasks = std::make_shared<const curriculum>(std::move(*tasks));
+  auto shared_tasks = std::make_shared<const task_stream>(std::move(*tasks));
 
-  const auto marks = what.strategy.method->needs().row_marks;
-  if (!marks.name.empty() && what.partition.kind != partition_kind::file)
-    return failed(what.where("partition.kind"), "the method reads the column '" + marks.name +
+  const auto marks = settings.strategy.method->needs().row_marks;
+  if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
+    return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                     "' of partition.file; expected partition.kind = \"file\"");
-  const auto parts = make_partition(what, shared_tasks, marks);
-  gather(all, parts);
-  const auto net = build_model(what, *shared_tasks);
-  auto setup = net ? setup_of(what, *shared_tasks, *net) : expected<method_setup>(tl::unexpected(net.error()));
-  gather(all, setup);
-  const auto trace = read_reach_trace(what);
-  gather(all, trace);
+  const auto parts = make_partition(settings, shared_tasks, marks);
+  gather(problems, parts);
+  const auto net = build_model(settings, *shared_tasks);
+  auto setup = net ? setup_of(settings, *shared_tasks, *net) : expected<method_setup>(tl::unexpected(net.error()));
+  gather(problems, setup);
+  const auto trace = read_availability_trace(settings);
+  gather(problems, trace);
   expected<at::Tensor> initial;
   if (net) {
-    initial = starting_weights(what, **net, use);
-    gather(all, initial);
+    initial = starting_weights(settings, **net, use);
+    gather(problems, initial);
   }
-  if (!all.empty())
-    return tl::unexpected{all};
+  if (!problems.empty())
+    return tl::unexpected{problems};
 
   setup->initial = weights_only(*initial);
 
-  auto made = std::make_shared<world>();
-  made->what = what;
+  auto made = std::make_shared<run_context>();
+  made->scenario = settings;
   made->tasks = shared_tasks;
-  made->people = std::make_shared<const population>(what, *trace);
+  made->population = std::make_shared<const population>(settings, *trace);
   made->net = *net;
   made->device = *device;
-  made->needs = what.strategy.method->needs();
+  made->needs = settings.strategy.method->needs();
   made->features = std::make_shared<feature_store>(made->needs.feature_folder);
-  what.strategy.method->prepare(*setup);
-  made->method = what.strategy.method;
-  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->people, made->needs.rows);
+  settings.strategy.method->prepare(*setup);
+  made->method = settings.strategy.method;
+  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->population, made->needs.rows);
   if (split)
     *split = *parts;
   return made;

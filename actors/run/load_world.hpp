@@ -5,14 +5,14 @@
 namespace mneme {
 
 /// What becomes of a world.
-enum class world_use {
+enum class run_context_use {
   run,
   check, ///< Nothing is run: weights from files are read, but none are drawn, which takes a large net seconds.
 };
 
 /// Loads the data, splits them into tasks and over clients, builds and initialises the model, and
 /// prepares the method. @param split receives the partition, for partition.csv; may be null
-[[nodiscard]] expected<std::shared_ptr<world>>
-load_world(const scenario& what, std::shared_ptr<const partition>* split = nullptr, world_use use = world_use::run);
+[[nodiscard]] expected<std::shared_ptr<run_context>>
+load_run_context(const scenario& settings, std::shared_ptr<const partition>* split = nullptr, run_context_use use = run_context_use::run);
 
 } // namespace mneme

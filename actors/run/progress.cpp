@@ -13,7 +13,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string one_line(const json& what) { return what.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string one_line(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 /// `text`, an object, with the event's name in front.
 std::string event_line(const char* event, const std::string& text) {
@@ -103,8 +103,8 @@ void progress::evaluated(const evaluation_record& record) {
   say(fmt::format("task {} round {}: accuracy {:.2f} % ({}), loss {:.4f}, virtual {}, {} up, {} down",
                   of_total(record.task.value + 1, last_.tasks), of_total(record.round.value + 1, last_.rounds),
                   record.accuracy, per_task_text(record.accuracy_per_task), record.loss,
-                  duration_text(in_seconds(record.at)), size_text(record.upload_bytes),
-                  size_text(record.download_bytes)));
+                  elapsed_text(in_seconds(record.at)), mebibytes_text(record.upload_bytes),
+                  mebibytes_text(record.download_bytes)));
 }
 
 void progress::warned(const std::string& text) {
@@ -130,13 +130,13 @@ std::string progress::block_text() const {
   const double share = last_.rounds > 0 ? static_cast<double>(rounds_done_) / static_cast<double>(last_.rounds) : 0.0;
   const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
-  const auto left = here > 0.0 && share > 0.0 ? duration_text(std::max(0.0, elapsed / here * missing)) : "-";
+  const auto left = here > 0.0 && share > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
   return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", bar(share), 100.0 * share,
                      of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
                      percent_text(accuracy_)) +
-         fmt::format("virtual {}  {} clients in flight\n", duration_text(in_seconds(last_.at)), last_.in_flight) +
+         fmt::format("virtual {}  {} clients in flight\n", elapsed_text(in_seconds(last_.at)), last_.in_flight) +
          fmt::format("{} client-rounds, {:.1f} per second  {} gone, {} left\n", last_.client_rounds,
-                     static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, duration_text(elapsed),
+                     static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, elapsed_text(elapsed),
                      left);
 }
 

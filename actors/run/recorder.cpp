@@ -34,10 +34,10 @@ const char* words(run_status status) {
 
 } // namespace
 
-recorder_state::recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup)
-    : self_(self), world_(std::move(world)), setup_(std::move(setup)), past_(std::move(setup_.past)),
+recorder_state::recorder_state(recorder_actor::pointer self, run_context_ref context, recorder_setup setup)
+    : self_(self), context_(std::move(context)), setup_(std::move(setup)), past_(std::move(setup_.past)),
       cpu_before_(process_cpu_seconds()) {
-  past_.device = world_->device;
+  past_.device = context_->device;
 }
 
 template <class Act>
@@ -61,7 +61,7 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
   return {
       [this](const evaluation_record& line) { return guarded([&] { add(line); }); },
       [this](const recorded_events& events) {
-        return guarded([&] { setup_.files->add(std::span<const event_record>(events.all)); });
+        return guarded([&] { setup_.files->add(std::span<const event_record>(events.events)); });
       },
       [this](const run_warning& warning) { setup_.view->warned(warning.text); },
       [this](const progress_snapshot& now) {
@@ -95,7 +95,7 @@ void recorder_state::add(evaluation_record line) {
   setup_.files->add(line);
   if (line.end_of_task) {
     past_.matrix.add(line);
-    setup_.files->write_matrix(past_.matrix, std::ssize(world_->tasks->tasks));
+    setup_.files->write_matrix(past_.matrix, std::ssize(context_->tasks->tasks));
   }
   setup_.view->evaluated(line);
   past_.evaluations.push_back(std::move(line));
@@ -104,7 +104,7 @@ void recorder_state::add(evaluation_record line) {
 run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
   if (!past_.evaluations.empty())
-    setup_.files->write("accuracy.svg", accuracy_svg(world_->what.title, past_.evaluations));
+    setup_.files->write("accuracy.svg", accuracy_plot_svg(context_->scenario.title, past_.evaluations));
   setup_.files->write("summary.json", json_text(summary));
   setup_.view->finished(summary, past_.matrix);
   return summary;
@@ -128,51 +128,51 @@ caf::result<void> recorder_state::keep(keep_state& others) {
 }
 
 run_summary recorder_state::summary_of(const run_report& report) const {
-  const auto& what = world_->what;
-  run_summary all;
-  all.scenario = what.name;
-  all.scenario_digest = setup_.digest;
-  all.run_digest = shown(report.digest);
-  all.strategy = what.strategy.name;
-  all.dataset = what.data.name;
-  all.status = words(report.status);
-  all.error = report.error;
-  all.seed = what.seed;
-  all.tasks = std::ssize(world_->tasks->tasks);
-  all.rounds = report.rounds;
-  all.clients = what.clients.count;
-  all.client_rounds = report.client_rounds;
-  all.late_uploads = report.late_uploads;
-  all.dropped = report.dropped;
-  all.enrolled_max = report.enrolled_max;
-  all.joined = report.joined;
-  all.left = report.left;
-  all.task_transitions = report.transitions;
-  if (what.rounds.mode == round_mode::async && report.client_rounds > 0) {
-    all.staleness_mean = static_cast<double>(report.staleness_sum) / static_cast<double>(report.client_rounds);
-    all.staleness_max = report.staleness_max;
+  const auto& settings = context_->scenario;
+  run_summary summary;
+  summary.scenario = settings.name;
+  summary.scenario_digest = setup_.digest;
+  summary.run_digest = hex_text(report.digest);
+  summary.strategy = settings.strategy.name;
+  summary.dataset = settings.data.name;
+  summary.status = words(report.status);
+  summary.error = report.error;
+  summary.seed = settings.seed;
+  summary.tasks = std::ssize(context_->tasks->tasks);
+  summary.rounds = report.rounds;
+  summary.clients = settings.clients.count;
+  summary.client_rounds = report.client_rounds;
+  summary.late_uploads = report.late_uploads;
+  summary.dropped = report.dropped;
+  summary.enrolled_max = report.enrolled_max;
+  summary.joined = report.joined;
+  summary.left = report.left;
+  summary.task_transitions = report.transitions;
+  if (settings.rounds.mode == round_mode::async && report.client_rounds > 0) {
+    summary.staleness_mean = static_cast<double>(report.staleness_sum) / static_cast<double>(report.client_rounds);
+    summary.staleness_max = report.staleness_max;
   }
-  all.metrics = metrics_of(past_.matrix);
-  all.time_to_accuracy = times_to(what.evaluation.targets, past_.evaluations);
-  all.client_accuracy_deciles = report.client_accuracy_deciles;
-  all.upload_bytes = report.upload_bytes;
-  all.download_bytes = report.download_bytes;
-  all.virtual_seconds = in_seconds(report.ended);
-  all.wall_seconds = past_.wall_seconds + wall_.seconds();
-  all.cpu_seconds = past_.cpu_seconds + process_cpu_seconds() - cpu_before_;
-  all.client_rounds_per_second =
-      all.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / all.wall_seconds : 0.0;
-  all.fused_width_mean =
+  summary.metrics = metrics_of(past_.matrix);
+  summary.time_to_accuracy = times_to(settings.evaluation.targets, past_.evaluations);
+  summary.client_accuracy_deciles = report.client_accuracy_deciles;
+  summary.upload_bytes = report.upload_bytes;
+  summary.download_bytes = report.download_bytes;
+  summary.virtual_seconds = in_seconds(report.ended);
+  summary.wall_seconds = past_.wall_seconds + wall_.seconds();
+  summary.cpu_seconds = past_.cpu_seconds + process_cpu_seconds() - cpu_before_;
+  summary.client_rounds_per_second =
+      summary.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / summary.wall_seconds : 0.0;
+  summary.fused_width_mean =
       report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
-  all.worker_busy_share =
-      (past_.busy_seconds + busy_seconds()) / (all.wall_seconds * static_cast<double>(world_->workers));
-  all.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
-  all.device = world_->device;
-  all.figures = figures_;
-  all.central_data = world_->needs.central_data;
-  if (world_->trace)
-    all.trace_digest = shown(report.trace_digest);
-  return all;
+  summary.worker_busy_share =
+      (past_.busy_seconds + busy_seconds()) / (summary.wall_seconds * static_cast<double>(context_->workers));
+  summary.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
+  summary.device = context_->device;
+  summary.figures = figures_;
+  summary.central_data = context_->needs.central_data;
+  if (context_->trace)
+    summary.trace_digest = hex_text(report.trace_digest);
+  return summary;
 }
 
 } // namespace mneme

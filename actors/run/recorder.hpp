@@ -19,7 +19,7 @@ struct recorder_setup {
 class recorder_state {
 public:
   static constexpr const char* name = "mneme.recorder";
-  recorder_state(recorder_actor::pointer self, world_ref world, recorder_setup setup);
+  recorder_state(recorder_actor::pointer self, run_context_ref context, recorder_setup setup);
   recorder_actor::behavior_type make_behavior();
 
 private:
@@ -28,13 +28,13 @@ private:
   run_summary finish(const run_report& report);
   caf::result<void> keep(keep_state& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
-  [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(world_->busy_ns->load()); }
+  [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(context_->busy_ns->load()); }
   /// Runs `act`; what it throws becomes an error that names the file. After one, only the summary is still written.
   template <class Act>
   auto guarded(Act act) -> caf::result<decltype(act())>;
 
   recorder_actor::pointer self_;
-  world_ref world_;
+  run_context_ref context_;
   recorder_setup setup_;
   recorded_past past_; // times are those before this process went on
   recorder_stopwatch wall_;

@@ -28,7 +28,7 @@ std::string first_and_last(const accuracy_matrix& matrix) {
 
 } // namespace
 
-std::string duration_text(double seconds) {
+std::string elapsed_text(double seconds) {
   if (seconds < 59.95)
     return fmt::format("{:.1f} s", seconds);
   constexpr std::int64_t minute = 60, hour = 60 * minute, day = 24 * hour;
@@ -40,7 +40,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{} d {:02} h", whole / day, whole % day / hour);
 }
 
-std::string size_text(std::int64_t bytes) {
+std::string mebibytes_text(std::int64_t bytes) {
   const double mib = static_cast<double>(bytes) / (1024.0 * 1024.0);
   return mib < 9999.95 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.1f} GiB", mib / 1024.0);
 }
@@ -65,12 +65,12 @@ std::string report_text(const run_summary& summary, const accuracy_matrix& matri
        percent_text(metrics.final_accuracy) + ", mean over tasks " + percent_text(metrics.final_accuracy_task_mean));
   line("average incremental", percent_text(metrics.average_incremental_accuracy));
   line("forgetting", percent_text(metrics.forgetting));
-  line("traffic", size_text(summary.upload_bytes) + " up, " + size_text(summary.download_bytes) + " down");
+  line("traffic", mebibytes_text(summary.upload_bytes) + " up, " + mebibytes_text(summary.download_bytes) + " down");
   line("clients", fmt::format("{} client-rounds, {} late, {} dropped out", summary.client_rounds, summary.late_uploads,
                               summary.dropped));
-  line("virtual time", duration_text(summary.virtual_seconds));
-  line("wall time", fmt::format("{} (CPU {}), {:.1f} client-rounds per second", duration_text(summary.wall_seconds),
-                                duration_text(summary.cpu_seconds), summary.client_rounds_per_second));
+  line("virtual time", elapsed_text(summary.virtual_seconds));
+  line("wall time", fmt::format("{} (CPU {}), {:.1f} client-rounds per second", elapsed_text(summary.wall_seconds),
+                                elapsed_text(summary.cpu_seconds), summary.client_rounds_per_second));
   line("run directory", directory);
   if (summary.status != "done")
     line("status", summary.error.empty() ? summary.status : summary.status + ": " + summary.error);

@@ -5,9 +5,9 @@
 namespace mneme {
 
 /// "12.3 s", "4 min 05 s", "3 h 07 min", "2 d 04 h". @pre seconds >= 0
-[[nodiscard]] std::string duration_text(double seconds);
+[[nodiscard]] std::string elapsed_text(double seconds);
 /// "12.3 MiB"; numbers from 10,000 MiB on as GiB.
-[[nodiscard]] std::string size_text(std::int64_t bytes);
+[[nodiscard]] std::string mebibytes_text(std::int64_t bytes);
 /// "71.25 %", or "-" where it is undefined.
 [[nodiscard]] std::string percent_text(const std::optional<double>& percent);
 

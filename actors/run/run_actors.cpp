@@ -29,15 +29,15 @@ private:
 /// All actors of a run, and their end.
 class run_actors {
 public:
-  run_actors(caf::actor_system& system, const world_ref& world, run_actors_setup setup) {
+  run_actors(caf::actor_system& system, const run_context_ref& context, run_actors_setup setup) {
     if (setup.checkpoints)
       setup.recorder.writer = writer_ =
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
-    recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(world, std::move(setup.recorder));
-    const auto queues = spawn_workers(system, world);
-    server_ = system.spawn<server_actor::stateful_impl<server_state>>(world, queues, workers_, recorder_);
-    auto peers = [this, queues, shards = world->shards](const scheduler_actor& scheduler) {
+    recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
+    const auto queues = spawn_workers(system, context);
+    server_ = system.spawn<server_actor::stateful_impl<server_state>>(context, queues, workers_, recorder_);
+    auto peers = [this, queues, shards = context->shards](const scheduler_actor& scheduler) {
       for (const auto& worker : workers_)
         caf::anon_send(worker, worker_peers{.scheduler = scheduler, .server = server_, .workers = workers_});
       scheduler_peers made{.server = server_, .recorder = recorder_, .workers = workers_};
@@ -46,7 +46,7 @@ public:
       return made;
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
-        world, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
+        context, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
   }
   /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
   ~run_actors() {
@@ -63,15 +63,15 @@ public:
   [[nodiscard]] const recorder_actor& recorder() const { return recorder_; }
 
 private:
-  std::shared_ptr<batch_queues> spawn_workers(caf::actor_system& system, const world_ref& world) {
+  std::shared_ptr<batch_queues> spawn_workers(caf::actor_system& system, const run_context_ref& context) {
     const auto count = [](std::int64_t number) { return static_cast<std::size_t>(number); };
     const auto queues =
-        std::make_shared<batch_queues>(count(world->shards), count(world->workers), count(world->hosts));
-    for (std::uint32_t w = 0; w < world->workers; ++w) {
+        std::make_shared<batch_queues>(count(context->shards), count(context->workers), count(context->hosts));
+    for (std::uint32_t w = 0; w < context->workers; ++w) {
       const worker_id which{w};
       using worker = worker_actor::stateful_impl<worker_state>;
-      workers_.push_back(has_own_thread(*world, which) ? system.spawn<worker, caf::detached>(which, world, queues)
-                                                       : system.spawn<sharing_worker>(which, world, queues));
+      workers_.push_back(has_own_thread(*context, which) ? system.spawn<worker, caf::detached>(which, context, queues)
+                                                       : system.spawn<sharing_worker>(which, context, queues));
     }
     return queues;
   }
@@ -119,14 +119,14 @@ void measure_clients(caf::scoped_actor& self, const run_actors& actors, run_repo
 
 } // namespace
 
-run_summary run_to_end(caf::actor_system& system, const world_ref& world, run_actors_setup setup) {
+run_summary run_to_end(caf::actor_system& system, const run_context_ref& context, run_actors_setup setup) {
   caf::scoped_actor self(system);
   const auto* const interrupts = setup.interrupts;
-  const run_actors actors(system, world, std::move(setup));
+  const run_actors actors(system, context, std::move(setup));
   auto report = await_end(self, actors, interrupts);
   if (report.status != run_status::failed)
     save_predictor(self, actors, report);
-  if (report.status == run_status::done && world->what.evaluation.fairness)
+  if (report.status == run_status::done && context->scenario.evaluation.fairness)
     measure_clients(self, actors, report);
   run_summary summary;
   self->request(actors.recorder(), caf::infinite, finish_run{report})
@@ -135,7 +135,7 @@ run_summary run_to_end(caf::actor_system& system, const world_ref& world, run_ac
                  fail(report, in_words(why));
                  summary.status = "failed";
                  summary.error = report.error;
-                 summary.run_digest = shown(report.digest);
+                 summary.run_digest = hex_text(report.digest);
                });
   return summary;
 }

@@ -15,6 +15,6 @@ struct run_actors_setup {
 };
 
 /// Runs the actors to the end; the summary is made even where it cannot be written.
-[[nodiscard]] run_summary run_to_end(caf::actor_system& system, const world_ref& world, run_actors_setup setup);
+[[nodiscard]] run_summary run_to_end(caf::actor_system& system, const run_context_ref& context, run_actors_setup setup);
 
 } // namespace mneme

@@ -21,17 +21,17 @@ std::int64_t threads_of(const run_options& options) { return options.threads > 0
 
 /// Threads of the actors that do not compute. A message handed to another thread costs more than most take to handle,
 /// so it needs many workers to make a second one worth while, and shards that it can run.
-std::size_t control_threads(const world& what, const run_options& options) {
+std::size_t control_threads(const run_context& context, const run_options& options) {
   const auto fed = threads_of(options) / tuning::workers_fed;
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, what.shards));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
-std::string default_name(const scenario& what, const std::string& digest) {
-  return what.name + "-" + what.strategy.name + "-s" + std::to_string(what.seed) + "-" + digest.substr(0, 8);
+std::string default_name(const scenario& settings, const std::string& digest) {
+  return settings.name + "-" + settings.strategy.name + "-s" + std::to_string(settings.seed) + "-" + digest.substr(0, 8);
 }
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
-expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_options& options,
+expected<std::shared_ptr<run_context>> ready_world(const scenario& settings, const run_options& options,
                                              std::shared_ptr<const partition>* split) {
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
@@ -41,25 +41,25 @@ expected<std::shared_ptr<world>> ready_world(const scenario& what, const run_opt
   }();
   MNEME_CHECK(types_known);
   compute_on_one_thread();
-  auto loaded = load_world(what, split);
+  auto loaded = load_run_context(settings, split);
   if (!loaded)
     return loaded;
-  auto& world = **loaded;
-  const auto layout = layout_of(world, threads_of(options));
-  world.workers = layout.workers;
-  world.hosts = layout.hosts;
-  world.shards = layout.shards;
-  world.batches_per_worker = layout.batches_per_worker;
-  world.control_computes = layout.control_computes;
-  world.trace = options.trace;
-  world.events_max = options.events_max;
-  world.stored_results_max = options.stored_results_max;
+  auto& context = **loaded;
+  const auto layout = layout_of(context, threads_of(options));
+  context.workers = layout.workers;
+  context.hosts = layout.hosts;
+  context.shards = layout.shards;
+  context.batches_per_worker = layout.batches_per_worker;
+  context.control_computes = layout.control_computes;
+  context.trace = options.trace;
+  context.events_max = options.events_max;
+  context.stored_results_max = options.stored_results_max;
   return loaded;
 }
 
 /// All that a run has before its actors: what they read, its directory, and who watches it.
 struct prepared_run {
-  std::shared_ptr<world> context{};
+  std::shared_ptr<run_context> context{};
   std::shared_ptr<run_directory> files{};
   std::string digest{};
   std::shared_ptr<progress> view{};
@@ -76,7 +76,7 @@ checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = 
 
 /// The folder in which checkpoints are kept, without those after `last`; null if none are wanted.
 std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const std::filesystem::path& last) {
-  const auto& wanted = run.context->what.checkpoint;
+  const auto& wanted = run.context->scenario.checkpoint;
   auto folder = std::make_shared<checkpoint_folder>(run.files->checkpoints(), label_of(run), wanted.keep);
   folder->forget_after(last);
   return wanted.every > 0 ? folder : nullptr;
@@ -118,7 +118,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
 struct starting_point {
   past_ref past{}; ///< Null: there is none.
   std::filesystem::path file{};
-  findings broken{}; ///< Newer ones.
+  diagnostics broken{}; ///< Newer ones.
 };
 
 expected<starting_point> starting_point_of(const prepared_run& run) {
@@ -140,8 +140,8 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
 }
 
 void say_where(const prepared_run& run, const starting_point& from) {
-  for (const auto& one : from.broken)
-    run.view->warned(one.where + ": " + one.text);
+  for (const auto& diagnostic : from.broken)
+    run.view->warned(diagnostic.where + ": " + diagnostic.text);
   const auto name = run.files->path().string();
   if (!from.past)
     return run.view->resumed("no checkpoint of " + name + " is whole: the run starts from the beginning", 0, 0);
@@ -154,27 +154,27 @@ void say_where(const prepared_run& run, const starting_point& from) {
 
 } // namespace
 
-expected<run_summary> run_simulation(const scenario& what, const run_options& options) {
+expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
-  auto loaded = ready_world(what, options, options.trace ? &split : nullptr);
+  auto loaded = ready_world(settings, options, options.trace ? &split : nullptr);
   if (!loaded)
     return tl::unexpected{loaded.error()};
-  prepared_run run{.context = *loaded, .digest = scenario_digest(what)};
-  auto directory = run_directory::create(options.out, default_name(what, run.digest));
+  prepared_run run{.context = *loaded, .digest = scenario_digest(settings)};
+  auto directory = run_directory::create(options.out, default_name(settings, run.digest));
   if (!directory)
     return tl::unexpected{directory.error()};
   run.files = std::make_shared<run_directory>(std::move(*directory));
   run.view = std::make_shared<progress>(stdout, options.style);
   try {
-    run.files->write_origin({.scenario = what.name, .trace = options.trace});
+    run.files->write_origin({.scenario = settings.name, .trace = options.trace});
     if (split)
-      run.files->write_partition(*split, what.clients.count, std::ssize(run.context->tasks->tasks),
+      run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
-    run.files->write("scenario.toml", resolved_text(what)); // last: from here on the run can be resumed
+    run.files->write("scenario.toml", resolved_text(settings)); // last: from here on the run can be resumed
   } catch (const std::exception& e) {
     return failed_before_it_began(e);
   }
-  run.view->started(what.title, run.files->path().string(), what.seed, run.digest);
+  run.view->started(settings.title, run.files->path().string(), settings.seed, run.digest);
   return perform(run, {.checkpoints = checkpoints_of(run, {})}, options);
 }
 
@@ -218,9 +218,9 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   return perform(run, std::move(setup), options);
 }
 
-findings check_against_data(const scenario& what) {
-  const auto loaded = load_world(what, nullptr, world_use::check);
-  return loaded ? findings{} : loaded.error();
+diagnostics check_against_data(const scenario& settings) {
+  const auto loaded = load_run_context(settings, nullptr, run_context_use::check);
+  return loaded ? diagnostics{} : loaded.error();
 }
 
 } // namespace mneme

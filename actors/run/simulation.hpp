@@ -25,7 +25,7 @@ struct run_options {
 /// findings for bad input, before anything is written; a run that starts ends with its summary,
 /// whose status is "done", "failed" (`error` names client, round and job) or "interrupted".
 /// @pre one call at a time in a process
-[[nodiscard]] expected<run_summary> run_simulation(const scenario& what, const run_options& options);
+[[nodiscard]] expected<run_summary> run_simulation(const scenario& settings, const run_options& options);
 
 /// Goes on with the run in `folder` from its newest whole checkpoint, or from the beginning if there is none; nothing
 /// if it is done. Fails with findings if it may not: a folder in use, a checkpoint of another scenario or version.
@@ -35,6 +35,6 @@ struct run_options {
                                                                      const run_options& options);
 
 /// What can be checked without running: data files, tasks, partition, model and weights. For `mneme validate`.
-[[nodiscard]] findings check_against_data(const scenario& what);
+[[nodiscard]] diagnostics check_against_data(const scenario& settings);
 
 } // namespace mneme

@@ -11,10 +11,10 @@ std::int64_t results_bytes_max(const worker_section& worker) {
 
 } // namespace
 
-federation_settings federation_settings_of(const world& run) {
-  const auto& scenario = run.what;
+federation_settings federation_settings_of(const run_context& run) {
+  const auto& scenario = run.scenario;
   federation_settings made{.seed = static_cast<std::uint64_t>(scenario.seed),
-                           .clients = run.people,
+                           .clients = run.population,
                            .rows = run.rows,
                            .rounds = scenario.rounds,
                            .evaluation = scenario.evaluation,
@@ -23,7 +23,7 @@ federation_settings federation_settings_of(const world& run) {
                            .wire = scenario.devices.wire,
                            .classes = run.tasks->classes,
                            .method = scenario.strategy.name,
-                           .rounds_are_stated = scenario.given.contains("rounds.per_task"),
+                           .rounds_are_stated = scenario.key_places.contains("rounds.per_task"),
                            .upload_size_known = run.needs.upload_size_known,
                            .shards = run.shards,
                            .batching = batch_rules_of(run),

@@ -4,6 +4,6 @@
 #include "runtime/federation/federation_settings.hpp"
 namespace mneme {
 
-[[nodiscard]] federation_settings federation_settings_of(const world& run);
+[[nodiscard]] federation_settings federation_settings_of(const run_context& run);
 
 } // namespace mneme

@@ -3,9 +3,9 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-scheduler_state::scheduler_state(scheduler_actor::pointer self, const world_ref& world,
+scheduler_state::scheduler_state(scheduler_actor::pointer self, const run_context_ref& context,
                                  std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past)
-    : self_(self), make_peers_(std::move(make_peers)), federation_(federation_settings_of(*world)),
+    : self_(self), make_peers_(std::move(make_peers)), federation_(federation_settings_of(*context)),
       past_(std::move(past)) {}
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {

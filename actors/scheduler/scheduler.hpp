@@ -20,7 +20,7 @@ class scheduler_state {
 public:
   static constexpr const char* name = "mneme.scheduler";
   /// `past`: where a run that goes on stood; null: the run begins.
-  scheduler_state(scheduler_actor::pointer self, const world_ref& world,
+  scheduler_state(scheduler_actor::pointer self, const run_context_ref& context,
                   std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past);
   scheduler_actor::behavior_type make_behavior();
 

@@ -7,10 +7,10 @@ namespace mneme {
 namespace {
 
 /// The test rows of a task by their class, from the first class of the task on.
-std::vector<std::vector<std::int64_t>> rows_by_class(const curriculum& tasks, const task_rows& of) {
-  std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(of.classes.size()));
-  for (const auto row : of.test)
-    rows.at(static_cast<std::size_t>(tasks.test->label(row) - of.classes.low)).push_back(row);
+std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, const task_rows& task) {
+  std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(task.classes.size()));
+  for (const auto row : task.test)
+    rows.at(static_cast<std::size_t>(tasks.test->label(row) - task.classes.low)).push_back(row);
   return rows;
 }
 
@@ -18,7 +18,7 @@ std::vector<std::vector<std::int64_t>> rows_by_class(const curriculum& tasks, co
 
 caf::result<fairness> server_state::measure() {
   auto answer = self_->make_response_promise<fairness>();
-  const auto& tasks = *world_->tasks;
+  const auto& tasks = *context_->tasks;
   const auto learnt = half_->predict();
   plan wanted;
   std::vector<std::size_t> cell_of; // of each job: which (task, class)
@@ -31,7 +31,7 @@ caf::result<fairness> server_state::measure() {
         const auto end = rows.begin() + static_cast<std::ptrdiff_t>(last);
         const sample_view chunk{.source = tasks.test,
                                 .rows = std::make_shared<const std::vector<std::int64_t>>(begin, end)};
-        wanted.push_back(evaluate_job{.what = learnt, .samples = chunk, .mask = {0, tasks.classes}});
+        wanted.push_back(evaluate_job{.learnt = learnt, .samples = chunk, .mask = {0, tasks.classes}});
         cell_of.push_back(cells);
       }
       ++cells;
@@ -40,12 +40,12 @@ caf::result<fairness> server_state::measure() {
     answer.deliver(fairness{});
     return answer;
   }
-  run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes all) mutable {
+  run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes results) mutable {
     std::vector<evaluate_output> sums(cells);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (auto* why = std::get_if<std::string>(&all[i]))
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (auto* why = std::get_if<std::string>(&results[i]))
         return answer.deliver(caf::make_error(run_errc::server_failed, "server, evaluation: " + *why));
-      const auto& part = std::get<evaluate_output>(std::get<work_output>(all[i]));
+      const auto& part = std::get<evaluate_output>(std::get<work_output>(results[i]));
       sums[cell_of[i]].rows += part.rows;
       sums[cell_of[i]].correct += part.correct;
     }
@@ -56,15 +56,15 @@ caf::result<fairness> server_state::measure() {
 
 /// In percent, of every client that holds rows whose classes are tested.
 std::vector<double> server_state::client_accuracies(const std::vector<evaluate_output>& cells) const {
-  const auto& tasks = *world_->tasks;
+  const auto& tasks = *context_->tasks;
   std::vector<double> accuracies;
-  for (std::uint32_t c = 0; c < world_->people->size(); ++c) {
+  for (std::uint32_t c = 0; c < context_->population->size(); ++c) {
     double sum = 0.0;
     std::int64_t rows = 0;
     std::size_t first_cell = 0;
     for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t) {
       const auto& classes = tasks.tasks[t].classes;
-      for (const auto row : world_->rows->held({c}, {t})) {
+      for (const auto row : context_->rows->held({c}, {t})) {
         const auto& cell = cells.at(first_cell + static_cast<std::size_t>(tasks.train->label(row) - classes.low));
         if (cell.rows == 0)
           continue;

@@ -10,32 +10,32 @@
 namespace mneme {
 namespace {
 
-caf::error server_error(const char* step, const std::string& what) {
-  return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + what);
+caf::error server_error(const char* step, const std::string& text) {
+  return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + text);
 }
 
 /// Of the world's curriculum and split.
 class training_rows final : public central_rows {
 public:
-  explicit training_rows(world_ref world) : world_(std::move(world)) {}
-  [[nodiscard]] sample_view of_task(task_id which) const override {
-    return {.source = world_->tasks->train,
-            .rows = std::make_shared<const std::vector<std::int64_t>>(world_->tasks->tasks[which.value].train)};
+  explicit training_rows(run_context_ref context) : context_(std::move(context)) {}
+  [[nodiscard]] sample_view of_task(task_id task) const override {
+    return {.source = context_->tasks->train,
+            .rows = std::make_shared<const std::vector<std::int64_t>>(context_->tasks->tasks[task.value].train)};
   }
-  [[nodiscard]] sample_view of_enrolled(task_id which) const override {
+  [[nodiscard]] sample_view of_enrolled(task_id task) const override {
     std::vector<std::int64_t> rows;
-    for (std::uint32_t c = 0; c < world_->people->size(); ++c) {
-      if (world_->rows->size({c}, which) == 0)
+    for (std::uint32_t c = 0; c < context_->population->size(); ++c) {
+      if (context_->rows->size({c}, task) == 0)
         continue;
-      const auto own = world_->rows->view({c}, which);
+      const auto own = context_->rows->view({c}, task);
       rows.insert(rows.end(), own.rows->begin(), own.rows->end());
     }
     std::sort(rows.begin(), rows.end());
-    return {.source = world_->tasks->train, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
+    return {.source = context_->tasks->train, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
   }
 
 private:
-  world_ref world_;
+  run_context_ref context_;
 };
 
 sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
@@ -48,11 +48,11 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, world_ref world, std::shared_ptr<batch_queues> queues,
+server_state::server_state(server_actor::pointer self, run_context_ref context, std::shared_ptr<batch_queues> queues,
                            std::vector<worker_actor> workers, recorder_actor recorder)
-    : self_(self), world_(std::move(world)), queues_(std::move(queues)), workers_(std::move(workers)),
+    : self_(self), context_(std::move(context)), queues_(std::move(queues)), workers_(std::move(workers)),
       recorder_(std::move(recorder)),
-      rows_(std::make_unique<training_rows>(world_)), half_(world_->method->make_server()) {}
+      rows_(std::make_unique<training_rows>(context_)), half_(context_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
@@ -66,8 +66,8 @@ server_actor::behavior_type server_state::make_behavior() {
       },
       [this](const deliveries& in) -> caf::result<void> {
         try {
-          for (const auto& one : in.all)
-            half_->fold(one);
+          for (const auto& upload : in.uploads)
+            half_->fold(upload);
           return {};
         } catch (const std::exception& e) {
           return server_error("folding an upload", e.what());
@@ -80,7 +80,7 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](save_state& in) -> caf::result<saved_state> {
         try {
           half_->persist(in.so_far.section("server"));
-          return saved_state{.all = std::move(in.so_far)};
+          return saved_state{.state = std::move(in.so_far)};
         } catch (const std::exception& e) {
           return server_error("saving its state", e.what());
         }
@@ -100,14 +100,14 @@ server_actor::behavior_type server_state::make_behavior() {
   };
 }
 
-opened_round server_state::broadcast_of(const round_place& where) {
-  auto made = half_->open_round(where);
-  const auto format = world_->what.devices.wire;
+opened_round server_state::broadcast_of(const round_place& place) {
+  auto made = half_->open_round(place);
+  const auto format = context_->scenario.devices.wire;
   opened_round answer;
   answer.bytes = wire_bytes(made.weights.get(), format) + wire_bytes(made.extra.get(), format);
-  answer.once_bytes = wire_bytes(made.first_contact.get(), format);
-  const auto& layout = world_->net->layout();
-  made.place = where;
+  answer.first_contact_bytes = wire_bytes(made.first_contact.get(), format);
+  const auto& layout = context_->net->layout();
+  made.place = place;
   made.weights = across_the_wire(made.weights, format, layout);
   made.extra = across_the_wire(made.extra, format, layout);
   made.first_contact = across_the_wire(made.first_contact, format, layout);
@@ -148,14 +148,14 @@ caf::result<closed_round> server_state::close(const close_round& in) {
 
 /// Of everything that is learnt: a projection, once chosen, is part of it through the read-out.
 digest128 server_state::model_digest() const {
-  const auto what = half_->predict();
-  const auto weights = what.weights ? digest_of(*what.weights) : digest128{};
-  if (!what.readout.defined())
+  const auto learnt = half_->predict();
+  const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
+  if (!learnt.readout.defined())
     return weights;
   run_digest both;
   both.add(weights);
   tensor_map readout;
-  readout.put("readout", what.readout.contiguous());
+  readout.put("readout", learnt.readout.contiguous());
   both.add(digest_of(readout));
   return both.value();
 }
@@ -178,7 +178,7 @@ void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function
 template <class T>
 void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
   run_all(std::move(wanted),
-          [this, run](outcomes all) { drive<T>(run, [run = run.get(), &all] { run->desk.answer(std::move(all)); }); });
+          [this, run](outcomes results) { drive<T>(run, [run = run.get(), &results] { run->desk.answer(std::move(results)); }); });
 }
 
 void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
@@ -190,9 +190,9 @@ void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
     ready_batch& batch = batches.emplace_back();
     batch.ids.push_back(id);
     batch.multiplications = multiplications_of(wanted[i]);
-    batch.jobs.push_back({.id = id, .what = std::move(wanted[i])});
+    batch.jobs.push_back({.id = id, .request = std::move(wanted[i])});
   }
-  put_and_wake(self_, *queues_, workers_, queues_->server_line(), std::move(batches));
+  put_and_wake(self_, *queues_, workers_, queues_->server_queue(), std::move(batches));
 }
 
 void server_state::take(batch_done& in) {
@@ -215,10 +215,10 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   plan wanted;
   const auto learnt = half_->predict();
   for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
-    const auto& rows = world_->tasks->tasks[t].test;
+    const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
       wanted.push_back(
-          evaluate_job{.what = learnt, .samples = chunk_of(world_->tasks->test, rows, first), .mask = in.mask});
+          evaluate_job{.learnt = learnt, .samples = chunk_of(context_->tasks->test, rows, first), .mask = in.mask});
   }
   return wanted;
 }
@@ -230,12 +230,12 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     answer.deliver(evaluated{.per_task = std::vector<evaluate_output>(in.upto.value + 1)});
     return answer;
   }
-  run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes all) mutable {
+  run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
     evaluated sums{.per_task = std::vector<evaluate_output>(upto.value + 1)};
-    auto next = all.begin();
+    auto next = results.begin();
     for (std::uint32_t t = 0; t <= upto.value; ++t) {
       auto& sum = sums.per_task[t];
-      const auto rows = world_->tasks->tasks[t].test.size();
+      const auto rows = context_->tasks->tasks[t].test.size();
       for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
         if (auto* why = std::get_if<std::string>(&*next))
           return answer.deliver(server_error("evaluation", *why));
@@ -251,13 +251,13 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
 }
 
 learnt server_state::named_model() const {
-  const auto what = half_->predict();
-  const auto* flat = what.weights ? what.weights->find(flat_weights) : nullptr;
-  auto named = flat ? named_parameters(*what.net, *flat) : tensor_map{};
-  if (what.projection.defined())
-    named.put("W_R", what.projection.to(at::kFloat));
-  if (what.readout.defined())
-    named.put("readout.weight", what.readout.contiguous());
+  const auto predicted = half_->predict();
+  const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
+  auto named = flat ? named_parameters(*predicted.net, *flat) : tensor_map{};
+  if (predicted.projection.defined())
+    named.put("W_R", predicted.projection.to(at::kFloat));
+  if (predicted.readout.defined())
+    named.put("readout.weight", predicted.readout.contiguous());
   return {.model = std::make_shared<const tensor_map>(std::move(named)), .figures = half_->figures()};
 }
 

@@ -11,7 +11,7 @@ namespace mneme {
 class server_state {
 public:
   static constexpr const char* name = "mneme.server";
-  server_state(server_actor::pointer self, world_ref world, std::shared_ptr<batch_queues> queues,
+  server_state(server_actor::pointer self, run_context_ref context, std::shared_ptr<batch_queues> queues,
                std::vector<worker_actor> workers, recorder_actor recorder);
   server_actor::behavior_type make_behavior();
 
@@ -31,7 +31,7 @@ private:
   caf::result<task_plan> open(const open_task& in);
   caf::result<closed_round> close(const close_round& in);
   [[nodiscard]] digest128 model_digest() const;
-  opened_round broadcast_of(const round_place& where);
+  opened_round broadcast_of(const round_place& place);
   caf::result<evaluated> evaluate_model(const evaluate& in);
   learnt named_model() const;
   caf::result<fairness> measure();
@@ -47,7 +47,7 @@ private:
   [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;
 
   server_actor::pointer self_;
-  world_ref world_;
+  run_context_ref context_;
   std::shared_ptr<batch_queues> queues_;
   std::vector<worker_actor> workers_;
   recorder_actor recorder_;

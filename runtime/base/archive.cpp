@@ -62,10 +62,10 @@ archive& archive::section(std::string_view name) {
 
 void archive::each_piece(const std::function<void(std::span<const std::byte>)>& then) const {
   std::size_t from = 0;
-  for (const auto& one : blobs_) {
-    then(std::span(bytes_).subspan(from, one.at - from));
-    then({static_cast<const std::byte*>(one.host.const_data_ptr()), one.host.nbytes()});
-    from = one.at;
+  for (const auto& part : blobs_) {
+    then(std::span(bytes_).subspan(from, part.at - from));
+    then({static_cast<const std::byte*>(part.host.const_data_ptr()), part.host.nbytes()});
+    from = part.at;
   }
   then(std::span(bytes_).subspan(from));
 }

@@ -96,25 +96,25 @@ private:
   }
   void visit(std::string& text);
   template <class T>
-  void visit(std::vector<T>& all) {
-    const auto count = counted(all.size(), 1);
+  void visit(std::vector<T>& values) {
+    const auto count = counted(values.size(), 1);
     if (loading())
-      all.clear(); // grows as far as there are bytes to read, whatever `count` says
+      values.clear(); // grows as far as there are bytes to read, whatever `count` says
     for (std::size_t i = 0; i < count; ++i)
-      (*this)(loading() ? all.emplace_back() : all[i]);
+      (*this)(loading() ? values.emplace_back() : values[i]);
   }
   template <class K, class V>
-  void visit(std::map<K, V>& all) {
-    const auto count = counted(all.size(), 1);
+  void visit(std::map<K, V>& entries) {
+    const auto count = counted(entries.size(), 1);
     if (!loading()) {
-      for (auto& [key, value] : all)
+      for (auto& [key, value] : entries)
         (*this)(const_cast<K&>(key))(value); // saving changes nothing
       return;
     }
-    all.clear();
+    entries.clear();
     for (std::size_t i = 0; i < count; ++i) {
       K key{};
-      (*this)(key)(all[key]);
+      (*this)(key)(entries[key]);
     }
   }
   template <class A, class B>

@@ -55,13 +55,13 @@ public:
   [[nodiscard]] std::size_t slots() const noexcept { return slots_.size(); }
   /// Ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const {
-    std::vector<assignment_id> all;
-    all.reserve(size_);
-    for (const auto& one : slots_)
-      if (one.used)
-        all.push_back(one.id);
-    std::sort(all.begin(), all.end());
-    return all;
+    std::vector<assignment_id> found;
+    found.reserve(size_);
+    for (const auto& slot : slots_)
+      if (slot.used)
+        found.push_back(slot.id);
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
 private:
@@ -78,9 +78,9 @@ private:
   void grow() {
     auto old = std::exchange(slots_, std::vector<slot>(std::max<std::size_t>(16, 2 * slots_.size())));
     size_ = 0;
-    for (auto& one : old)
-      if (one.used)
-        insert(one.id, std::move(one.value));
+    for (auto& entry : old)
+      if (entry.used)
+        insert(entry.id, std::move(entry.value));
   }
 
   std::vector<slot> slots_; // a power of two of them

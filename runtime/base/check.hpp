@@ -8,7 +8,7 @@ namespace mneme {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& values);
 
 template <class... Values>
-std::string shown(const Values&... values) {
+std::string values_text(const Values&... values) {
   std::ostringstream text;
   [[maybe_unused]] const char* comma = ""; // unused for an empty pack
   ((text << comma << values, comma = ", "), ...);
@@ -19,4 +19,4 @@ std::string shown(const Values&... values) {
 
 /// MNEME_CHECK(condition, values...): for programmer errors only; bad input is a `finding`.
 #define MNEME_CHECK(condition, ...)                                                                                    \
-  ((condition) ? void(0) : ::mneme::check_failed(__FILE__, __LINE__, #condition, ::mneme::shown(__VA_ARGS__)))
+  ((condition) ? void(0) : ::mneme::check_failed(__FILE__, __LINE__, #condition, ::mneme::values_text(__VA_ARGS__)))

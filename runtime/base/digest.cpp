@@ -31,22 +31,22 @@ digest128 chained(const digest128& before, std::span<const std::uint64_t> item) 
 
 } // namespace
 
-std::string shown(const digest128& what) { return fmt::format("{:016x}{:016x}", what.high, what.low); }
+std::string hex_text(const digest128& digest) { return fmt::format("{:016x}{:016x}", digest.high, digest.low); }
 
 digest128 digest_of(std::span<const std::byte> bytes) { return from(XXH3_128bits(bytes.data(), bytes.size())); }
 
 digest128 digest_of(const tensor_map& tensors) {
-  digest_stream all;
+  digest_stream digest;
   for (const auto& [name, value] : tensors) {
     const auto host = value.cpu();
-    add(all, std::string_view(name));
-    add(all, std::string_view(c10::toString(host.scalar_type())));
-    add(all, static_cast<std::uint64_t>(host.dim()));
+    add(digest, std::string_view(name));
+    add(digest, std::string_view(c10::toString(host.scalar_type())));
+    add(digest, static_cast<std::uint64_t>(host.dim()));
     for (auto extent : host.sizes())
-      add(all, static_cast<std::uint64_t>(extent));
-    all.add({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
+      add(digest, static_cast<std::uint64_t>(extent));
+    digest.add({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
   }
-  return all.value();
+  return digest.value();
 }
 
 digest128 digest_of_file(const std::string& path) {
@@ -54,13 +54,13 @@ digest128 digest_of_file(const std::string& path) {
   auto failure = [&] { return std::system_error(errno, std::generic_category(), "cannot read '" + path + "'"); };
   if (!file)
     throw failure();
-  digest_stream all;
+  digest_stream digest;
   std::vector<std::byte> block(std::size_t{1} << 20);
   while (const auto count = std::fread(block.data(), 1, block.size(), file.get()))
-    all.add(std::span(block).first(count));
+    digest.add(std::span(block).first(count));
   if (std::ferror(file.get()))
     throw failure();
-  return all.value();
+  return digest.value();
 }
 
 digest_stream::digest_stream() : state_(XXH3_createState()) {

@@ -16,7 +16,7 @@ struct digest128 {
   auto operator<=>(const digest128&) const = default;
 };
 /// 32 hex digits, high half first.
-[[nodiscard]] std::string shown(const digest128& what);
+[[nodiscard]] std::string hex_text(const digest128& digest);
 [[nodiscard]] digest128 digest_of(std::span<const std::byte> bytes);
 /// Names, dtypes, shapes and contents, in name order; tensors on a GPU are copied to the host.
 [[nodiscard]] digest128 digest_of(const tensor_map& tensors);
@@ -49,8 +49,8 @@ public:
   void add(const digest128& item);
   [[nodiscard]] const digest128& value() const noexcept { return value_; }
   template <class Archive>
-  void persist(Archive& all) {
-    all(value_.high)(value_.low);
+  void persist(Archive& state) {
+    state(value_.high)(value_.low);
   }
 
 private:

@@ -7,25 +7,25 @@ namespace mneme {
 
 /// `where` is "file:line:column", "file: byte n", "--set", or "" (the command line). `text` says what was
 /// found, what was expected, and the likely fix.
-struct finding {
+struct diagnostic {
   std::string where{};
   std::string text{};
-  bool operator==(const finding&) const = default;
+  bool operator==(const diagnostic&) const = default;
 };
 /// All that is wrong, in the order of the input. Never empty when returned as an error.
-using findings = std::vector<finding>;
+using diagnostics = std::vector<diagnostic>;
 
 template <class T>
-using expected = tl::expected<T, findings>;
+using expected = tl::expected<T, diagnostics>;
 
 /// For `return failed(where, text);`
-[[nodiscard]] inline tl::unexpected<findings> failed(std::string where, std::string text) {
-  return tl::unexpected<findings>{findings{finding{std::move(where), std::move(text)}}};
+[[nodiscard]] inline tl::unexpected<diagnostics> failed(std::string where, std::string text) {
+  return tl::unexpected<diagnostics>{diagnostics{diagnostic{std::move(where), std::move(text)}}};
 }
 
 /// "where: error: text", or "error: text" if there is no place to name.
-[[nodiscard]] inline std::string shown(const finding& one) {
-  return one.where.empty() ? "error: " + one.text : one.where + ": error: " + one.text;
+[[nodiscard]] inline std::string diagnostic_text(const diagnostic& problem) {
+  return problem.where.empty() ? "error: " + problem.text : problem.where + ": error: " + problem.text;
 }
 
 /// The candidate nearest to `word` by edit distance, or "" if none is near enough to be meant.

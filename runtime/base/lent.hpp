@@ -6,8 +6,8 @@ namespace mneme {
 /// Of something that outlives every holder, such as what a run's world owns. Copies cost nothing, where counting ones
 /// would make cores wait for each other's counts.
 template <class T>
-[[nodiscard]] std::shared_ptr<T> lent(const std::shared_ptr<T>& what) {
-  return {std::shared_ptr<void>(), what.get()};
+[[nodiscard]] std::shared_ptr<T> non_owning(const std::shared_ptr<T>& owner) {
+  return {std::shared_ptr<void>(), owner.get()};
 }
 
 } // namespace mneme

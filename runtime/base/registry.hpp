@@ -6,16 +6,16 @@ namespace mneme {
 
 template <class Entry>
 std::vector<Entry>& registered() {
-  static std::vector<Entry> all;
-  return all;
+  static std::vector<Entry> entries;
+  return entries;
 }
 
 /// A copy, sorted by name: the order of registration depends on the linker.
 template <class Entry>
 std::vector<Entry> registered_by_name() {
-  auto all = registered<Entry>();
-  std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
-  return all;
+  auto entries = registered<Entry>();
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
 }
 
 } // namespace mneme

@@ -17,7 +17,7 @@ constexpr std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uin
 /// permutes its counters, so keys that differ in one half of the fields only can never collide.
 words4 digest(const rng_key& key) {
   const words2 fixed{0x6d6e656d, 0x652d6b65}; // any constant: it sets mneme's streams apart from plain Philox
-  words4 state = philox4x32({low_half(key.seed), high_half(key.seed), key.what, key.client.value}, fixed);
+  words4 state = philox4x32({low_half(key.seed), high_half(key.seed), key.purpose, key.client.value}, fixed);
   state[0] ^= key.task.value;
   state[1] ^= key.visit;
   state[2] ^= low_half(key.index);
@@ -40,13 +40,13 @@ words4 philox4x32(words4 counter, words2 key) {
 }
 
 // Half of the digest is the Philox key, half the upper counter words; the lower two count blocks.
-stream_name name_of(const rng_key& key) {
+stream_name stream_name_of(const rng_key& key) {
   const words4 name = digest(key);
   return {.key = {name[0], name[1]}, .high = {name[2], name[3]}};
 }
 
 rng_stream::rng_stream(const rng_key& key) {
-  const auto name = name_of(key);
+  const auto name = stream_name_of(key);
   key_ = name.key;
   counter_ = {0, 0, name.high[0], name.high[1]};
 }

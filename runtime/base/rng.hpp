@@ -36,7 +36,7 @@ inline constexpr std::uint32_t first_method_purpose = 0x10000;
 /// Names one random stream.
 struct rng_key {
   std::uint64_t seed = 0;
-  std::uint32_t what = 0; ///< A `purpose`, or a method's own from `first_method_purpose` on.
+  std::uint32_t purpose = 0; ///< A `purpose`, or a method's own from `first_method_purpose` on.
   client_id client{};
   task_id task{};
   std::uint32_t visit = 0; ///< Earlier assignments of this client: one client's drop-out changes nobody else's draws.
@@ -44,8 +44,8 @@ struct rng_key {
   bool operator==(const rng_key&) const = default;
 };
 /// For engine purposes: `key_for({seed}, purpose::shuffle)`.
-[[nodiscard]] inline rng_key key_for(rng_key base, purpose what) {
-  base.what = static_cast<std::uint32_t>(what);
+[[nodiscard]] inline rng_key key_for(rng_key base, purpose purpose_id) {
+  base.purpose = static_cast<std::uint32_t>(purpose_id);
   return base;
 }
 
@@ -53,7 +53,7 @@ struct rng_key {
 struct stream_name {
   std::array<std::uint32_t, 2> key{}, high{};
 };
-[[nodiscard]] stream_name name_of(const rng_key& key);
+[[nodiscard]] stream_name stream_name_of(const rng_key& key);
 
 /// One stream. Cheap to make (no state but a key and a counter), so make one where it is needed.
 /// Integers are the same on every platform; reals are too, but for the last digit where the
@@ -84,9 +84,9 @@ public:
 
   /// Fisher-Yates from the end.
   template <class T>
-  void shuffle(std::span<T> all) {
-    for (std::size_t i = all.size(); i > 1; --i)
-      std::swap(all[i - 1], all[below(i)]);
+  void shuffle(std::span<T> values) {
+    for (std::size_t i = values.size(); i > 1; --i)
+      std::swap(values[i - 1], values[below(i)]);
   }
 
 private:

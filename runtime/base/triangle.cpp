@@ -25,28 +25,28 @@ std::int64_t triangle_width(std::int64_t size) {
 
 std::vector<panel> panels_of(const at::Tensor& flat, std::int64_t width) {
   MNEME_CHECK(flat.numel() == triangle_size(width), flat.numel(), width);
-  std::vector<panel> all;
+  std::vector<panel> panels;
   std::int64_t offset = 0;
   for (std::int64_t first = 0; first < width; first += panel_rows) {
     const auto rows = std::min(panel_rows, width - first), columns = first + rows;
-    all.push_back({flat.narrow(0, offset, rows * columns).view({rows, columns}), first});
+    panels.push_back({flat.narrow(0, offset, rows * columns).view({rows, columns}), first});
     offset += rows * columns;
   }
-  return all;
+  return panels;
 }
 
 void add_gram(at::Tensor& flat, const at::Tensor& rows) {
-  for (auto& one : panels_of(flat, rows.size(1)))
-    one.values.addmm_(rows.narrow(1, one.first, one.values.size(0)).t(), rows.narrow(1, 0, one.values.size(1)));
+  for (auto& panel : panels_of(flat, rows.size(1)))
+    panel.values.addmm_(rows.narrow(1, panel.first, panel.values.size(0)).t(), rows.narrow(1, 0, panel.values.size(1)));
 }
 
 at::Tensor square(const at::Tensor& flat, std::int64_t width) {
   auto full = flat.new_empty({width, width});
-  for (const auto& one : panels_of(flat, width)) {
-    const auto rows = one.values.size(0), columns = one.values.size(1);
-    full.narrow(0, one.first, rows).narrow(1, 0, columns).copy_(one.values);
-    full.narrow(1, one.first, rows).narrow(0, 0, one.first).copy_(one.values.narrow(1, 0, one.first).t());
-    auto corner = full.narrow(0, one.first, rows).narrow(1, one.first, rows);
+  for (const auto& panel : panels_of(flat, width)) {
+    const auto rows = panel.values.size(0), columns = panel.values.size(1);
+    full.narrow(0, panel.first, rows).narrow(1, 0, columns).copy_(panel.values);
+    full.narrow(1, panel.first, rows).narrow(0, 0, panel.first).copy_(panel.values.narrow(1, 0, panel.first).t());
+    auto corner = full.narrow(0, panel.first, rows).narrow(1, panel.first, rows);
     corner.copy_(corner.tril().add(corner.tril(-1).t()));
   }
   return full;
@@ -55,8 +55,8 @@ at::Tensor square(const at::Tensor& flat, std::int64_t width) {
 at::Tensor triangle_of(const at::Tensor& matrix) {
   const auto width = matrix.size(0);
   auto flat = matrix.new_empty({triangle_size(width)});
-  for (auto& one : panels_of(flat, width))
-    one.values.copy_(matrix.narrow(0, one.first, one.values.size(0)).narrow(1, 0, one.values.size(1)));
+  for (auto& panel : panels_of(flat, width))
+    panel.values.copy_(matrix.narrow(0, panel.first, panel.values.size(0)).narrow(1, 0, panel.values.size(1)));
   return flat;
 }
 

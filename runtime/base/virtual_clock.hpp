@@ -40,8 +40,8 @@ public:
     std::uint64_t sequence = 0;
     Event event{};
     template <class Archive>
-    void persist(Archive& all) {
-      all(at)(rank)(sequence)(event);
+    void persist(Archive& state) {
+      state(at)(rank)(sequence)(event);
     }
   };
 
@@ -70,8 +70,8 @@ public:
   }
 
   template <class Archive>
-  void persist(Archive& all) {
-    all(heap_)(now_)(next_sequence_); // a heap stays one
+  void persist(Archive& state) {
+    state(heap_)(now_)(next_sequence_); // a heap stays one
   }
 
 private:

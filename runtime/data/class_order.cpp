@@ -77,12 +77,12 @@ expected<std::vector<std::int64_t>> listed_order(const scenario& from, const std
   const auto where = from.where("tasks.class_order");
   const auto rule = "; expected each class 0.." + std::to_string(classes - 1) + " of " + from.data.name + " once";
   std::vector<bool> seen(static_cast<std::size_t>(classes));
-  for (const std::int64_t one : list) {
-    if (one < 0 || one >= classes)
-      return failed(where, "class order names class " + std::to_string(one) + rule);
-    if (seen[static_cast<std::size_t>(one)])
-      return failed(where, "class order names class " + std::to_string(one) + " twice" + rule);
-    seen[static_cast<std::size_t>(one)] = true;
+  for (const std::int64_t first : list) {
+    if (first < 0 || first >= classes)
+      return failed(where, "class order names class " + std::to_string(first) + rule);
+    if (seen[static_cast<std::size_t>(first)])
+      return failed(where, "class order names class " + std::to_string(first) + " twice" + rule);
+    seen[static_cast<std::size_t>(first)] = true;
   }
   if (std::ssize(list) != classes) {
     const auto missing = std::find(seen.begin(), seen.end(), false) - seen.begin();

@@ -10,12 +10,12 @@ namespace {
 
 /// Position in the class order of each row's class; -1 where the run does not use it.
 std::vector<std::int32_t> positions(const image_table& table, const std::vector<std::int32_t>& position_of) {
-  std::vector<std::int32_t> all(table.labels.size());
-  std::transform(table.labels.begin(), table.labels.end(), all.begin(), [&](std::int32_t label) {
+  std::vector<std::int32_t> labels(table.labels.size());
+  std::transform(table.labels.begin(), table.labels.end(), labels.begin(), [&](std::int32_t label) {
     MNEME_CHECK(label >= 0 && label < std::ssize(position_of), label);
     return position_of[static_cast<std::size_t>(label)];
   });
-  return all;
+  return labels;
 }
 
 /// Rows of the split that belong to a task, ascending.
@@ -57,30 +57,30 @@ void set_normalisation(dataset& split, normalization kind, const raw_data& data)
 }
 
 /// Every task needs rows to learn from and rows to be judged by.
-findings empty_tasks(const scenario& from, const curriculum& made) {
-  findings all;
+diagnostics empty_tasks(const scenario& from, const task_stream& made) {
+  diagnostics problems;
   for (std::size_t t = 0; t < made.tasks.size(); ++t)
     for (const bool train : {true, false})
       if ((train ? made.tasks[t].train : made.tasks[t].test).empty()) {
         const std::string split = train ? "train" : "test";
-        all.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " + split +
+        problems.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " + split +
                                                                   " rows; expected some: raise data." + split +
                                                                   "_rows or set it to 0 (all)"});
       }
-  return all;
+  return problems;
 }
 
 } // namespace
 
-class_range curriculum::opened(task_id t) const {
+class_range task_stream::opened(task_id t) const {
   MNEME_CHECK(t.value < tasks.size(), t.value, tasks.size());
-  class_range all;
+  class_range classes;
   for (std::size_t task = 0; task <= t.value; ++task)
-    all.high = std::max(all.high, tasks[task].classes.high);
-  return all;
+    classes.high = std::max(classes.high, tasks[task].classes.high);
+  return classes;
 }
 
-expected<curriculum> make_curriculum(const scenario& from, raw_data data) {
+expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   const auto order = class_order(from, data.classes);
   if (!order)
     return tl::unexpected(order.error());
@@ -94,11 +94,11 @@ expected<curriculum> make_curriculum(const scenario& from, raw_data data) {
     position_of[static_cast<std::size_t>((*order)[static_cast<std::size_t>(at)])] = at;
   const auto train_at = positions(data.train, position_of), test_at = positions(data.test, position_of);
 
-  curriculum made;
+  task_stream made;
   made.classes = plan->back().labels.high;
-  for (const auto& one : *plan)
+  for (const auto& planned : *plan)
     made.tasks.push_back(
-        {one.labels, rows_of(one, train_at, data.train.domains), rows_of(one, test_at, data.test.domains)});
+        {planned.labels, rows_of(planned, train_at, data.train.domains), rows_of(planned, test_at, data.test.domains)});
   if (auto empty = empty_tasks(from, made); !empty.empty())
     return tl::unexpected(std::move(empty));
 

@@ -13,7 +13,7 @@ struct task_rows {
   std::vector<std::int64_t> test{};  ///< Rows of `curriculum::test`, ascending.
 };
 
-struct curriculum {
+struct task_stream {
   std::shared_ptr<const dataset> train{}, test{};
   std::int64_t classes = 0; ///< Of the run: heads have as many rows.
   std::vector<task_rows> tasks{};
@@ -31,6 +31,6 @@ struct curriculum {
 
 /// Splits the data into tasks by section 5; impossible combinations (classes that do not divide,
 /// too few domains) are findings at the key that causes them.
-[[nodiscard]] expected<curriculum> make_curriculum(const scenario& from, raw_data data);
+[[nodiscard]] expected<task_stream> make_task_stream(const scenario& from, raw_data data);
 
 } // namespace mneme

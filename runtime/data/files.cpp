@@ -17,20 +17,20 @@ bool is_there(const path& place) {
 bool ends_with(const path& place, const path& folder) {
   const auto normal = (place / "").lexically_normal().parent_path(); // without a slash at the end
   const auto tail = std::distance(folder.begin(), folder.end());
-  const auto all = std::distance(normal.begin(), normal.end());
-  return tail <= all && std::equal(folder.begin(), folder.end(), std::next(normal.begin(), all - tail));
+  const auto total = std::distance(normal.begin(), normal.end());
+  return tail <= total && std::equal(folder.begin(), folder.end(), std::next(normal.begin(), total - tail));
 }
 
 std::vector<path> candidates(const file_set& wanted, const data_section& data, const std::vector<path>& roots) {
-  std::vector<path> all;
+  std::vector<path> paths;
   for (const auto& root : roots) {
     for (const auto& folder : wanted.folders)
-      all.push_back(root / folder);
+      paths.push_back(root / folder);
     const auto named = [&root](const std::string& folder) { return ends_with(root, folder); };
     if (!data.root.empty() || std::any_of(wanted.folders.begin(), wanted.folders.end(), named))
-      all.push_back(root);
+      paths.push_back(root);
   }
-  return all;
+  return paths;
 }
 
 /// The file in `folder` under one of its names, or an empty path.

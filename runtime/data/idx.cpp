@@ -66,7 +66,7 @@ expected<std::uint32_t> rows_stated_in(byte_stream& stream, std::uint32_t magic)
   return read_header<Dimensions>(stream, magic).map([](const auto& sizes) { return sizes.front(); });
 }
 
-tl::unexpected<findings> not_together(const byte_stream& images, std::int64_t of_images, std::int64_t of_labels) {
+tl::unexpected<diagnostics> not_together(const byte_stream& images, std::int64_t of_images, std::int64_t of_labels) {
   return failed(images.place(4), fmt::format("the file states {} images, but its labels file {} labels: the two do not "
                                              "belong together, fetch both again",
                                              of_images, of_labels));

@@ -147,18 +147,18 @@ expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t s
   const auto damaged = [&](const std::string& why) {
     return failed(file.string(), fmt::format("is no whole JPEG file ({}): fetch the data set again", why));
   };
-  decoder one;
-  if (!one.start(bytes->data(), bytes->size(), shorter_side_min_px))
-    return damaged(one.why());
-  if (one.printed())
+  decoder image;
+  if (!image.start(bytes->data(), bytes->size(), shorter_side_min_px))
+    return damaged(image.why());
+  if (image.printed())
     return failed(file.string(), "the picture is in the four colours of printers (CMYK): convert it to RGB");
-  if (one.file_pixels() > pixels_max)
+  if (image.file_pixels() > pixels_max)
     return failed(file.string(), fmt::format("the header states {} pixels, but pictures of data sets have at most {}",
-                                             one.file_pixels(), pixels_max));
-  auto planes = new_tensor({3, one.height(), one.width()}, at::kByte);
-  std::vector<std::uint8_t> line(static_cast<std::size_t>(3 * one.width()));
-  if (!one.decode(line.data(), planes.mutable_data_ptr<std::uint8_t>()))
-    return damaged(one.why());
+                                             image.file_pixels(), pixels_max));
+  auto planes = new_tensor({3, image.height(), image.width()}, at::kByte);
+  std::vector<std::uint8_t> line(static_cast<std::size_t>(3 * image.width()));
+  if (!image.decode(line.data(), planes.mutable_data_ptr<std::uint8_t>()))
+    return damaged(image.why());
   return planes;
 }
 

@@ -11,19 +11,19 @@ namespace {
 class stored_task {
 public:
   /// @param rows of the task, ascending; `of` says who owns each
-  stored_task(const owners& of, std::uint32_t clients, const std::vector<std::int64_t>& rows)
+  stored_task(const owners& dealt, std::uint32_t clients, const std::vector<std::int64_t>& rows)
       : first_(std::size_t{clients} + 1), base_(rows.empty() ? 0 : rows.front()) {
-    MNEME_CHECK(of.size() == rows.size() && (rows.empty() || rows.back() - base_ < nobody), of.size(), rows.size());
-    for (const std::uint32_t owner : of)
-      if (owner != nobody)
+    MNEME_CHECK(dealt.size() == rows.size() && (rows.empty() || rows.back() - base_ < no_client), dealt.size(), rows.size());
+    for (const std::uint32_t owner : dealt)
+      if (owner != no_client)
         ++first_[owner + 1];
     for (std::size_t c = 1; c < first_.size(); ++c)
       first_[c] += first_[c - 1];
     distances_.resize(first_.back());
     auto next = first_; // a counting sort is stable: rows stay ascending
-    for (row_position position = 0; position < of.size(); ++position)
-      if (of[position] != nobody)
-        distances_[next[of[position]]++] = static_cast<std::uint32_t>(rows[position] - base_);
+    for (row_position position = 0; position < dealt.size(); ++position)
+      if (dealt[position] != no_client)
+        distances_[next[dealt[position]]++] = static_cast<std::uint32_t>(rows[position] - base_);
   }
   [[nodiscard]] std::int64_t size(client_id client) const { return std::ssize(held(client)); }
   [[nodiscard]] std::vector<std::int64_t> rows(client_id client) const {
@@ -82,9 +82,9 @@ expected<owners> split(const task_split& task, const scenario& from) {
 }
 
 /// Task by task, so that only one task's owners are in memory at a time.
-expected<std::vector<stored_task>> drawn_split(const scenario& from, const curriculum& tasks) {
+expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_stream& tasks) {
   const auto clients = static_cast<std::uint32_t>(from.clients.count);
-  std::vector<stored_task> all;
+  std::vector<stored_task> stored;
   for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t) {
     const auto owned = split({.how = from.partition,
                               .clients = clients,
@@ -95,16 +95,16 @@ expected<std::vector<stored_task>> drawn_split(const scenario& from, const curri
                              from);
     if (!owned)
       return tl::unexpected(owned.error());
-    all.emplace_back(*owned, clients, tasks.tasks[t].train);
+    stored.emplace_back(*owned, clients, tasks.tasks[t].train);
   }
-  return all;
+  return stored;
 }
 
 /// A stored partition whose rows are told apart by a column of its file.
 class marked_partition final : public partition {
 public:
   marked_partition(std::vector<stored_task> split, std::vector<std::vector<std::int32_t>> marks,
-                   std::shared_ptr<const curriculum> tasks)
+                   std::shared_ptr<const task_stream> tasks)
       : split_(std::move(split)), marks_(std::move(marks)), tasks_(std::move(tasks)) {}
 
   [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
@@ -114,10 +114,10 @@ public:
     return split_.at(task.value).rows(client);
   }
   [[nodiscard]] std::vector<std::int32_t> marks(client_id client, task_id task) const override {
-    const auto& all = tasks_->tasks.at(task.value).train;
+    const auto& values = tasks_->tasks.at(task.value).train;
     std::vector<std::int32_t> mine;
     for (const auto row : rows(client, task)) {
-      const auto position = std::lower_bound(all.begin(), all.end(), row) - all.begin();
+      const auto position = std::lower_bound(values.begin(), values.end(), row) - values.begin();
       mine.push_back(marks_.at(task.value)[static_cast<std::size_t>(position)]);
     }
     return mine;
@@ -126,44 +126,44 @@ public:
 private:
   std::vector<stored_task> split_;
   std::vector<std::vector<std::int32_t>> marks_; // by task and position
-  std::shared_ptr<const curriculum> tasks_;
+  std::shared_ptr<const task_stream> tasks_;
 };
 
 expected<std::shared_ptr<const partition>> partition_of_file(const scenario& from,
-                                                             std::shared_ptr<const curriculum> tasks,
+                                                             std::shared_ptr<const task_stream> tasks,
                                                              const row_mark_column& marks) {
   auto read = read_partition_file(from, *tasks, marks);
   if (!read)
     return tl::unexpected(read.error());
-  std::vector<stored_task> all;
+  std::vector<stored_task> stored;
   for (std::size_t t = 0; t < read->owned.size(); ++t)
-    all.emplace_back(read->owned[t], static_cast<std::uint32_t>(from.clients.count), tasks->tasks[t].train);
+    stored.emplace_back(read->owned[t], static_cast<std::uint32_t>(from.clients.count), tasks->tasks[t].train);
   if (read->marks.empty())
-    return std::make_shared<const stored_partition>(std::move(all));
-  return std::make_shared<const marked_partition>(std::move(all), std::move(read->marks), std::move(tasks));
+    return std::make_shared<const stored_partition>(std::move(stored));
+  return std::make_shared<const marked_partition>(std::move(stored), std::move(read->marks), std::move(tasks));
 }
 
 } // namespace
 
-std::vector<std::vector<row_position>> positions_by_class(const curriculum& tasks, task_id task) {
+std::vector<std::vector<row_position>> positions_by_class(const task_stream& tasks, task_id task) {
   const auto& [classes, train, test] = tasks.tasks.at(task.value);
-  std::vector<std::vector<row_position>> all(static_cast<std::size_t>(classes.size()));
+  std::vector<std::vector<row_position>> positions(static_cast<std::size_t>(classes.size()));
   for (row_position position = 0; position < train.size(); ++position)
-    all.at(static_cast<std::size_t>(tasks.train->label(train[position]) - classes.low)).push_back(position);
-  return all;
+    positions.at(static_cast<std::size_t>(tasks.train->label(train[position]) - classes.low)).push_back(position);
+  return positions;
 }
 
-rng_key split_key(const scenario& from, purpose what, task_id task) {
+rng_key split_key(const scenario& from, purpose purpose_id, task_id task) {
   return key_for(
-      {.seed = static_cast<std::uint64_t>(from.seed), .task = from.partition.per_run_seed ? task_id{} : task}, what);
+      {.seed = static_cast<std::uint64_t>(from.seed), .task = from.partition.per_run_seed ? task_id{} : task}, purpose_id);
 }
 
 expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
-                                                          std::shared_ptr<const curriculum> tasks,
+                                                          std::shared_ptr<const task_stream> tasks,
                                                           const row_mark_column& marks) {
-  MNEME_CHECK(from.clients.count > 0 && from.clients.count < nobody, from.clients.count);
+  MNEME_CHECK(from.clients.count > 0 && from.clients.count < no_client, from.clients.count);
   for (const auto& task : tasks->tasks)
-    MNEME_CHECK(task.train.size() < nobody, task.train.size());
+    MNEME_CHECK(task.train.size() < no_client, task.train.size());
   if (from.partition.kind == partition_kind::class_share)
     return make_class_share(from, std::move(tasks));
   if (from.partition.kind == partition_kind::sampled)

@@ -28,6 +28,6 @@ public:
 /// dirichlet-capped that leaves somebody empty 10,000 times, a file whose rows or clients do not exist.
 /// @param marks the column of partition.file that the method reads
 [[nodiscard]] expected<std::shared_ptr<const partition>>
-make_partition(const scenario& from, std::shared_ptr<const curriculum> tasks, const row_mark_column& marks = {});
+make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks = {});
 
 } // namespace mneme

@@ -26,15 +26,15 @@ std::vector<std::uint32_t> order_of_clients(const task_split& task) {
 owners split_iid(const task_split& task) {
   const auto clients = order_of_clients(task);
   const auto rows = shuffled(static_cast<std::uint32_t>(task.rows), task.key, index_of_rows);
-  owners all(task.rows);
+  owners dealt(task.rows);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    all[rows[i]] = clients[i % clients.size()];
-  return all;
+    dealt[rows[i]] = clients[i % clients.size()];
+  return dealt;
 }
 
 owners split_balanced(const task_split& task) {
   const auto clients = order_of_clients(task);
-  owners all(task.rows);
+  owners dealt(task.rows);
   std::size_t turn = 0;
   rng_key key = task.key;
   for (key.index = 0; key.index < task.by_class.size(); ++key.index) {
@@ -42,9 +42,9 @@ owners split_balanced(const task_split& task) {
     rng_stream stream(key);
     stream.shuffle(std::span(rows));
     for (const row_position row : rows)
-      all[row] = clients[turn++ % clients.size()];
+      dealt[row] = clients[turn++ % clients.size()];
   }
-  return all;
+  return dealt;
 }
 
 // McMahan et al. (2017), section 3, "pathological non-IID".
@@ -54,16 +54,16 @@ expected<owners> split_shards(const task_split& task, const std::string& where) 
   for (const auto& rows : task.by_class)
     sorted.insert(sorted.end(), rows.begin(), rows.end());
   const auto pieces = std::uint64_t{task.clients} * static_cast<std::uint64_t>(task.how.shards_per_client);
-  if (pieces >= nobody)
+  if (pieces >= no_client)
     return failed(where, std::to_string(task.clients) + " clients with " + std::to_string(task.how.shards_per_client) +
                              " shards each need " + std::to_string(pieces) + " shards of " + std::to_string(task.rows) +
                              " rows (" + task.task_name + "); expected fewer than 2^32");
   const auto dealt = shuffled(static_cast<std::uint32_t>(pieces), task.key, index_of_shards);
-  owners all(task.rows);
+  owners owner_of_rows(task.rows);
   for (std::uint64_t piece = 0; piece < pieces; ++piece)
     for (std::uint64_t i = piece * sorted.size() / pieces; i < (piece + 1) * sorted.size() / pieces; ++i)
-      all[sorted[i]] = dealt[piece] % task.clients;
-  return all;
+      owner_of_rows[sorted[i]] = dealt[piece] % task.clients;
+  return owner_of_rows;
 }
 
 } // namespace mneme

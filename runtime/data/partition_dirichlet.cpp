@@ -19,7 +19,7 @@ rng_stream class_stream(const task_split& task, std::uint64_t attempt, std::size
 
 /// Rows in order; client k gets those from floor(n * (p_0 + ... + p_{k-1})) to the next cut, and the
 /// last one with a share what rounding has left over. `held` counts rows per client.
-void deal(const std::vector<row_position>& rows, const std::vector<double>& shares, owners& all,
+void deal(const std::vector<row_position>& rows, const std::vector<double>& shares, owners& dealt,
           std::vector<std::uint64_t>& held) {
   const auto behind_last = std::find_if(shares.rbegin(), shares.rend(), [](double share) { return share > 0.0; });
   const auto sharers = static_cast<std::uint32_t>(shares.rend() - behind_last);
@@ -30,7 +30,7 @@ void deal(const std::vector<row_position>& rows, const std::vector<double>& shar
     const auto cut = static_cast<std::size_t>(cumulative * static_cast<double>(rows.size()));
     const auto end = client + 1 == sharers ? rows.size() : std::min(cut, rows.size());
     for (; next < end; ++next) {
-      all[rows[next]] = client;
+      dealt[rows[next]] = client;
       ++held[client];
     }
   }
@@ -52,7 +52,7 @@ bool cap(std::vector<double>& shares, const std::vector<std::uint64_t>& held, st
 
 /// One attempt at dirichlet-capped; empty if somebody ends with nothing.
 owners capped_attempt(const task_split& task, std::uint64_t attempt) {
-  owners all(task.rows);
+  owners dealt(task.rows);
   std::vector<std::uint64_t> held(task.clients);
   std::size_t left = task.rows;
   for (std::size_t c = 0; c < task.by_class.size(); ++c) {
@@ -64,12 +64,12 @@ owners capped_attempt(const task_split& task, std::uint64_t attempt) {
     auto shares = stream.dirichlet(task.clients, task.how.beta);
     if (!cap(shares, held, task.rows))
       return {};
-    deal(rows, shares, all, held);
+    deal(rows, shares, dealt, held);
     left -= rows.size();
     if (static_cast<std::size_t>(std::count(held.begin(), held.end(), 0U)) > left)
       return {}; // more empty hands than rows to come
   }
-  return all;
+  return dealt;
 }
 
 std::string described(const task_split& task) {
@@ -82,7 +82,7 @@ std::string described(const task_split& task) {
 } // namespace
 
 owners split_dirichlet(const task_split& task) {
-  owners all(task.rows);
+  owners dealt(task.rows);
   std::vector<std::uint64_t> held(task.clients);
   for (std::size_t c = 0; c < task.by_class.size(); ++c) {
     auto rows = task.by_class[c];
@@ -90,9 +90,9 @@ owners split_dirichlet(const task_split& task) {
       continue;
     auto stream = class_stream(task, 0, c);
     stream.shuffle(std::span(rows));
-    deal(rows, stream.dirichlet(task.clients, task.how.beta), all, held);
+    deal(rows, stream.dirichlet(task.clients, task.how.beta), dealt, held);
   }
-  return all;
+  return dealt;
 }
 
 // The partition of TARGET, LANDER and STSA: a client that holds N / K rows or more when a class is
@@ -106,8 +106,8 @@ expected<owners> split_dirichlet_capped(const task_split& task, const std::strin
   const auto draws = std::uint64_t{task.clients} * std::max<std::size_t>(1, task.by_class.size());
   const auto attempts = 1 + std::clamp<std::uint64_t>(draws_max / draws, 100, redraws_max);
   for (std::uint64_t attempt = 0; attempt < attempts; ++attempt)
-    if (auto all = capped_attempt(task, attempt); !all.empty())
-      return all;
+    if (auto dealt = capped_attempt(task, attempt); !dealt.empty())
+      return dealt;
   return failed(where, "dirichlet-capped left a client without rows in each of " + std::to_string(attempts - 1) +
                            " redraws (" + described(task) +
                            "); expected a larger partition.beta, a smaller clients.count, more rows, or kind = "

@@ -19,18 +19,18 @@ struct entry {
 /// Columns of interest, in the order of the header.
 struct header {
   std::vector<std::int64_t entry::*> columns{}; ///< Null: a column of no interest.
-  [[nodiscard]] bool has(std::int64_t entry::*one) const {
-    return std::find(columns.begin(), columns.end(), one) != columns.end();
+  [[nodiscard]] bool has(std::int64_t entry::*checked) const {
+    return std::find(columns.begin(), columns.end(), checked) != columns.end();
   }
 };
 
 class reader {
 public:
-  reader(const scenario& from, const curriculum& tasks, const row_mark_column& marks)
+  reader(const scenario& from, const task_stream& tasks, const row_mark_column& marks)
       : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks), marks_(marks) {
     MNEME_CHECK(clients_ > 0, clients_);
     for (const auto& task : tasks.tasks) {
-      said_.owned.emplace_back(task.train.size(), nobody);
+      said_.owned.emplace_back(task.train.size(), no_client);
       if (!marks_.name.empty())
         said_.marks.emplace_back(task.train.size(), 0);
     }
@@ -150,10 +150,10 @@ private:
   /// False if the task does not hold the row.
   bool own(std::size_t task, std::int64_t row, const entry& found) {
     const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
-    if (position == nobody)
+    if (position == no_client)
       return false;
     auto& owner = said_.owned[task][position];
-    if (owner != nobody)
+    if (owner != no_client)
       wrong("row " + std::to_string(found.row) + " is given to client " + std::to_string(found.client) +
             " and, in an earlier line, to client " + std::to_string(owner) + " (task " + std::to_string(task + 1) +
             "); expected each row once per task");
@@ -176,7 +176,7 @@ private:
 
   /// Fills position_.
   void number_rows() {
-    position_.assign(tasks_.tasks.size() * per_task(), nobody);
+    position_.assign(tasks_.tasks.size() * per_task(), no_client);
     for (std::size_t t = 0; t < tasks_.tasks.size(); ++t)
       for (row_position at = 0; at < tasks_.tasks[t].train.size(); ++at)
         position_[t * per_task() + static_cast<std::size_t>(tasks_.tasks[t].train[at]) % per_task()] = at;
@@ -184,17 +184,17 @@ private:
 
   std::string path_;
   std::int64_t clients_;
-  const curriculum& tasks_;
+  const task_stream& tasks_;
   std::vector<row_position> position_; // by task and file row
   row_mark_column marks_;              // of the method
   filed_split said_;
   std::size_t line_ = 1;
-  findings wrong_;
+  diagnostics wrong_;
 };
 
 } // namespace
 
-expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks,
+expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                           const row_mark_column& marks) {
   const auto where = from.where("partition.file");
   if (from.partition.file.empty())

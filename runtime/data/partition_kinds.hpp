@@ -6,7 +6,7 @@ namespace mneme {
 
 /// Index of a row within its task: `task_rows::train[position]`.
 using row_position = std::uint32_t;
-inline constexpr std::uint32_t nobody = 0xFFFFFFFF;
+inline constexpr std::uint32_t no_client = 0xFFFFFFFF;
 /// Client of each position of a task, or `nobody`.
 using owners = std::vector<std::uint32_t>;
 
@@ -37,19 +37,19 @@ struct filed_split {
   std::vector<owners> owned{};
   std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty where it asks for none.
 };
-[[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const curriculum& tasks,
+[[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                          const row_mark_column& marks);
 
 /// Kinds that give a row to several clients; nothing is stored, a call draws what it needs.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,
-                                                                std::shared_ptr<const curriculum> tasks);
+                                                                std::shared_ptr<const task_stream> tasks);
 [[nodiscard]] std::shared_ptr<const partition> make_sampled(const scenario& from,
-                                                            std::shared_ptr<const curriculum> tasks);
+                                                            std::shared_ptr<const task_stream> tasks);
 
 /// Positions of each class of a task, ascending.
-[[nodiscard]] std::vector<std::vector<row_position>> positions_by_class(const curriculum& tasks, task_id task);
+[[nodiscard]] std::vector<std::vector<row_position>> positions_by_class(const task_stream& tasks, task_id task);
 
 /// The stream key of a task: the same for all tasks of a per-run split.
-[[nodiscard]] rng_key split_key(const scenario& from, purpose what, task_id task);
+[[nodiscard]] rng_key split_key(const scenario& from, purpose purpose_id, task_id task);
 
 } // namespace mneme

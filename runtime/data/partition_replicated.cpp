@@ -16,7 +16,7 @@ rng_stream client_stream(rng_key key, client_id client) {
 /// Every client holds all rows of a share of the task's classes (Dong et al. 2022, 2023).
 class class_share final : public partition {
 public:
-  class_share(const scenario& from, std::shared_ptr<const curriculum> tasks) : tasks_(std::move(tasks)) {
+  class_share(const scenario& from, std::shared_ptr<const task_stream> tasks) : tasks_(std::move(tasks)) {
     for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
       each_.push_back({positions_by_class(*tasks_, {t}), split_key(from, purpose::partition, {t}),
                        classes_held(from.partition.class_share, tasks_->tasks[t].classes.size())});
@@ -65,7 +65,7 @@ private:
     return classes;
   }
 
-  std::shared_ptr<const curriculum> tasks_;
+  std::shared_ptr<const task_stream> tasks_;
   std::vector<task_classes> each_;
 };
 
@@ -73,10 +73,10 @@ private:
 /// 1987) over a hash set of our own: time and memory follow `wanted`, whatever n is.
 std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& stream) {
   const std::size_t slots = std::bit_ceil(2 * wanted + 1);
-  std::vector<row_position> set(slots, nobody);
+  std::vector<row_position> set(slots, no_client);
   const auto insert = [&](row_position value) {
     std::size_t slot = (value * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots - 1);
-    for (; set[slot] != nobody; slot = (slot + 1) & (slots - 1))
+    for (; set[slot] != no_client; slot = (slot + 1) & (slots - 1))
       if (set[slot] == value)
         return false;
     set[slot] = value;
@@ -85,7 +85,7 @@ std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& 
   for (std::size_t last = n - wanted; last < n; ++last)
     if (!insert(static_cast<row_position>(stream.below(last + 1))))
       insert(static_cast<row_position>(last));
-  std::erase(set, nobody);
+  std::erase(set, no_client);
   std::sort(set.begin(), set.end());
   return set;
 }
@@ -93,7 +93,7 @@ std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& 
 /// Every client sees rows_per_client rows of the task, drawn whenever they are asked for.
 class sampled final : public partition {
 public:
-  sampled(const scenario& from, std::shared_ptr<const curriculum> tasks)
+  sampled(const scenario& from, std::shared_ptr<const task_stream> tasks)
       : tasks_(std::move(tasks)), wanted_(from.partition.rows_per_client) {
     MNEME_CHECK(wanted_ > 0, wanted_);
     for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
@@ -119,18 +119,18 @@ public:
   }
 
 private:
-  std::shared_ptr<const curriculum> tasks_;
+  std::shared_ptr<const task_stream> tasks_;
   std::int64_t wanted_;
   std::vector<rng_key> keys_; // by task
 };
 
 } // namespace
 
-std::shared_ptr<const partition> make_class_share(const scenario& from, std::shared_ptr<const curriculum> tasks) {
+std::shared_ptr<const partition> make_class_share(const scenario& from, std::shared_ptr<const task_stream> tasks) {
   return std::make_shared<const class_share>(from, std::move(tasks));
 }
 
-std::shared_ptr<const partition> make_sampled(const scenario& from, std::shared_ptr<const curriculum> tasks) {
+std::shared_ptr<const partition> make_sampled(const scenario& from, std::shared_ptr<const task_stream> tasks) {
   return std::make_shared<const sampled>(from, std::move(tasks));
 }
 

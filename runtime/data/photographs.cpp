@@ -12,7 +12,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::size_t findings_max = 20;
+constexpr std::size_t diagnostics_max = 20;
 
 bool is_jpeg(const path& file) {
   auto ending = file.extension().string();
@@ -53,24 +53,24 @@ void on_all_cores(std::size_t count, const Work& work) {
   for (std::size_t i = 1; i < std::min<std::size_t>(cores, count); ++i)
     others.push_back(std::async(std::launch::async, run));
   run();
-  for (auto& one : others)
-    one.get();
+  for (auto& task : others)
+    task.get();
 }
 
 } // namespace
 
 expected<std::vector<path>> jpegs_in(const path& folder) {
-  std::vector<path> all;
+  std::vector<path> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     if (is_jpeg(entry->path()))
-      all.push_back(entry->path());
+      paths.push_back(entry->path());
   if (error)
     return failed(folder.string(), fmt::format("cannot be read: {}", error.message()));
-  if (all.empty())
+  if (paths.empty())
     return failed(folder.string(), "holds no JPEG files: fetch the data set again");
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 bool is_wordnet_id(std::string_view name) {
@@ -79,43 +79,43 @@ bool is_wordnet_id(std::string_view name) {
 }
 
 std::vector<path> wordnet_folders(const path& folder) {
-  std::vector<path> all;
+  std::vector<path> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     if (is_wordnet_id(entry->path().filename().string()))
-      all.push_back(entry->path());
-  std::sort(all.begin(), all.end());
-  return all;
+      paths.push_back(entry->path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
-expected<image_table> read_photographs(const std::vector<photograph>& all, row_limits limits, std::int64_t classes,
+expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
                                        std::int64_t side_px, photograph_fit fit) {
   image_table table;
   row_filter filter(limits, classes);
-  for (std::size_t row = 0; row < all.size() && !filter.done(); ++row)
-    if (filter.keep(all[row].label)) {
+  for (std::size_t row = 0; row < photographs.size() && !filter.done(); ++row)
+    if (filter.keep(photographs[row].label)) {
       table.file_rows.push_back(static_cast<std::int64_t>(row));
-      table.labels.push_back(all[row].label);
+      table.labels.push_back(photographs[row].label);
     }
   const auto row_bytes = 3 * side_px * side_px;
   table.images = new_tensor({table.size(), 3, side_px, side_px}, at::kByte);
   auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
-  std::vector<findings> wrong(table.labels.size());
+  std::vector<diagnostics> wrong(table.labels.size());
   on_all_cores(wrong.size(), [&](std::size_t i) {
-    const auto image = fitted(all[static_cast<std::size_t>(table.file_rows[i])].file, side_px, fit);
+    const auto image = fitted(photographs[static_cast<std::size_t>(table.file_rows[i])].file, side_px, fit);
     if (image)
       std::copy_n(image->contiguous().const_data_ptr<std::uint8_t>(), row_bytes,
                   pixels + static_cast<std::int64_t>(i) * row_bytes);
     else
       wrong[i] = image.error();
   });
-  findings named;
-  for (const auto& one : wrong)
-    if (!one.empty() && named.size() < findings_max)
-      named.push_back(one.front());
+  diagnostics named;
+  for (const auto& problems : wrong)
+    if (!problems.empty() && named.size() < diagnostics_max)
+      named.push_back(problems.front());
   if (!named.empty())
     return tl::unexpected(std::move(named));
-  if (table.labels.size() == all.size())
+  if (table.labels.size() == photographs.size())
     table.file_rows.clear();
   return table;
 }

@@ -28,7 +28,7 @@ enum class photograph_fit : std::uint8_t {
 };
 
 /// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores. At most a few broken files are named.
-[[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& all, row_limits limits,
+[[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
                                                      std::int64_t classes, std::int64_t side_px, photograph_fit fit);
 
 } // namespace mneme

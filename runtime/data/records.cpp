@@ -65,11 +65,11 @@ private:
     if (auto read = stream.read(before_).and_then([&] { return stream.read({next_, pixel_bytes}); }); !read)
       return read;
     next_ += pixel_bytes;
-    const auto out_of_range = [&](const char* what, std::size_t at, std::int64_t count) {
+    const auto out_of_range = [&](const char* text, std::size_t at, std::int64_t count) {
       return failed(stream.place(begin + at),
                     fmt::format("record {} has {} {}, but this data set has 0 to {}: is it the "
                                 "file of another data set?",
-                                record, what, before_[at], count - 1));
+                                record, text, before_[at], count - 1));
     };
     const auto label = before_[layout_.label_at];
     if (label >= layout_.classes)
@@ -98,7 +98,7 @@ expected<image_table> read_records(const std::vector<std::filesystem::path>& fil
   MNEME_CHECK(std::max(layout.label_at, layout.domain_at.value_or(0)) < layout.label_bytes, layout.label_bytes);
   std::vector<record_file> opened;
   std::int64_t records = 0;
-  findings wrong;
+  diagnostics wrong;
   for (const auto& path : files)
     if (auto file = open_records(path, layout); file) {
       records += file->records;

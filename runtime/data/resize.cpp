@@ -17,13 +17,13 @@ struct tap {
 /// are counted in parts of `whole` = 2 to.
 std::vector<tap> taps(std::int64_t from, std::int64_t to) {
   const auto whole = 2 * to;
-  std::vector<tap> all;
+  std::vector<tap> weights;
   for (std::int64_t i = 0; i < to; ++i) {
     const auto centre = std::max<std::int64_t>((2 * i + 1) * from - to, 0);
     const auto near = std::min(centre / whole, from - 1);
-    all.push_back({.near = near, .far = std::min(near + 1, from - 1), .weight = centre % whole});
+    weights.push_back({.near = near, .far = std::min(near + 1, from - 1), .weight = centre % whole});
   }
-  return all;
+  return weights;
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 namespace mneme {
 
 expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test) {
-  if (auto wrong = all_findings(train, test); !wrong.empty())
+  if (auto wrong = all_diagnostics(train, test); !wrong.empty())
     return tl::unexpected(wrong);
   about.train = std::move(*train);
   about.test = std::move(*test);

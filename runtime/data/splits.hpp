@@ -7,10 +7,10 @@ namespace mneme {
 
 /// All that is wrong with any of the results, in their order; empty if nothing is.
 template <class... Results>
-[[nodiscard]] findings all_findings(const Results&... results) {
-  findings all;
-  ((results ? void(0) : void(all.insert(all.end(), results.error().begin(), results.error().end()))), ...);
-  return all;
+[[nodiscard]] diagnostics all_diagnostics(const Results&... results) {
+  diagnostics problems;
+  ((results ? void(0) : void(problems.insert(problems.end(), results.error().begin(), results.error().end()))), ...);
+  return problems;
 }
 
 /// `about` with both splits, or all that is wrong with either.

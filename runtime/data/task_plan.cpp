@@ -35,7 +35,7 @@ std::string divisors_near(std::int64_t n, std::int64_t wished, std::int64_t offs
 
 /// Why the classes cannot be dealt, and the nearest numbers with which they could. `first`: those of
 /// a larger first task, or 0.
-tl::unexpected<findings> uneven(const scenario& from, std::int64_t classes, std::int64_t first, std::int64_t later) {
+tl::unexpected<diagnostics> uneven(const scenario& from, std::int64_t classes, std::int64_t first, std::int64_t later) {
   const std::int64_t dealt = classes - first, offset = first > 0 ? 1 : 0;
   const std::int64_t enough = first + dealt / later * later;
   std::string text = counted(dealt, "class does", "classes do") + " not divide evenly over " +
@@ -46,68 +46,68 @@ tl::unexpected<findings> uneven(const scenario& from, std::int64_t classes, std:
   return failed(from.where("tasks.count"), std::move(text));
 }
 
-expected<plans> class_incremental(const scenario& from, const extent& of) {
+expected<plans> class_incremental(const scenario& from, const extent& data) {
   const auto& tasks = from.tasks;
   const std::int64_t first = tasks.first_classes, later = tasks.count - (first > 0 ? 1 : 0);
-  if (first > of.classes)
+  if (first > data.classes)
     return failed(from.where("tasks.first_classes"), "the first task takes " + number(first) +
-                                                         " classes and the run has " + number(of.classes) +
+                                                         " classes and the run has " + number(data.classes) +
                                                          "; expected fewer");
-  if (later == 0 && first < of.classes)
+  if (later == 0 && first < data.classes)
     return failed(from.where("tasks.first_classes"),
-                  "one task of " + number(first) + " classes leaves " + number(of.classes - first) + " of " +
-                      number(of.classes) +
+                  "one task of " + number(first) + " classes leaves " + number(data.classes - first) + " of " +
+                      number(data.classes) +
                       " unused; expected tasks.first_classes = 0, a larger tasks.count, or "
                       "tasks.classes = " +
                       number(first));
-  if (later > 0 && first == of.classes)
-    return failed(from.where("tasks.first_classes"), "the first task takes all " + number(of.classes) +
+  if (later > 0 && first == data.classes)
+    return failed(from.where("tasks.first_classes"), "the first task takes all " + number(data.classes) +
                                                          " classes and leaves none for the " +
                                                          counted(later, "task", "tasks") + " after it; expected fewer");
-  if (later > 0 && (of.classes - first) % later != 0)
-    return uneven(from, of.classes, first, later);
-  plans all;
-  const std::int64_t each = later > 0 ? (of.classes - first) / later : 0;
-  for (std::int64_t low = 0, high = first > 0 ? first : each; low < of.classes; low = std::exchange(high, high + each))
-    all.push_back({.positions = {low, high}, .labels = {low, high}});
-  return all;
+  if (later > 0 && (data.classes - first) % later != 0)
+    return uneven(from, data.classes, first, later);
+  plans planned;
+  const std::int64_t each = later > 0 ? (data.classes - first) / later : 0;
+  for (std::int64_t low = 0, high = first > 0 ? first : each; low < data.classes; low = std::exchange(high, high + each))
+    planned.push_back({.positions = {low, high}, .labels = {low, high}});
+  return planned;
 }
 
-expected<plans> class_blocks(const scenario& from, const extent& of) {
+expected<plans> class_blocks(const scenario& from, const extent& data) {
   const std::int64_t count = from.tasks.count, each = from.tasks.classes_per_task;
   if (each < 1)
     return failed(from.where("tasks.classes_per_task"),
                   "class-blocks needs the number of classes in a task and found 0; tasks.classes_per_task = " +
-                      number(std::max<std::int64_t>(1, of.classes / count)) + " would use all " + number(of.classes));
-  if (count > of.classes / each)
+                      number(std::max<std::int64_t>(1, data.classes / count)) + " would use all " + number(data.classes));
+  if (count > data.classes / each)
     return failed(from.where("tasks.count"),
                   counted(count, "task", "tasks") + " of " + counted(each, "class", "classes") + " are more than the " +
-                      number(of.classes) + " classes of " + of.name + "; expected tasks.count <= " +
-                      number(of.classes / each) + " or tasks.classes_per_task <= " + number(of.classes / count));
-  plans all;
+                      number(data.classes) + " classes of " + data.name + "; expected tasks.count <= " +
+                      number(data.classes / each) + " or tasks.classes_per_task <= " + number(data.classes / count));
+  plans tasks;
   for (std::int64_t task = 0; task < count; ++task)
-    all.push_back({.positions = {task * each, (task + 1) * each}, .labels = {0, each}});
-  return all;
+    tasks.push_back({.positions = {task * each, (task + 1) * each}, .labels = {0, each}});
+  return tasks;
 }
 
-expected<plans> domain_incremental(const scenario& from, const extent& of) {
+expected<plans> domain_incremental(const scenario& from, const extent& data) {
   const auto& tasks = from.tasks;
   if (tasks.transform == task_transform::class_blocks)
-    return class_blocks(from, of);
+    return class_blocks(from, data);
   if (tasks.transform == task_transform::none)
     return failed(from.where("tasks.transform"), "domain-incremental tasks differ by a transform and found \"none\"; "
                                                  "expected \"permute\", \"affine\", \"domains\" or \"class-blocks\"");
   const bool by_domain = tasks.transform == task_transform::domains;
-  if (by_domain && tasks.count > of.domains)
+  if (by_domain && tasks.count > data.domains)
     return failed(from.where("tasks.count"),
-                  counted(tasks.count, "task", "tasks") + " and " + of.name + " has " +
-                      counted(of.domains, "domain", "domains") + "; expected tasks.count <= " + number(of.domains) +
-                      (of.domains == 1 ? ", or a data set with several (digits, pacs)" : ""));
-  const class_range every{0, of.classes};
-  plans all;
+                  counted(tasks.count, "task", "tasks") + " and " + data.name + " has " +
+                      counted(data.domains, "domain", "domains") + "; expected tasks.count <= " + number(data.domains) +
+                      (data.domains == 1 ? ", or a data set with several (digits, pacs)" : ""));
+  const class_range every{0, data.classes};
+  plans planned;
   for (std::int32_t task = 0; task < tasks.count; ++task)
-    all.push_back({every, every, by_domain ? task : -1, by_domain ? 0 : task});
-  return all;
+    planned.push_back({every, every, by_domain ? task : -1, by_domain ? 0 : task});
+  return planned;
 }
 
 expected<extent> offered(const scenario& from, const raw_data& data) {
@@ -124,18 +124,18 @@ expected<extent> offered(const scenario& from, const raw_data& data) {
 
 expected<std::vector<task_plan>> plan_tasks(const scenario& from, const raw_data& data) {
   MNEME_CHECK(data.classes > 0, data.name, data.classes);
-  const auto of = offered(from, data);
-  if (!of)
-    return tl::unexpected(of.error());
+  const auto extent = offered(from, data);
+  if (!extent)
+    return tl::unexpected(extent.error());
   switch (from.tasks.kind) {
   case task_kind::class_incremental:
-    return class_incremental(from, *of);
+    return class_incremental(from, *extent);
   case task_kind::domain_incremental:
-    return domain_incremental(from, *of);
+    return domain_incremental(from, *extent);
   case task_kind::single:
     break;
   }
-  return plans{{.positions = {0, of->classes}, .labels = {0, of->classes}}};
+  return plans{{.positions = {0, extent->classes}, .labels = {0, extent->classes}}};
 }
 
 } // namespace mneme

@@ -12,8 +12,8 @@ constexpr auto number(kind change) { return static_cast<std::uint32_t>(change); 
 } // namespace
 
 availability::availability(std::shared_ptr<const population> clients)
-    : clients_(std::move(clients)), random_(clients_->comes_and_goes()), reaches_(clients_->is_ever_out_of_reach()),
-      staggered_(clients_->changes_task_one_by_one()) {
+    : clients_(std::move(clients)), random_(clients_->has_random_enrolment()), reaches_(clients_->limits_availability()),
+      staggered_(clients_->has_staggered_tasks()) {
   const auto count = static_cast<std::size_t>(clients_->size());
   if (random_ || reaches_)
     flags_.resize(count);
@@ -41,9 +41,9 @@ void availability::plan_first_changes() {
   // Room for all that each client can wait for: growing later would need twice the memory for a while.
   calendar_.reserve(std::size_t{count} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
   for (std::uint32_t c = 0; random_ && c < count; ++c)
-    calendar_.push_back({clients_->later_by({}, clients_->arrival({c})), {c}, number(kind::joined)});
+    calendar_.push_back({clients_->later_by({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
   for (std::uint32_t c = 0; reaches_ && c < count; ++c) {
-    const auto window = clients_->reach({c}, {});
+    const auto window = clients_->availability({c}, {});
     if (!window.within)
       flags_[c] |= away;
     if (window.until != never)
@@ -93,17 +93,17 @@ void availability::follow_up(const entry& change) {
   case kind::joined:
     flags_[client] = static_cast<std::uint8_t>((flags_[client] | enrolled_now) & ~has_left);
     ++enrolled_;
-    return push({clients_->later_by(change.at, clients_->stay(change.client, stays_[client])), change.client,
+    return push({clients_->later_by(change.at, clients_->enrolled_time(change.client, stays_[client])), change.client,
                  number(kind::left)});
   case kind::left:
     flags_[client] = static_cast<std::uint8_t>((flags_[client] | has_left) & ~enrolled_now);
     --enrolled_;
-    if (const auto absence = clients_->absence(change.client, stays_[client]++))
+    if (const auto absence = clients_->absence_time(change.client, stays_[client]++))
       push({clients_->later_by(change.at, *absence), change.client, number(kind::joined)});
     return;
   case kind::reachable:
   case kind::unreachable: {
-    const auto window = clients_->reach(change.client, change.at);
+    const auto window = clients_->availability(change.client, change.at);
     flags_[client] = static_cast<std::uint8_t>(window.within ? flags_[client] & ~away : flags_[client] | away);
     return push({window.until, change.client, number(window.within ? kind::unreachable : kind::reachable)});
   }
@@ -123,11 +123,11 @@ membership availability::member(client_id client) const {
 bool availability::may_take_part(client_id client) const {
   if (!random_)
     return member(client) == membership::active || task_of(client) < opened_;
-  return !(flags_[client.value] & has_left) || clients_->absence(client, 0);
+  return !(flags_[client.value] & has_left) || clients_->absence_time(client, 0);
 }
 
 std::int64_t availability::enrolled() const { return random_ ? enrolled_ : clients_->enrolled(opened_); }
 
-bool availability::endless() const { return clients_->goes_on_for_ever(); }
+bool availability::endless() const { return clients_->changes_without_end(); }
 
 } // namespace mneme

@@ -40,8 +40,8 @@ public:
   /// Changes come for ever, so that waiting for them alone proves nothing.
   [[nodiscard]] bool endless() const;
   template <class Archive>
-  void persist(Archive& file) {
-    file(opened_)(calendar_).plain(flags_).plain(stays_).plain(entered_)(enrolled_);
+  void persist(Archive& state) {
+    state(opened_)(calendar_).plain(flags_).plain(stays_).plain(entered_)(enrolled_);
   }
 
 private:
@@ -50,8 +50,8 @@ private:
     client_id client{};
     std::uint32_t change = 0; // a kind; from entered_task on: plus the task
     template <class Archive>
-    void persist(Archive& file) {
-      file(at)(client)(change);
+    void persist(Archive& state) {
+      state(at)(client)(change);
     }
   };
   static constexpr std::uint8_t away = 1, enrolled_now = 2, has_left = 4;

@@ -4,11 +4,11 @@
 #include "runtime/federation/server_steps.hpp"
 namespace mneme {
 
-void persist(archive& file, class_range& classes);
-void persist(archive& file, round_place& place);
-void persist(archive& file, task_plan& plan);
-void persist(archive& file, broadcast& sent);
-void persist(archive& file, client_result& result);
-void persist(archive& file, run_report& report);
+void persist(archive& state, class_range& classes);
+void persist(archive& state, round_place& place);
+void persist(archive& state, task_plan& plan);
+void persist(archive& state, broadcast& sent);
+void persist(archive& state, client_result& result);
+void persist(archive& state, run_report& report);
 
 } // namespace mneme

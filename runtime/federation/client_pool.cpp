@@ -7,7 +7,7 @@ namespace mneme {
 client_pool::client_pool(const federation_settings& settings)
     : settings_(&settings), availability_(settings.clients),
       records_(static_cast<std::size_t>(settings.clients->size())),
-      may_leave_at_work_(settings.clients->comes_and_goes() || settings.clients->changes_task_one_by_one()),
+      may_leave_at_work_(settings.clients->has_random_enrolment() || settings.clients->has_staggered_tasks()),
       idle_(settings.is_async() ? settings.clients->size() : 0) {}
 
 /// A new task changes who has rows, and who is enrolled.
@@ -35,7 +35,7 @@ bool client_pool::is_available(client_id client) const {
   return is_there && has_rows(client);
 }
 
-bool client_pool::somebody_may_come() const {
+bool client_pool::clients_may_come() const {
   if (!availability_.next_change())
     return false;
   if (!availability_.endless())
@@ -100,6 +100,6 @@ std::optional<assignment_id> client_pool::assignment_of(client_id client) const 
   return found->second;
 }
 
-void client_pool::persist(archive& file) { file.plain(records_)(availability_)(idle_)(opened_)(plan_); }
+void client_pool::persist(archive& state) { state.plain(records_)(availability_)(idle_)(opened_)(plan_); }
 
 } // namespace mneme

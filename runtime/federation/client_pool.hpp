@@ -28,7 +28,7 @@ public:
   [[nodiscard]] membership member(client_id client) const { return availability_.member(client); }
   [[nodiscard]] std::int64_t enrolled() const { return availability_.enrolled(); }
   /// Waiting can bring somebody to a run in which nobody is at work.
-  [[nodiscard]] bool somebody_may_come() const;
+  [[nodiscard]] bool clients_may_come() const;
 
   // -- work
   /// It is enrolled, within reach, not at work, and has rows in its task unless the method waives that.
@@ -48,7 +48,7 @@ public:
   /// Null where nobody leaves at work, or the client is not at work.
   [[nodiscard]] std::optional<assignment_id> assignment_of(client_id client) const;
 
-  void persist(archive& file);
+  void persist(archive& state);
 
 private:
   /// All that an idle client costs, besides its rows and what it remembers.

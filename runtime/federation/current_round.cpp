@@ -42,11 +42,11 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
   return known_upload_.second;
 }
 
-void current_round::persist(archive& file) {
-  file(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
+void current_round::persist(archive& state) {
+  state(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
   if (!is_open)
     opened = {}; // nobody receives it any more
-  file(opened.in)(opened.bytes)(opened.once_bytes);
+  state(opened.in)(opened.bytes)(opened.first_contact_bytes);
 }
 
 } // namespace mneme

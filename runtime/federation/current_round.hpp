@@ -25,7 +25,7 @@ struct current_round {
   /// Bytes of an upload that is like the weights of the broadcast; 0 where it is not known.
   [[nodiscard]] std::int64_t known_upload_bytes(const federation_settings& settings);
 
-  void persist(archive& file);
+  void persist(archive& state);
 
 private:
   std::vector<broadcast_ref> older_tasks_{}; // the broadcast for clients that are still in an older task; by task

@@ -18,7 +18,7 @@ public:
   [[nodiscard]] std::optional<deliveries> take() {
     if (waiting_.empty())
       return std::nullopt;
-    deliveries bundle{.all = std::exchange(waiting_, {})};
+    deliveries bundle{.uploads = std::exchange(waiting_, {})};
     unfolded_bytes_ += std::exchange(waiting_bytes_, 0);
     if (unfolded_bytes_ >= tuning::unfolded_bytes_max) {
       bundle.tell_when_folded = true;

@@ -16,7 +16,7 @@ bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flig
 }
 
 /// Assignments in one phase, the one that is delivered first at the front.
-std::vector<assignment_id> by_delivery(in_flight_table& table, flight_phase phase, const population& clients) {
+std::vector<assignment_id> by_delivery(in_flight_table& table, assignment_phase phase, const population& clients) {
   std::vector<std::pair<virtual_time, const assignment_in_flight*>> arrivals;
   for (const auto id : table.ids())
     if (const auto& found = table.at(id); found.phase == phase)
@@ -36,14 +36,14 @@ bool evicted_results::evict(in_flight_table& table, const population& clients) {
   auto kept_bytes = std::exchange(wave_delivered_bytes_, 0);
   if (kept_bytes + held_bytes_ <= bytes_max_ || !results_are_repeatable_)
     return false;
-  for (const auto id : by_delivery(table, flight_phase::finished, clients)) {
+  for (const auto id : by_delivery(table, assignment_phase::finished, clients)) {
     auto& owner = table.at(id);
     kept_bytes += owner.upload_bytes;
     if (kept_bytes <= bytes_max_)
       continue;
     removed(owner);
     owner.result = {};
-    owner.phase = flight_phase::evicted;
+    owner.phase = assignment_phase::evicted;
     table.release_outcomes(owner);
   }
   return true;
@@ -53,7 +53,7 @@ std::vector<assignment_id> evicted_results::to_recompute(assignment_id top, in_f
                                                          const population& clients) const {
   std::vector<assignment_id> chosen{top};
   auto bytes = held_bytes_ + table.at(top).upload_bytes;
-  for (const auto id : by_delivery(table, flight_phase::evicted, clients)) {
+  for (const auto id : by_delivery(table, assignment_phase::evicted, clients)) {
     const auto more = table.at(id).upload_bytes;
     if (id == top || bytes + more > bytes_max_)
       continue;

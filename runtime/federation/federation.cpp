@@ -16,7 +16,7 @@ void federation::advance() {
       return;
     if (stopping_)
       return stop_at(next_step::event);
-    if (queue_.empty() || (round_.wants_clients && in_flight_.size() == 0 && !pool_.somebody_may_come()))
+    if (queue_.empty() || (round_.wants_clients && in_flight_.size() == 0 && !pool_.clients_may_come()))
       return close();
     if (needs_answer(queue_.top().event))
       return begin_wave(queue_.top().event.assignment);

@@ -118,10 +118,10 @@ private:
   void stop_at(next_step next);
   void take_checkpoint(bool wait_until_kept);
   void after_checkpoint();
-  void persist(archive& file);
-  void persist_memories(archive& file);
-  void persist_assignments(archive& file);
-  void persist_assignment(archive& file, assignment_in_flight& saved, bool with_results);
+  void persist(archive& state);
+  void persist_memories(archive& state);
+  void persist_assignments(archive& state);
+  void persist_assignment(archive& state, assignment_in_flight& saved, bool with_results);
   [[nodiscard]] bool stores_results();
 
   const federation_settings settings_;
@@ -131,7 +131,7 @@ private:
   virtual_time churn_at_ = never; // of the earliest event in the queue that waits for churn
   std::int64_t events_handled_ = 0;
   client_pool pool_;
-  memory_book memories_;
+  client_memory_store memories_;
   current_round round_;
   std::uint64_t next_assignment_ = 0;
   std::uint64_t next_sequence_ = 0; // of the events of assignments

@@ -65,7 +65,7 @@ void federation::take_checkpoint(bool wait_until_kept) {
 void federation::take(saved_state& state) {
   if (over_)
     return;
-  command(keep_state{std::move(state.all)});
+  command(keep_state{std::move(state.state)});
   if (!waits_until_kept_)
     after_checkpoint();
 }
@@ -86,64 +86,64 @@ void federation::after_checkpoint() {
 // -- what is saved
 // -----------------------------------------------------------------------------------------------------
 
-void federation::persist(archive& file) {
-  file.section("time")(next_)(queue_)(churn_at_)(next_assignment_)(next_sequence_);
-  file.section("clients")(pool_);
-  persist_memories(file);
-  persist_assignments(file);
-  file.section("round")(round_);
-  file.section("report")(log_);
+void federation::persist(archive& state) {
+  state.section("time")(next_)(queue_)(churn_at_)(next_assignment_)(next_sequence_);
+  state.section("clients")(pool_);
+  persist_memories(state);
+  persist_assignments(state);
+  state.section("round")(round_);
+  state.section("report")(log_);
 }
 
-void federation::persist_memories(archive& file) {
+void federation::persist_memories(archive& state) {
   std::uint64_t count = memories_.size();
-  file.section("memories")(count);
-  if (!file.loading())
-    memories_.each([&](client_id client, memory_ref memory) { file(client)(memory); });
-  for (std::uint64_t i = 0; file.loading() && i < count; ++i) {
+  state.section("memories")(count);
+  if (!state.loading())
+    memories_.each([&](client_id client, memory_ref memory) { state(client)(memory); });
+  for (std::uint64_t i = 0; state.loading() && i < count; ++i) {
     client_id client;
     memory_ref memory;
-    file(client)(memory);
+    state(client)(memory);
     memories_.put(client, std::move(memory));
   }
 }
 
-void federation::persist_assignments(archive& file) {
-  file.section("assignments");
+void federation::persist_assignments(archive& state) {
+  state.section("assignments");
   auto ids = in_flight_.ids();
   bool with_results = stores_results();
-  file(ids)(with_results);
+  state(ids)(with_results);
   for (const auto id : ids) {
     assignment_in_flight loaded;
-    persist_assignment(file, file.loading() ? loaded : in_flight_.at(id), with_results);
-    if (file.loading())
+    persist_assignment(state, state.loading() ? loaded : in_flight_.at(id), with_results);
+    if (state.loading())
       in_flight_.add(std::move(loaded));
   }
 }
 
 /// A result that is not stored is computed again when its time has come; a round that has none runs again up to where
 /// it was.
-void federation::persist_assignment(archive& file, assignment_in_flight& saved, bool with_results) {
+void federation::persist_assignment(archive& state, assignment_in_flight& saved, bool with_results) {
   MNEME_CHECK(!saved.runs_again(), saved.id.value); // no checkpoint is taken meanwhile
-  auto phase = saved.has_result() && !with_results ? flight_phase::evicted : saved.phase;
+  auto phase = saved.has_result() && !with_results ? assignment_phase::evicted : saved.phase;
   std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
   std::uint64_t reached = saved.stages_reached;
-  file(saved.id)(saved.client)(saved.round)(saved.in)(phase)(saved.drops_out)(saved.horizon);
-  file(stages)(reached)(saved.is_uploading)(saved.event_sequence)(saved.upload_bytes)(saved.held_bytes);
-  if (phase == flight_phase::finished)
-    file(saved.result);
-  if (!file.loading())
+  state(saved.id)(saved.client)(saved.round)(saved.in)(phase)(saved.drops_out)(saved.horizon);
+  state(stages)(reached)(saved.is_uploading)(saved.event_sequence)(saved.upload_bytes)(saved.held_bytes);
+  if (phase == assignment_phase::finished)
+    state(saved.result);
+  if (!state.loading())
     return;
   saved.stages.assign(stages.begin(), stages.end());
   saved.stages_reached = reached;
   saved.upload_size_known = settings_.upload_size_known;
-  saved.phase = phase == flight_phase::computing ? flight_phase::catching_up : phase;
+  saved.phase = phase == assignment_phase::computing ? assignment_phase::catching_up : phase;
   pool_.assigned(saved.client, saved.id);
   if (saved.has_result())
     results_.added(saved);
   else
     saved.held_bytes = 0; // counted again as its jobs are released
-  if (saved.phase == flight_phase::catching_up)
+  if (saved.phase == assignment_phase::catching_up)
     repeated_.push_back(saved.id);
 }
 

@@ -34,7 +34,7 @@ void federation::stage_over(assignment_in_flight& owner) {
 void federation::begin_to_drop_out(assignment_in_flight& owner) {
   record("client", "start", owner.client);
   const auto stage = owner.stages.empty() ? virtual_duration{0} : owner.stages.front();
-  const auto share = settings_.clients->vanishing_point(owner.client, pool_.visit_of(owner.client));
+  const auto share = settings_.clients->dropout_point(owner.client, pool_.visit_of(owner.client));
   const virtual_duration left(static_cast<std::int64_t>(std::ceil(share * static_cast<double>(stage.count()))));
   expect(owner, federation_event::kind::drop_out, queue_.now() + left);
 }
@@ -112,12 +112,12 @@ void federation::abandon_assignments(const std::vector<assignment_id>& ids, cons
     if (owner.has_result())
       results_.removed(owner);
     else if (owner.is_at_shard())
-      told[shard_of(owner.client, told.size()).value].all.push_back(id);
+      told[shard_of(owner.client, told.size()).value].assignments.push_back(id);
     in_flight_.erase(id);
   }
   start_queue_.erase(ids);
   for (std::uint32_t s = 0; s < told.size(); ++s)
-    if (!told[s].all.empty()) {
+    if (!told[s].assignments.empty()) {
       told[s].to = {s};
       command(std::move(told[s]));
     }

@@ -15,7 +15,7 @@ struct federation_event {
   kind event_kind = kind::stage_over;
   assignment_id assignment{}; ///< stage_over, arrival, drop_out
   round_id round{};           ///< deadline
-  void persist(archive& file) { file(event_kind)(assignment)(round); }
+  void persist(archive& state) { state(event_kind)(assignment)(round); }
 };
 
 } // namespace mneme

@@ -72,7 +72,7 @@ void federation::try_dispatch() {
   round_.wants_clients = chosen.empty();
   for (const auto client : chosen)
     dispatch(client);
-  if (round_.missing == 0 && (!round_.wants_clients || (in_flight_.size() == 0 && !pool_.somebody_may_come())))
+  if (round_.missing == 0 && (!round_.wants_clients || (in_flight_.size() == 0 && !pool_.clients_may_come())))
     close();
 }
 
@@ -86,7 +86,7 @@ void federation::fill_places() {
 
 void federation::dispatch(client_id client) {
   const auto visit = pool_.begin_visit(client);
-  const auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.once_bytes : 0);
+  const auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
   log_.report().download_bytes += bytes;
   record("scheduler", "dispatch", client, bytes);
 

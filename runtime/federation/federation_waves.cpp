@@ -10,7 +10,7 @@ namespace mneme {
 // -----------------------------------------------------------------------------------------------------
 
 void federation::begin_wave(assignment_id top) {
-  if (in_flight_.at(top).phase == flight_phase::evicted)
+  if (in_flight_.at(top).phase == assignment_phase::evicted)
     recompute(top);
   else if (start_queue_.size() > 0)
     start_waiting();
@@ -33,11 +33,11 @@ void federation::start_waiting() {
   for (auto s = static_cast<std::uint32_t>(settings_.shards);
        s-- > 0;) {                        // the first may share this thread: others begin
     auto starts = start_queue_.take({s}); // before it
-    if (starts.all.empty())
+    if (starts.assignments.empty())
       continue;
-    for (const auto& started : starts.all)
-      if (auto& owner = in_flight_.at(started.id); owner.phase == flight_phase::waiting)
-        owner.phase = flight_phase::computing;
+    for (const auto& started : starts.assignments)
+      if (auto& owner = in_flight_.at(started.id); owner.phase == assignment_phase::waiting)
+        owner.phase = assignment_phase::computing;
     starts.at_once = at_once;
     wave_.started(at_once);
     command(std::move(starts));
@@ -113,7 +113,7 @@ void federation::learn_results(std::vector<finished_round>& finished) {
       fail_known_size(owner, {.assignment = owner.id});
     owner.upload_bytes = done.bytes;
     owner.result = std::move(done.result);
-    owner.phase = flight_phase::finished;
+    owner.phase = assignment_phase::finished;
     results_.added(owner);
   }
 }
@@ -156,7 +156,7 @@ void federation::recompute(assignment_id top) {
   std::sort(repeated_.begin(), repeated_.end());
   for (const auto id : repeated_) {
     auto& owner = in_flight_.at(id);
-    owner.phase = flight_phase::recomputing;
+    owner.phase = assignment_phase::recomputing;
     owner.stages_run = 0;
   }
   next_ = next_step::event;
@@ -188,9 +188,9 @@ void federation::catch_up() {
                                  [](const assignment_in_flight& owner, virtual_time) { return owner.is_behind(); }),
         rules));
   for (const auto id : in_flight_.ids())
-    if (auto& owner = in_flight_.at(id); owner.phase == flight_phase::catching_up)
-      owner.phase = flight_phase::computing;
-    else if (owner.phase == flight_phase::waiting)
+    if (auto& owner = in_flight_.at(id); owner.phase == assignment_phase::catching_up)
+      owner.phase = assignment_phase::computing;
+    else if (owner.phase == assignment_phase::waiting)
       queue_start(owner);
   go_on();
 }

@@ -7,7 +7,7 @@
 namespace mneme {
 
 /// Where the round of a client stands, as far as real work is concerned.
-enum class flight_phase : std::uint8_t {
+enum class assignment_phase : std::uint8_t {
   waiting,     ///< It is not yet at its shard.
   computing,   ///< It is at its shard.
   catching_up, ///< It runs again at its shard, up to the job for which it waited before.
@@ -22,7 +22,7 @@ struct assignment_in_flight {
   client_id client{};
   round_id round{};
   broadcast_ref in{}; ///< What it works on; with the client's memory and visits, all of its assignment.
-  flight_phase phase = flight_phase::waiting;
+  assignment_phase phase = assignment_phase::waiting;
   bool drops_out = false;           ///< During its first stage: none of its jobs are ever needed.
   bool upload_size_known = false;   ///< Its round is one job, and `upload_bytes` is known before it has run.
   std::uint32_t stages_run = 0;     ///< How far its coroutine is: behind `stages` where it runs again.
@@ -44,15 +44,15 @@ struct assignment_in_flight {
   [[nodiscard]] bool answered() const noexcept {
     return stages_reached < stages.size() || has_had_result() || (upload_size_known && !stages.empty());
   }
-  [[nodiscard]] bool has_result() const noexcept { return phase == flight_phase::finished; }
-  [[nodiscard]] bool has_had_result() const noexcept { return phase >= flight_phase::finished; }
-  [[nodiscard]] bool is_at_shard() const noexcept { return phase == flight_phase::computing || runs_again(); }
+  [[nodiscard]] bool has_result() const noexcept { return phase == assignment_phase::finished; }
+  [[nodiscard]] bool has_had_result() const noexcept { return phase >= assignment_phase::finished; }
+  [[nodiscard]] bool is_at_shard() const noexcept { return phase == assignment_phase::computing || runs_again(); }
   [[nodiscard]] bool runs_again() const noexcept {
-    return phase == flight_phase::catching_up || phase == flight_phase::recomputing;
+    return phase == assignment_phase::catching_up || phase == assignment_phase::recomputing;
   }
   /// A round that runs again has not come to where it was.
   [[nodiscard]] bool is_behind() const noexcept {
-    return phase == flight_phase::recomputing || (phase == flight_phase::catching_up && stages_run < stages.size());
+    return phase == assignment_phase::recomputing || (phase == assignment_phase::catching_up && stages_run < stages.size());
   }
 };
 

@@ -99,6 +99,6 @@ run_report run_log::ended(run_status status, std::string error, virtual_time at)
   return std::move(report_);
 }
 
-void run_log::persist(archive& file) { file(report_)(digest_)(trace_digest_); }
+void run_log::persist(archive& state) { state(report_)(digest_)(trace_digest_); }
 
 } // namespace mneme

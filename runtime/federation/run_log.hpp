@@ -42,7 +42,7 @@ public:
   /// The whole report, at the end of the run.
   [[nodiscard]] run_report ended(run_status status, std::string error, virtual_time at);
 
-  void persist(archive& file);
+  void persist(archive& state);
 
 private:
   struct kept {

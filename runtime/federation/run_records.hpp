@@ -17,7 +17,7 @@ struct progress_snapshot {
 
 /// Lines of events.csv.
 struct recorded_events {
-  std::vector<event_record> all{};
+  std::vector<event_record> events{};
 };
 
 /// Shown to the user.

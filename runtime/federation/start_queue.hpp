@@ -11,7 +11,7 @@ public:
   /// @param ready when its download is over
   void add(assignment added, virtual_time ready) {
     auto& wave = waves_[shard_of(added.client, waves_.size()).value];
-    wave.all.push_back(std::move(added));
+    wave.assignments.push_back(std::move(added));
     wave.ready.push_back(ready);
   }
   /// @param ids ascending; those that do not wait here are passed over
@@ -22,14 +22,14 @@ public:
   [[nodiscard]] std::size_t size() const {
     std::size_t sum = 0;
     for (const auto& wave : waves_)
-      sum += wave.all.size();
+      sum += wave.assignments.size();
     return sum;
   }
   /// Bytes of the weights from which they start, each counted by itself.
   [[nodiscard]] std::int64_t weight_bytes() const {
     std::int64_t sum = 0;
     for (const auto& wave : waves_)
-      for (const auto& waiting : wave.all)
+      for (const auto& waiting : wave.assignments)
         sum += waiting.in->weights ? waiting.in->weights->bytes() : 0;
     return sum;
   }
@@ -39,24 +39,24 @@ public:
     start_rounds taken;
     std::swap(taken, wave);
     taken.to = where;
-    wave.all.reserve(taken.all.size()); // the next cohort is about as large
-    wave.ready.reserve(taken.all.size());
+    wave.assignments.reserve(taken.assignments.size()); // the next cohort is about as large
+    wave.ready.reserve(taken.assignments.size());
     return taken;
   }
 
 private:
   static void erase_of(start_rounds& wave, const std::vector<assignment_id>& ids) {
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < wave.all.size(); ++i) {
-      if (std::binary_search(ids.begin(), ids.end(), wave.all[i].id))
+    for (std::size_t i = 0; i < wave.assignments.size(); ++i) {
+      if (std::binary_search(ids.begin(), ids.end(), wave.assignments[i].id))
         continue;
       if (kept < i) {
-        wave.all[kept] = std::move(wave.all[i]);
+        wave.assignments[kept] = std::move(wave.assignments[i]);
         wave.ready[kept] = wave.ready[i];
       }
       ++kept;
     }
-    wave.all.resize(kept);
+    wave.assignments.resize(kept);
     wave.ready.resize(kept);
   }
 

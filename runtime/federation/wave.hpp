@@ -10,7 +10,7 @@ namespace mneme {
 /// releases their first jobs by itself.
 struct start_rounds { // federation -> shard
   shard_id to{};
-  std::vector<assignment> all{};
+  std::vector<assignment> assignments{};
   std::vector<virtual_time> ready{};
   bool at_once = false;
 };
@@ -53,7 +53,7 @@ struct release { // federation -> shard
 /// Rounds that were started and not finished are forgotten.
 struct abandon { // federation -> shard
   shard_id to{};
-  std::vector<assignment_id> all{};
+  std::vector<assignment_id> assignments{};
 };
 
 } // namespace mneme

@@ -116,9 +116,9 @@ struct workspace {
 };
 
 /// The length of blocks that cut `all` evenly, none longer than `longest`.
-MNEME_INLINE std::int64_t even_blocks(std::int64_t all, std::int64_t longest) {
-  const std::int64_t count = (all + longest - 1) / longest;
-  return count == 0 ? 0 : (all + count - 1) / count;
+MNEME_INLINE std::int64_t even_blocks(std::int64_t total, std::int64_t longest) {
+  const std::int64_t count = (total + longest - 1) / longest;
+  return count == 0 ? 0 : (total + count - 1) / count;
 }
 
 struct patch_product {
@@ -194,43 +194,43 @@ MNEME_INLINE float* target_of(const patch_grid& in, const grid_target& out, std:
 
 /// Patches patch .. last - 1, in bands of `Rows`; those that are left in narrower ones.
 template <class Set, int Rows>
-MNEME_INLINE void bands_of(const patch_product& what, std::int64_t term, std::int64_t terms, const workspace& space,
+MNEME_INLINE void bands_of(const patch_product& product, std::int64_t term, std::int64_t terms, const workspace& space,
                            std::int64_t patch, std::int64_t last) {
-  const bool add = what.add || term > 0, dense = what.out.step == 1, finished = term + terms == what.in.terms();
+  const bool add = product.add || term > 0, dense = product.out.step == 1, finished = term + terms == product.in.terms();
   float* c[Rows];
   for (; patch + Rows <= last; patch += Rows) {
     for (int r = 0; r < Rows; ++r)
-      c[r] = target_of(what.in, what.out, patch + r);
-    pack_patches(what.in, patch, Rows, term, terms, space.packed);
+      c[r] = target_of(product.in, product.out, patch + r);
+    pack_patches(product.in, patch, Rows, term, terms, space.packed);
     if (!dense)
-      scattered_band<Set, Rows, false>(space.packed, space.panels, terms, what.out.n, c, add);
+      scattered_band<Set, Rows, false>(space.packed, space.panels, terms, product.out.n, c, add);
     else if (add)
-      dense_band<Set, Rows, false, true>(space.packed, space.panels, terms, what.out.n, c[0]);
+      dense_band<Set, Rows, false, true>(space.packed, space.panels, terms, product.out.n, c[0]);
     else
-      dense_band<Set, Rows, false, false>(space.packed, space.panels, terms, what.out.n, c[0]);
-    if (finished && (what.bias || what.relu)) // only asked for where results are dense
-      finish_rows(c[0], Rows, what.out.n, what.bias, what.relu);
+      dense_band<Set, Rows, false, false>(space.packed, space.panels, terms, product.out.n, c[0]);
+    if (finished && (product.bias || product.relu)) // only asked for where results are dense
+      finish_rows(c[0], Rows, product.out.n, product.bias, product.relu);
   }
   if constexpr (Rows > 1)
     if (patch < last)
-      bands_of<Set, fewer_rows(Rows)>(what, term, terms, space, patch, last);
+      bands_of<Set, fewer_rows(Rows)>(product, term, terms, space, patch, last);
 }
 
 /// A block of patches whose results stay in the second-level cache, beside the part of b that a block of terms
 /// needs; in it, band by band of patches in the first-level cache.
 template <class Set>
-MNEME_INLINE void patches_times_body(const patch_product& what, scratch& memory) {
+MNEME_INLINE void patches_times_body(const patch_product& product, scratch& memory) {
   constexpr std::int64_t result_floats = std::int64_t{1} << 17U; // 512 KiB
-  const std::int64_t terms = what.in.terms(), block_terms = even_blocks(terms, terms_max), n = what.out.n;
-  const std::int64_t patches = what.in.patches();
+  const std::int64_t terms = product.in.terms(), block_terms = even_blocks(terms, terms_max), n = product.out.n;
+  const std::int64_t patches = product.in.patches();
   const std::int64_t block_patches = even_blocks(patches, result_floats / n < 192 ? 192 : result_floats / n);
   const workspace space{memory.take(0, patches_max * patch_floats), memory.take(1, block_terms * (n + 2 * Set::lanes))};
   for (std::int64_t patch = 0; patch < patches; patch += block_patches)
     for (std::int64_t term = 0; term < terms; term += block_terms) {
       const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
       if (patch == 0 || terms > block_terms)
-        pack_panels<Set>(what.b + term * n, count, n, space.panels);
-      bands_of<Set, tile_rows<Set>>(what, term, count, space, patch,
+        pack_panels<Set>(product.b + term * n, count, n, space.panels);
+      bands_of<Set, tile_rows<Set>>(product, term, count, space, patch,
                                     patch + block_patches < patches ? patch + block_patches : patches);
     }
 }
@@ -246,52 +246,52 @@ struct patch_correlation {
 
 /// Terms i .. count - 1 of a block of patches, in bands of `Rows`; those that are left in narrower ones.
 template <class Set, int Rows, bool Add>
-MNEME_INLINE void term_bands(const patch_correlation& what, const workspace& space, std::int64_t patches,
+MNEME_INLINE void term_bands(const patch_correlation& correlation, const workspace& space, std::int64_t patches,
                              std::int64_t term, std::int64_t count, std::int64_t i = 0) {
   for (; i + Rows <= count; i += Rows)
-    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels, patches, what.n, what.dw + (term + i) * what.n,
-                                     what.scale);
+    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels, patches, correlation.n, correlation.dw + (term + i) * correlation.n,
+                                     correlation.scale);
   if constexpr (Rows > 1)
     if (i < count)
-      term_bands<Set, fewer_rows(Rows), Add>(what, space, patches, term, count, i);
+      term_bands<Set, fewer_rows(Rows), Add>(correlation, space, patches, term, count, i);
 }
 
 template <class Set>
-MNEME_INLINE void patches_across_body(const patch_correlation& what, scratch& memory) {
-  const std::int64_t terms = what.in.terms(), block_terms = even_blocks(terms, terms_max), patches = what.in.patches();
+MNEME_INLINE void patches_across_body(const patch_correlation& correlation, scratch& memory) {
+  const std::int64_t terms = correlation.in.terms(), block_terms = even_blocks(terms, terms_max), patches = correlation.in.patches();
   const std::int64_t block_patches = even_blocks(patches, patches_max);
   const workspace space{memory.take(0, patches_max * patch_floats),
-                        memory.take(1, block_patches * (what.n + 2 * Set::lanes))};
+                        memory.take(1, block_patches * (correlation.n + 2 * Set::lanes))};
   for (std::int64_t patch = 0; patch < patches; patch += block_patches) {
     const std::int64_t length = patches - patch < block_patches ? patches - patch : block_patches;
-    pack_panels<Set>(what.d + patch * what.n, length, what.n, space.panels);
+    pack_panels<Set>(correlation.d + patch * correlation.n, length, correlation.n, space.panels);
     for (std::int64_t term = 0; term < terms; term += block_terms) {
       const std::int64_t count = terms - term < block_terms ? terms - term : block_terms;
-      pack_patches(what.in, patch, length, term, count, space.packed);
-      if (what.add || patch > 0)
-        term_bands<Set, tile_rows<Set>, true>(what, space, length, term, count);
+      pack_patches(correlation.in, patch, length, term, count, space.packed);
+      if (correlation.add || patch > 0)
+        term_bands<Set, tile_rows<Set>, true>(correlation, space, length, term, count);
       else
-        term_bands<Set, tile_rows<Set>, false>(what, space, length, term, count);
+        term_bands<Set, tile_rows<Set>, false>(correlation, space, length, term, count);
     }
   }
 }
 
-MNEME_KERNEL(patches_times, (const patch_product& what, scratch& memory), (what, memory))
-MNEME_KERNEL(patches_across, (const patch_correlation& what, scratch& memory), (what, memory))
+MNEME_KERNEL(patches_times, (const patch_product& product, scratch& memory), (product, memory))
+MNEME_KERNEL(patches_across, (const patch_correlation& correlation, scratch& memory), (correlation, memory))
 
-patch_grid forward_grid(const conv_shape& of, const float* x) {
+patch_grid forward_grid(const conv_shape& shape, const float* x) {
   return {.source = x,
-          .height = of.height,
-          .width = of.width,
-          .channels = of.channels,
-          .rows = of.rows,
-          .grid_height = of.out_height(),
-          .grid_width = of.out_width(),
-          .step = of.stride,
-          .from_y = -of.padding,
-          .from_x = -of.padding,
-          .taps_y = of.kernel,
-          .taps_x = of.kernel};
+          .height = shape.height,
+          .width = shape.width,
+          .channels = shape.channels,
+          .rows = shape.rows,
+          .grid_height = shape.out_height(),
+          .grid_width = shape.out_width(),
+          .step = shape.stride,
+          .from_y = -shape.padding,
+          .from_x = -shape.padding,
+          .taps_y = shape.kernel,
+          .taps_x = shape.kernel};
 }
 
 /// Along one axis, the pixels of the input that are `phase` modulo the stride: the taps that reach them and the
@@ -302,31 +302,31 @@ struct reached {
   std::int64_t taps = 0;
   std::int64_t from = 0; // first pixel of the result for the first of `pixels`
 };
-reached reached_at(std::int64_t phase, std::int64_t pixels, const conv_shape& of) {
-  const std::int64_t first = (phase + of.padding) % of.stride;
-  reached at{.pixels = (pixels - phase + of.stride - 1) / of.stride};
-  if (first >= of.kernel || pixels <= phase)
+reached reached_at(std::int64_t phase, std::int64_t pixels, const conv_shape& shape) {
+  const std::int64_t first = (phase + shape.padding) % shape.stride;
+  reached at{.pixels = (pixels - phase + shape.stride - 1) / shape.stride};
+  if (first >= shape.kernel || pixels <= phase)
     return at;
-  at.taps = (of.kernel - 1 - first) / of.stride + 1;
-  at.tap = first + (at.taps - 1) * of.stride;
-  at.from = (phase + of.padding - at.tap) / of.stride;
+  at.taps = (shape.kernel - 1 - first) / shape.stride + 1;
+  at.tap = first + (at.taps - 1) * shape.stride;
+  at.from = (phase + shape.padding - at.tap) / shape.stride;
   return at;
 }
 
 /// b [taps_y, taps_x, filters, channels]: the filters' taps that reach a phase, last first, turned for the way back.
-void turn_filters(const conv_shape& of, const float* w, const reached& y, const reached& x, float* b) {
+void turn_filters(const conv_shape& shape, const float* w, const reached& y, const reached& x, float* b) {
   for (std::int64_t i = 0; i < y.taps; ++i)
-    for (std::int64_t j = 0; j < x.taps; ++j, b += of.filters * of.channels)
-      transpose(w + ((y.tap - i * of.stride) * of.kernel + x.tap - j * of.stride) * of.channels * of.filters,
-                of.channels, of.filters, b);
+    for (std::int64_t j = 0; j < x.taps; ++j, b += shape.filters * shape.channels)
+      transpose(w + ((y.tap - i * shape.stride) * shape.kernel + x.tap - j * shape.stride) * shape.channels * shape.filters,
+                shape.channels, shape.filters, b);
 }
 
 /// Pixels of the input that nothing reads have no gradient.
-void clear_phase(const conv_shape& of, std::int64_t phase_y, std::int64_t phase_x, float* dx) {
-  for (std::int64_t image = 0; image < of.rows; ++image)
-    for (std::int64_t y = phase_y; y < of.height; y += of.stride)
-      for (std::int64_t x = phase_x; x < of.width; x += of.stride)
-        std::fill_n(dx + ((image * of.height + y) * of.width + x) * of.channels, of.channels, 0.0F);
+void clear_phase(const conv_shape& shape, std::int64_t phase_y, std::int64_t phase_x, float* dx) {
+  for (std::int64_t image = 0; image < shape.rows; ++image)
+    for (std::int64_t y = phase_y; y < shape.height; y += shape.stride)
+      for (std::int64_t x = phase_x; x < shape.width; x += shape.stride)
+        std::fill_n(dx + ((image * shape.height + y) * shape.width + x) * shape.channels, shape.channels, 0.0F);
 }
 
 } // namespace

@@ -72,10 +72,10 @@ MNEME_KERNEL(apply_mask, (const float* in, const std::uint8_t* mask, float scale
 
 } // namespace
 
-void draw_mask(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask, std::int64_t n) {
+void draw_dropout_mask(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask, std::int64_t n) {
   best_draw_mask(stream, drop_below, mask, n);
 }
-void apply_mask(const float* in, const std::uint8_t* mask, float scale, float* out, std::int64_t n) {
+void apply_dropout_mask(const float* in, const std::uint8_t* mask, float scale, float* out, std::int64_t n) {
   best_apply_mask(in, mask, scale, out, n);
 }
 

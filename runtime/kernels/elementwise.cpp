@@ -41,32 +41,32 @@ MNEME_INLINE void pull_back_body(float* __restrict g, const float* __restrict w,
 
 /// `Lanes` columns from c on: their sums stay in registers.
 template <int Lanes>
-MNEME_INLINE void sum_columns(const row_sums& what, std::int64_t c) {
+MNEME_INLINE void sum_columns(const row_sums& operands, std::int64_t c) {
   using vec = typename floats<Lanes>::type;
   vec sums{}, term;
-  for (std::int64_t row = 0; row < what.rows; ++row) {
-    load(term, what.in + row * what.columns + c);
+  for (std::int64_t row = 0; row < operands.rows; ++row) {
+    load(term, operands.in + row * operands.columns + c);
     sums += term;
   }
-  if (what.before) {
-    load(term, what.before + c);
-    store(what.out + c, vec(what.scale * sums + term));
+  if (operands.before) {
+    load(term, operands.before + c);
+    store(operands.out + c, vec(operands.scale * sums + term));
   } else {
-    store(what.out + c, vec(what.scale * sums));
+    store(operands.out + c, vec(operands.scale * sums));
   }
 }
 template <int Lanes>
-MNEME_INLINE void sum_columns_from(const row_sums& what, std::int64_t c) {
-  for (; c + Lanes <= what.columns; c += Lanes)
-    sum_columns<Lanes>(what, c);
+MNEME_INLINE void sum_columns_from(const row_sums& sums, std::int64_t c) {
+  for (; c + Lanes <= sums.columns; c += Lanes)
+    sum_columns<Lanes>(sums, c);
   if constexpr (Lanes > 1)
-    if (c < what.columns)
-      sum_columns_from<Lanes / 2>(what, c);
+    if (c < sums.columns)
+      sum_columns_from<Lanes / 2>(sums, c);
 }
 template <class Set>
 MNEME_INLINE void sum_rows_body(const row_sums& in) {
-  const row_sums what = in; // a copy: stores to out could otherwise change it
-  sum_columns_from<Set::lanes>(what, 0);
+  const row_sums sums = in; // a copy: stores to out could otherwise change it
+  sum_columns_from<Set::lanes>(sums, 0);
 }
 
 template <class Set>
@@ -228,7 +228,7 @@ MNEME_KERNEL(add, (float* out, const float* a, const float* b, std::int64_t n, b
 MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
 MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int64_t n, float factor),
              (g, w, start, n, factor))
-MNEME_KERNEL(sum_rows, (const row_sums& what), (what))
+MNEME_KERNEL(sum_rows, (const row_sums& sums), (sums))
 MNEME_KERNEL(add_squares, (double& total, const float* x, std::int64_t n), (total, x, n))
 MNEME_KERNEL(check_finite, (bool& finite, const float* x, std::int64_t n), (finite, x, n))
 MNEME_KERNEL(sgd, (float* w, const float* g, float* v, std::int64_t n, const sgd_step& with), (w, g, v, n, with))
@@ -252,7 +252,7 @@ void scale(float* x, std::int64_t n, float factor) { best_scale(x, n, factor); }
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor) {
   best_pull_back(g, w, start, n, factor);
 }
-void sum_rows(const row_sums& what) { best_sum_rows(what); }
+void sum_rows(const row_sums& sums) { best_sum_rows(sums); }
 void add_squares(double& total, const float* x, std::int64_t n) { best_add_squares(total, x, n); }
 void check_finite(bool& finite, const float* x, std::int64_t n) { best_check_finite(finite, x, n); }
 void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with) { best_sgd(w, g, v, n, with); }
@@ -260,6 +260,6 @@ void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const ad
   best_adam(w, g, m, v, n, with);
 }
 void widen(float* out, const std::uint8_t* in, std::int64_t n) { best_widen(out, in, n); }
-void cross_entropy(double& value, const cross_entropy_rows& in) { best_cross_entropy(value, in); }
+void cross_entropy_of_rows(double& value, const cross_entropy_rows& in) { best_cross_entropy(value, in); }
 
 } // namespace mneme::kernels

@@ -21,7 +21,7 @@ struct row_sums {
   float* out = nullptr;          ///< [columns]
   float scale = 1.0F;
 };
-void sum_rows(const row_sums& what);
+void sum_rows(const row_sums& sums);
 /// Adds the sum of squares to `total`, in a fixed order of lanes.
 void add_squares(double& total, const float* x, std::int64_t n);
 /// Clears `finite` if any element is NaN or infinite.
@@ -61,6 +61,6 @@ struct cross_entropy_rows {
   std::int64_t rows = 0, classes = 0;
 };
 /// `value` becomes the sum of weight * loss, in row order.
-void cross_entropy(double& value, const cross_entropy_rows& in);
+void cross_entropy_of_rows(double& value, const cross_entropy_rows& in);
 
 } // namespace mneme::kernels

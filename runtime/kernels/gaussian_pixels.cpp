@@ -55,10 +55,10 @@ MNEME_INLINE double uniform_of(std::uint64_t low, std::uint64_t high) {
 
 /// log(x) for 2^-53 <= x <= 1: x = 2^e m with m around 1, and log m = 2 artanh((m - 1) / (m + 1)).
 MNEME_INLINE double log_of(double x) {
-  constexpr std::uint64_t one = 0x3FF0000000000000U, root_half = 0x3FE6A09E667F3BCDU;
+  constexpr std::uint64_t single = 0x3FF0000000000000U, root_half = 0x3FE6A09E667F3BCDU;
   const auto bits = std::bit_cast<std::uint64_t>(x);
-  const std::uint64_t exponent = (bits + (one - root_half)) >> 52U; // e + 1023
-  const auto m = std::bit_cast<double>(bits + one - (exponent << 52U));
+  const std::uint64_t exponent = (bits + (single - root_half)) >> 52U; // e + 1023
+  const auto m = std::bit_cast<double>(bits + single - (exponent << 52U));
   const double f = (m - 1.0) / (m + 1.0), s = f * f; // |f| <= 0.172
   const double series =
       1.0 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s * (1.0 / 13))))));

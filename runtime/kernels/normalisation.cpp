@@ -68,9 +68,9 @@ MNEME_INLINE void sum_shown_body(float* out, float* d, const float* y, std::int6
   for (std::int64_t row = 0; row < rows; row += cached_rows) {
     const std::int64_t count = rows - row < cached_rows ? rows - row : cached_rows;
     float* const __restrict shown = d + row * columns;
-    const float* const __restrict of = y + row * columns;
+    const float* const __restrict weights = y + row * columns;
     for (std::int64_t i = 0; i < count * columns; ++i)
-      shown[i] = of[i] <= 0.0F ? 0.0F : shown[i];
+      shown[i] = weights[i] <= 0.0F ? 0.0F : shown[i];
     sum_columns_body<Set>(out, shown, count, columns, scale, add || row > 0);
   }
 }
@@ -128,17 +128,17 @@ template <class Set>
 MNEME_INLINE void scale_gradients_body(const normalised& in, const float* __restrict scale,
                                        const float* __restrict slope, const float* __restrict shift,
                                        float* __restrict dx) {
-  const normalised of = in;
-  for (std::int64_t r = 0; r < of.rows; ++r, dx += of.columns) {
-    const float* const d = of.d + r * of.columns;
-    const float* const x = of.x + r * of.columns;
-    const float* const y = of.y ? of.y + r * of.columns : nullptr;
+  const normalised rows = in;
+  for (std::int64_t r = 0; r < rows.rows; ++r, dx += rows.columns) {
+    const float* const d = rows.d + r * rows.columns;
+    const float* const x = rows.x + r * rows.columns;
+    const float* const y = rows.y ? rows.y + r * rows.columns : nullptr;
     if (y)
-      for (std::int64_t c = 0; c < of.columns; ++c)
-        dx[c] = (y[c] > 0.0F ? d[c] : 0.0F) * scale[c] + ((x[c] - of.mean[c]) * slope[c] + shift[c]);
+      for (std::int64_t c = 0; c < rows.columns; ++c)
+        dx[c] = (y[c] > 0.0F ? d[c] : 0.0F) * scale[c] + ((x[c] - rows.mean[c]) * slope[c] + shift[c]);
     else
-      for (std::int64_t c = 0; c < of.columns; ++c)
-        dx[c] = d[c] * scale[c] + ((x[c] - of.mean[c]) * slope[c] + shift[c]);
+      for (std::int64_t c = 0; c < rows.columns; ++c)
+        dx[c] = d[c] * scale[c] + ((x[c] - rows.mean[c]) * slope[c] + shift[c]);
   }
 }
 

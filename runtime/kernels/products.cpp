@@ -7,13 +7,13 @@ namespace {
 
 /// One tile of c: `Rows` rows from i, `Vectors` vectors of `Lanes` columns from j.
 template <int Lanes, int Rows, int Vectors, bool Adds>
-MNEME_INLINE void row_tile(const row_product& what, std::int64_t i, std::int64_t j) {
+MNEME_INLINE void row_tile(const row_product& product, std::int64_t i, std::int64_t j) {
   using vec = typename floats<Lanes>::type;
   vec sums[Rows][Vectors] = {};
-  const std::int64_t a_row = what.a_row, a_step = what.a_step, b_row = what.b_row, c_row = what.c_row;
-  const float* a = what.a + i * a_row;
-  const float* b = what.b + j;
-  for (std::int64_t p = 0; p < what.k; ++p, a += a_step, b += b_row) {
+  const std::int64_t a_row = product.a_row, a_step = product.a_step, b_row = product.b_row, c_row = product.c_row;
+  const float* a = product.a + i * a_row;
+  const float* b = product.b + j;
+  for (std::int64_t p = 0; p < product.k; ++p, a += a_step, b += b_row) {
     vec column[Vectors];
     for (int v = 0; v < Vectors; ++v)
       load(column[v], b + v * Lanes);
@@ -23,9 +23,9 @@ MNEME_INLINE void row_tile(const row_product& what, std::int64_t i, std::int64_t
         sums[r][v] += factor * column[v];
     }
   }
-  const float scale = what.scale;
-  const float* const before = what.before + i * c_row + j;
-  float* const c = what.c + i * c_row + j;
+  const float scale = product.scale;
+  const float* const before = product.before + i * c_row + j;
+  float* const c = product.c + i * c_row + j;
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v) {
       if constexpr (Adds) {
@@ -40,57 +40,57 @@ MNEME_INLINE void row_tile(const row_product& what, std::int64_t i, std::int64_t
 
 /// The columns from j on that fill no whole panel, of `Rows` rows, in ever narrower vectors.
 template <int Lanes, int Vectors, int Rows, bool Adds>
-MNEME_INLINE void row_rest(const row_product& what, std::int64_t i, std::int64_t j) {
+MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
-    if (j + Lanes * Vectors <= what.n) {
-      row_tile<Lanes, Rows, Vectors, Adds>(what, i, j);
+    if (j + Lanes * Vectors <= product.n) {
+      row_tile<Lanes, Rows, Vectors, Adds>(product, i, j);
       j += Lanes * Vectors;
     }
-    if (j < what.n)
-      row_rest<Lanes, Vectors / 2, Rows, Adds>(what, i, j);
+    if (j < product.n)
+      row_rest<Lanes, Vectors / 2, Rows, Adds>(product, i, j);
   } else if constexpr (Lanes > 1) {
-    row_rest<Lanes / 2, 1, Rows, Adds>(what, i, j);
+    row_rest<Lanes / 2, 1, Rows, Adds>(product, i, j);
   }
 }
 
 /// Rows from i on in tiles of `Rows`, what is left over in ever lower ones; columns `first` to `last`, panel by panel.
 template <class Set, int Rows, bool Adds>
-MNEME_INLINE void row_bands(const row_product& what, std::int64_t i, std::int64_t first, std::int64_t last) {
+MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int64_t first, std::int64_t last) {
   constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
-  for (; i + Rows <= what.m; i += Rows) {
+  for (; i + Rows <= product.m; i += Rows) {
     std::int64_t j = first;
     for (; j + Set::lanes * vectors <= last; j += Set::lanes * vectors)
-      row_tile<Set::lanes, Rows, vectors, Adds>(what, i, j);
+      row_tile<Set::lanes, Rows, vectors, Adds>(product, i, j);
     if (j < last)
-      row_rest<Set::lanes, vectors / 2, Rows, Adds>(what, i, j);
+      row_rest<Set::lanes, vectors / 2, Rows, Adds>(product, i, j);
   }
   if constexpr (Rows > 1)
-    if (i < what.m)
-      row_bands<Set, Rows / 2, Adds>(what, i, first, last);
+    if (i < product.m)
+      row_bands<Set, Rows / 2, Adds>(product, i, first, last);
 }
 
 template <class Set, bool Adds>
-MNEME_INLINE void all_rows(const row_product& what) {
+MNEME_INLINE void all_rows(const row_product& product) {
   // Where all of b stays in the first-level cache, c is best streamed row by row; else b is read panel by panel.
   constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
   constexpr std::int64_t panel = Set::lanes * (Set::accumulators == 16 ? 4 : 2);
-  const auto columns = what.k * what.n <= first_cache_floats ? what.n : panel;
-  for (std::int64_t j = 0; j < what.n; j += columns) {
-    const auto last = j + columns < what.n ? j + columns : what.n;
-    if (what.m % 5 == 0)
-      row_bands<Set, 5, Adds>(what, 0, j, last);
+  const auto columns = product.k * product.n <= first_cache_floats ? product.n : panel;
+  for (std::int64_t j = 0; j < product.n; j += columns) {
+    const auto last = j + columns < product.n ? j + columns : product.n;
+    if (product.m % 5 == 0)
+      row_bands<Set, 5, Adds>(product, 0, j, last);
     else
-      row_bands<Set, 4, Adds>(what, 0, j, last);
+      row_bands<Set, 4, Adds>(product, 0, j, last);
   }
 }
 
 template <class Set>
 MNEME_INLINE void multiply_rows_body(const row_product& in) {
-  const row_product what = in; // a copy: stores to c could otherwise change it
-  if (what.before)
-    all_rows<Set, true>(what);
+  const row_product product = in; // a copy: stores to c could otherwise change it
+  if (product.before)
+    all_rows<Set, true>(product);
   else
-    all_rows<Set, false>(what);
+    all_rows<Set, false>(product);
 }
 
 // -- dots -------------------------------------------------------------------------------------------------------------
@@ -159,19 +159,19 @@ struct dot_tail {
 
 /// `Rows` rows from i, `Columns` columns from j.
 template <int Lanes, int Rows, int Columns>
-MNEME_INLINE void dot_tile(const dot_product& what, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t j) {
+MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t j) {
   using vec = typename floats<Lanes>::type;
   constexpr int together = (Rows * Columns + Lanes - 1) / Lanes; // vectors of sums
-  const std::int64_t there = what.n - j < Columns ? what.n - j : Columns;
+  const std::int64_t there = product.n - j < Columns ? product.n - j : Columns;
   const float *a[Rows], *b[Columns]; // the last columns repeat where the matrix ends: computed and not stored
   for (int r = 0; r < Rows; ++r)
-    a[r] = what.a + (i + r) * what.a_row;
+    a[r] = product.a + (i + r) * product.a_row;
   for (int c = 0; c < Columns; ++c)
-    b[c] = what.b + (j + (c < there ? c : there - 1)) * what.b_row;
+    b[c] = product.b + (j + (c < there ? c : there - 1)) * product.b_row;
   vec sums[together][4][Lanes / 4] = {}; // of element e = Columns * r + c: in lane e of all vectors
   const auto sum = [&sums](int e) -> vec& { return sums[e / Lanes][e % 4][e % Lanes / 4]; };
   std::int64_t p = 0;
-  for (; p + Lanes <= what.k; p += Lanes)
+  for (; p + Lanes <= product.k; p += Lanes)
     for (int first = 0; first < Columns; first += 4) {
       constexpr int some = Columns < 4 ? Columns : 4;
       vec right[some];
@@ -184,7 +184,7 @@ MNEME_INLINE void dot_tile(const dot_product& what, const dot_tail<Lanes>& tail,
           sum(Columns * r + first + c) += left * right[c];
       }
     }
-  if (p < what.k)
+  if (p < product.k)
     for (int c = 0; c < Columns; ++c) {
       vec left, right;
       tail.read(right, b[c]);
@@ -201,12 +201,12 @@ MNEME_INLINE void dot_tile(const dot_product& what, const dot_tail<Lanes>& tail,
     const std::int64_t some = there - first;
     floats<4>::type bias{};
     if (some >= 4)
-      load(bias, what.bias + j + first);
+      load(bias, product.bias + j + first);
     else
       for (std::int64_t c = 0; c < some; ++c)
-        bias[c] = what.bias[j + first + c];
+        bias[c] = product.bias[j + first + c];
     for (int r = 0; r < Rows; ++r) {
-      float* const to = what.c + (i + r) * what.c_row + j + first;
+      float* const to = product.c + (i + r) * product.c_row + j + first;
       floats<4>::type row;
       load(row, values + Columns * r + first);
       row += bias;
@@ -221,58 +221,58 @@ MNEME_INLINE void dot_tile(const dot_product& what, const dot_tail<Lanes>& tail,
 
 /// Rows from i on in tiles of `Rows`, what is left over in ever lower and wider ones; columns `first` to `last`.
 template <int Lanes, int Rows, int Columns>
-MNEME_INLINE void dot_rows(const dot_product& what, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
+MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
                            std::int64_t last) {
-  for (; i + Rows <= what.m; i += Rows)
+  for (; i + Rows <= product.m; i += Rows)
     for (auto j = first; j < last; j += Columns)
-      dot_tile<Lanes, Rows, Columns>(what, tail, i, j);
+      dot_tile<Lanes, Rows, Columns>(product, tail, i, j);
   if constexpr (Rows > 1 && Rows < 5)
-    if (i < what.m)
-      dot_rows<Lanes, Rows / 2, 2 * Columns>(what, tail, i, first, last);
+    if (i < product.m)
+      dot_rows<Lanes, Rows / 2, 2 * Columns>(product, tail, i, first, last);
 }
 
 /// Few terms in vectors that they fill.
 template <int Lanes>
-MNEME_INLINE void dots_by(const dot_product& what) {
+MNEME_INLINE void dots_by(const dot_product& product) {
   if constexpr (Lanes < 4) {
-    for (std::int64_t i = 0; i < what.m; ++i)
-      for (std::int64_t j = 0; j < what.n; ++j) {
+    for (std::int64_t i = 0; i < product.m; ++i)
+      for (std::int64_t j = 0; j < product.n; ++j) {
         float sum = 0.0F;
-        for (std::int64_t p = 0; p < what.k; ++p)
-          sum += what.a[i * what.a_row + p] * what.b[j * what.b_row + p];
-        what.c[i * what.c_row + j] = sum + what.bias[j];
+        for (std::int64_t p = 0; p < product.k; ++p)
+          sum += product.a[i * product.a_row + p] * product.b[j * product.b_row + p];
+        product.c[i * product.c_row + j] = sum + product.bias[j];
       }
-  } else if (what.k < Lanes) {
-    dots_by<Lanes / 2>(what);
+  } else if (product.k < Lanes) {
+    dots_by<Lanes / 2>(product);
   } else {
-    const dot_tail<Lanes> tail(what.k);
+    const dot_tail<Lanes> tail(product.k);
     constexpr std::int64_t many_terms = 256; // enough for the sums of lanes not to matter
-    const bool is_long = Lanes == 16 && what.k >= many_terms;
+    const bool is_long = Lanes == 16 && product.k >= many_terms;
     const std::int64_t columns = is_long ? 4 : Lanes; // of b: read once for all rows, as long as they stay in the cache
-    for (std::int64_t j = 0; j < what.n; j += columns) {
-      const auto last = j + columns < what.n ? j + columns : what.n;
+    for (std::int64_t j = 0; j < product.n; j += columns) {
+      const auto last = j + columns < product.n ? j + columns : product.n;
       if constexpr (Lanes == 16)
-        if (is_long && what.m % 5 == 0) {
-          dot_rows<Lanes, 5, 4>(what, tail, 0, j, last);
+        if (is_long && product.m % 5 == 0) {
+          dot_rows<Lanes, 5, 4>(product, tail, 0, j, last);
           continue;
         }
-      dot_rows<Lanes, Lanes / 4, 4>(what, tail, 0, j, last);
+      dot_rows<Lanes, Lanes / 4, 4>(product, tail, 0, j, last);
     }
   }
 }
 
 template <class Set>
 MNEME_INLINE void multiply_dots_body(const dot_product& in) {
-  const dot_product what = in; // a copy: stores to c could otherwise change it
-  dots_by<Set::lanes>(what);
+  const dot_product product = in; // a copy: stores to c could otherwise change it
+  dots_by<Set::lanes>(product);
 }
 
-MNEME_KERNEL(multiply_rows, (const row_product& what), (what))
-MNEME_KERNEL(multiply_dots, (const dot_product& what), (what))
+MNEME_KERNEL(multiply_rows, (const row_product& product), (product))
+MNEME_KERNEL(multiply_dots, (const dot_product& product), (product))
 
 } // namespace
 
-void multiply(const row_product& what) { best_multiply_rows(what); }
-void multiply(const dot_product& what) { best_multiply_dots(what); }
+void multiply(const row_product& product) { best_multiply_rows(product); }
+void multiply(const dot_product& product) { best_multiply_dots(product); }
 
 } // namespace mneme::kernels

@@ -19,7 +19,7 @@ struct row_product {
   std::int64_t m = 0, n = 0, k = 0; ///< c is [m, n], sums have k terms.
   float scale = 1.0F;
 };
-void multiply(const row_product& what);
+void multiply(const row_product& product);
 
 /// c[i, j] = bias[j] + sum over p of a[i, p] * b[j, p]. Rows of both lie contiguous in p.
 struct dot_product {
@@ -32,6 +32,6 @@ struct dot_product {
   std::int64_t m = 0, n = 0, k = 0;
   const float* bias = nullptr; ///< [n]
 };
-void multiply(const dot_product& what);
+void multiply(const dot_product& product);
 
 } // namespace mneme::kernels

@@ -11,11 +11,11 @@ public:
   /// At least `floats` floats at a cache line; slots do not overlap. Contents are undefined.
   [[nodiscard]] float* take(std::size_t slot, std::int64_t floats) {
     constexpr std::int64_t line_floats = 16;
-    auto& one = slots_.at(slot);
-    if (one.floats < floats)
-      one = {floats, std::unique_ptr<float[]>(new float[static_cast<std::size_t>(floats + line_floats)])};
-    const auto beyond = reinterpret_cast<std::uintptr_t>(one.memory.get()) / sizeof(float) % line_floats;
-    return one.memory.get() + (line_floats - beyond);
+    auto& memory = slots_.at(slot);
+    if (memory.floats < floats)
+      memory = {floats, std::unique_ptr<float[]>(new float[static_cast<std::size_t>(floats + line_floats)])};
+    const auto beyond = reinterpret_cast<std::uintptr_t>(memory.memory.get()) / sizeof(float) % line_floats;
+    return memory.memory.get() + (line_floats - beyond);
   }
 
 private:

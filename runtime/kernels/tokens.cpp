@@ -217,20 +217,20 @@ struct normalise_step {
 };
 
 template <class Set>
-MNEME_INLINE void normalise_rows_body(float* y, float* statistics, const normalised_rows& of) {
+MNEME_INLINE void normalise_rows_body(float* y, float* statistics, const normalised_rows& rows) {
   constexpr int lanes = Set::lanes;
-  const auto count = static_cast<float>(of.columns);
-  for (std::int64_t row = 0; row < of.rows; ++row) {
-    const float* const x[] = {of.x + row * of.columns};
+  const auto count = static_cast<float>(rows.columns);
+  for (std::int64_t row = 0; row < rows.rows; ++row) {
+    const float* const x[] = {rows.x + row * rows.columns};
     float sum[1];
-    sum_row<lanes>(sum, x, of.columns, 0.0F, plain_term{});
+    sum_row<lanes>(sum, x, rows.columns, 0.0F, plain_term{});
     const float mean = sum[0] / count;
-    sum_row<lanes>(sum, x, of.columns, mean, square_term{mean});
-    const float scale = 1.0F / std::sqrt(sum[0] / count + of.epsilon);
+    sum_row<lanes>(sum, x, rows.columns, mean, square_term{mean});
+    const float scale = 1.0F / std::sqrt(sum[0] / count + rows.epsilon);
     statistics[2 * row] = mean;
     statistics[2 * row + 1] = scale;
-    const float* const in[] = {x[0], of.weight, of.bias};
-    for_vectors<lanes>(y + row * of.columns, in, of.columns, normalise_step{mean, scale});
+    const float* const in[] = {x[0], rows.weight, rows.bias};
+    for_vectors<lanes>(y + row * rows.columns, in, rows.columns, normalise_step{mean, scale});
   }
 }
 
@@ -264,27 +264,27 @@ MNEME_INLINE void add_parameter_gradients(float* d_weight, float* d_bias, const 
 
 template <class Set>
 MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, double* d_bias, const float* d,
-                                               const float* statistics, const normalised_rows& of) {
+                                               const float* statistics, const normalised_rows& rows) {
   constexpr int lanes = Set::lanes;
   constexpr std::int64_t block_rows = 64; // summed in float32
-  const auto count = static_cast<float>(of.columns);
-  std::vector<float> sums(static_cast<std::size_t>(d_weight ? 2 * of.columns : 0));
-  for (std::int64_t row = 0; row < of.rows; ++row) {
+  const auto count = static_cast<float>(rows.columns);
+  std::vector<float> sums(static_cast<std::size_t>(d_weight ? 2 * rows.columns : 0));
+  for (std::int64_t row = 0; row < rows.rows; ++row) {
     const float mean = statistics[2 * row], scale = statistics[2 * row + 1];
-    const float* const in[] = {d + row * of.columns, of.x + row * of.columns, of.weight};
+    const float* const in[] = {d + row * rows.columns, rows.x + row * rows.columns, rows.weight};
     if (d_weight)
-      add_parameter_gradients(sums.data(), sums.data() + of.columns, in[0], in[1], mean, scale, of.columns);
+      add_parameter_gradients(sums.data(), sums.data() + rows.columns, in[0], in[1], mean, scale, rows.columns);
     if (dx) {
       float total[2];
-      sum_row<lanes>(total, in, of.columns, 0.0F, gradient_term{mean});
+      sum_row<lanes>(total, in, rows.columns, 0.0F, gradient_term{mean});
       const gradient_step step{mean, scale, total[0] / count, total[1] / count * scale * scale};
-      for_vectors<lanes>(dx + row * of.columns, in, of.columns, step);
+      for_vectors<lanes>(dx + row * rows.columns, in, rows.columns, step);
     }
-    if (!d_weight || ((row + 1) % block_rows != 0 && row + 1 < of.rows))
+    if (!d_weight || ((row + 1) % block_rows != 0 && row + 1 < rows.rows))
       continue;
-    for (std::int64_t c = 0; c < of.columns; ++c) {
+    for (std::int64_t c = 0; c < rows.columns; ++c) {
       d_weight[c] += static_cast<double>(sums[static_cast<std::size_t>(c)]);
-      d_bias[c] += static_cast<double>(sums[static_cast<std::size_t>(of.columns + c)]);
+      d_bias[c] += static_cast<double>(sums[static_cast<std::size_t>(rows.columns + c)]);
     }
     sums.assign(sums.size(), 0.0F);
   }
@@ -293,11 +293,11 @@ MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, doub
 MNEME_KERNEL(gelu, (float* y, const float* x, std::int64_t n), (y, x, n))
 MNEME_KERNEL(gelu_backward, (float* dx, const float* d, const float* x, std::int64_t n), (dx, d, x, n))
 MNEME_KERNEL(softmax_rows, (float* x, std::int64_t rows, std::int64_t columns, float scale), (x, rows, columns, scale))
-MNEME_KERNEL(normalise_rows, (float* y, float* statistics, const normalised_rows& of), (y, statistics, of))
+MNEME_KERNEL(normalise_rows, (float* y, float* statistics, const normalised_rows& rows), (y, statistics, rows))
 MNEME_KERNEL(normalise_rows_backward,
              (float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-              const normalised_rows& of),
-             (dx, d_weight, d_bias, d, statistics, of))
+              const normalised_rows& rows),
+             (dx, d_weight, d_bias, d, statistics, rows))
 
 } // namespace
 
@@ -309,11 +309,11 @@ void softmax_rows(float* x, std::int64_t rows, std::int64_t columns, float scale
   best_softmax_rows(x, rows, columns, scale);
 }
 
-void normalise_rows(float* y, float* statistics, const normalised_rows& of) { best_normalise_rows(y, statistics, of); }
+void normalise_rows(float* y, float* statistics, const normalised_rows& rows) { best_normalise_rows(y, statistics, rows); }
 
 void normalise_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-                             const normalised_rows& of) {
-  best_normalise_rows_backward(dx, d_weight, d_bias, d, statistics, of);
+                             const normalised_rows& rows) {
+  best_normalise_rows_backward(dx, d_weight, d_bias, d, statistics, rows);
 }
 
 } // namespace mneme::kernels

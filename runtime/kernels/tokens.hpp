@@ -21,10 +21,10 @@ struct normalised_rows {
   float epsilon = 1e-6F;
 };
 /// `statistics` [rows, 2] becomes mean and 1 / sqrt(variance + epsilon) of every row.
-void normalise_rows(float* y, float* statistics, const normalised_rows& of);
+void normalise_rows(float* y, float* statistics, const normalised_rows& rows);
 /// dx, and sums over rows of d and d (x - mean) / sqrt(variance + epsilon), added to `d_bias` and `d_weight` [columns];
 /// these are both null where not wanted, and so may be dx.
 void normalise_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-                             const normalised_rows& of);
+                             const normalised_rows& rows);
 
 } // namespace mneme::kernels

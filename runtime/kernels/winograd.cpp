@@ -199,27 +199,27 @@ struct winograd_product {
 };
 
 template <class Set, std::int64_t Stride>
-MNEME_INLINE void product_of(const winograd_product& what, const workspace& space) {
+MNEME_INLINE void product_of(const winograd_product& product, const workspace& space) {
   constexpr int lanes = Set::lanes;
-  const std::int64_t channels = what.in.channels, n = what.out.n, block = block_squares(Stride, n);
-  transform_filters<lanes>(what.w, channels, n, space.filters);
-  for (std::int64_t first = 0; first < what.grid.squares(); first += block) {
-    const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
-    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read);
+  const std::int64_t channels = product.in.channels, n = product.out.n, block = block_squares(Stride, n);
+  transform_filters<lanes>(product.w, channels, n, space.filters);
+  for (std::int64_t first = 0; first < product.grid.squares(); first += block) {
+    const std::int64_t count = product.grid.squares() - first < block ? product.grid.squares() - first : block;
+    read_squares<lanes>(product.in, product.grid, first, count, block, Stride, product.nothing, space.read);
     for (int place = 0; place < places; ++place)
       rows_times<lanes, tile_rows<Set>, Stride>(space.read + place * block * Stride,
                                                 space.filters + place * channels * n, channels, n,
                                                 space.made + place * block * n, 0, count);
     for (std::int64_t s = 0; s < count; ++s)
-      write_square<lanes>(what.out, what.grid, first + s, space.made + s * n, block * n);
+      write_square<lanes>(product.out, product.grid, first + s, space.made + s * n, block * n);
   }
 }
 
 template <class Set>
-MNEME_INLINE void winograd_times_body(const winograd_product& what, const workspace& space) {
+MNEME_INLINE void winograd_times_body(const winograd_product& product, const workspace& space) {
   with_row_stride(
-      what.in.channels, [&](auto stride)
-                            __attribute__((always_inline)) { product_of<Set, decltype(stride)::value>(what, space); });
+      product.in.channels, [&](auto stride)
+                            __attribute__((always_inline)) { product_of<Set, decltype(stride)::value>(product, space); });
 }
 
 // -- the filters' gradient --------------------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ struct winograd_correlation {
 
 /// dw = scale * G^T sums G
 template <int Lanes>
-MNEME_INLINE void write_filters(const winograd_correlation& what, const float* sums) {
-  const std::int64_t floats_of_place = what.in.channels * what.n;
+MNEME_INLINE void write_filters(const winograd_correlation& correlation, const float* sums) {
+  const std::int64_t floats_of_place = correlation.in.channels * correlation.n;
   for (std::int64_t at = 0; at < floats_of_place; at += Lanes) {
     vec<Lanes> u[places], half[12];
     for (int i = 0; i < places; ++i)
@@ -299,9 +299,9 @@ MNEME_INLINE void write_filters(const winograd_correlation& what, const float* s
       const vec<Lanes> sum = 0.5F * (h[1] + h[2]);
       const vec<Lanes> taps[3] = {h[0] + sum, 0.5F * (h[1] - h[2]), h[3] + sum};
       for (int j = 0; j < 3; ++j) {
-        float* const to = what.dw + (3 * i + j) * floats_of_place + at;
-        vec<Lanes> value = what.scale * taps[j], before;
-        if (what.add)
+        float* const to = correlation.dw + (3 * i + j) * floats_of_place + at;
+        vec<Lanes> value = correlation.scale * taps[j], before;
+        if (correlation.add)
           load(before, to), value += before;
         store(to, value);
       }
@@ -310,36 +310,36 @@ MNEME_INLINE void write_filters(const winograd_correlation& what, const float* s
 }
 
 template <class Set, std::int64_t Stride>
-MNEME_INLINE void correlation_of(const winograd_correlation& what, const workspace& space) {
+MNEME_INLINE void correlation_of(const winograd_correlation& correlation, const workspace& space) {
   constexpr int lanes = Set::lanes, rows = Set::accumulators == 16 ? 8 : 4;
-  const std::int64_t channels = what.in.channels, block = block_squares(Stride, what.n);
-  for (std::int64_t first = 0; first < what.grid.squares(); first += block) {
-    const std::int64_t count = what.grid.squares() - first < block ? what.grid.squares() - first : block;
-    read_squares<lanes>(what.in, what.grid, first, count, block, Stride, what.nothing, space.read);
-    spread_squares<lanes>(what.grid, what.dy, what.n, first, count, block, space.made);
+  const std::int64_t channels = correlation.in.channels, block = block_squares(Stride, correlation.n);
+  for (std::int64_t first = 0; first < correlation.grid.squares(); first += block) {
+    const std::int64_t count = correlation.grid.squares() - first < block ? correlation.grid.squares() - first : block;
+    read_squares<lanes>(correlation.in, correlation.grid, first, count, block, Stride, correlation.nothing, space.read);
+    spread_squares<lanes>(correlation.grid, correlation.dy, correlation.n, first, count, block, space.made);
     for (int place = 0; place < places; ++place) {
       const float* const read = space.read + place * block * Stride;
-      const float* const made = space.made + place * block * what.n;
-      float* const sums = space.filters + place * channels * what.n;
+      const float* const made = space.made + place * block * correlation.n;
+      float* const sums = space.filters + place * channels * correlation.n;
       if (first == 0)
-        columns_times<lanes, rows, Stride, false>(read, made, block, count, channels, what.n, sums);
+        columns_times<lanes, rows, Stride, false>(read, made, block, count, channels, correlation.n, sums);
       else
-        columns_times<lanes, rows, Stride, true>(read, made, block, count, channels, what.n, sums);
+        columns_times<lanes, rows, Stride, true>(read, made, block, count, channels, correlation.n, sums);
     }
   }
-  write_filters<lanes>(what, space.filters);
+  write_filters<lanes>(correlation, space.filters);
 }
 
 template <class Set>
-MNEME_INLINE void winograd_across_body(const winograd_correlation& what, const workspace& space) {
+MNEME_INLINE void winograd_across_body(const winograd_correlation& correlation, const workspace& space) {
   with_row_stride(
-      what.in.channels, [&](auto stride) __attribute__((always_inline)) {
-        correlation_of<Set, decltype(stride)::value>(what, space);
+      correlation.in.channels, [&](auto stride) __attribute__((always_inline)) {
+        correlation_of<Set, decltype(stride)::value>(correlation, space);
       });
 }
 
-MNEME_KERNEL(winograd_times, (const winograd_product& what, const workspace& space), (what, space))
-MNEME_KERNEL(winograd_across, (const winograd_correlation& what, const workspace& space), (what, space))
+MNEME_KERNEL(winograd_times, (const winograd_product& product, const workspace& space), (product, space))
+MNEME_KERNEL(winograd_across, (const winograd_correlation& correlation, const workspace& space), (correlation, space))
 
 workspace workspace_for(std::int64_t channels, std::int64_t n, scratch& memory) {
   const auto rounded = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(channels, 32)));
@@ -358,10 +358,10 @@ const float* black(std::int64_t channels, scratch& memory) {
 }
 
 /// Taps turned round and channels and filters exchanged: the filters of the way back.
-void turn(const conv_shape& of, const float* w, float* turned) {
-  const std::int64_t tap_floats = of.channels * of.filters;
+void turn(const conv_shape& shape, const float* w, float* turned) {
+  const std::int64_t tap_floats = shape.channels * shape.filters;
   for (std::int64_t tap = 0; tap < 9; ++tap)
-    transpose(w + (8 - tap) * tap_floats, of.channels, of.filters, turned + tap * tap_floats);
+    transpose(w + (8 - tap) * tap_floats, shape.channels, shape.filters, turned + tap * tap_floats);
 }
 
 } // namespace

@@ -42,7 +42,7 @@ std::int64_t width_of(const statistics_job& job) {
 
 void describe(key_text& key, const train_job& job) {
   const auto& with = job.options;
-  static const std::string usual = cross_entropy()->identity();
+  static const std::string usual = cross_entropy_objective()->identity();
   key.add(job.objective ? job.objective->identity() : usual)
       .add(with.optimizer)
       .add(with.epochs)
@@ -64,13 +64,13 @@ void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(j
 void describe(key_text& key, const statistics_job& job) {
   key.add(job.gram).add(job.classes.low).add(job.classes.high).add(job.parts).add(job.frozen).add(width_of(job));
 }
-void describe(key_text& key, const evaluate_job& job) { key.add(job.mask.low).add(job.mask.high).add(job.what.kind); }
+void describe(key_text& key, const evaluate_job& job) { key.add(job.mask.low).add(job.mask.high).add(job.learnt.kind); }
 void describe(key_text& key, const compute_job& job) { key.add(std::string(job.name)); }
 
 const model& net_of(const train_job& job) { return *job.net; }
 const model& net_of(const extract_job& job) { return *job.net; }
 const model& net_of(const statistics_job& job) { return *job.net; }
-const model& net_of(const evaluate_job& job) { return *job.what.net; }
+const model& net_of(const evaluate_job& job) { return *job.learnt.net; }
 
 std::int64_t bytes_of(const train_job& job) { return job.net->size() * float_bytes; }
 std::int64_t bytes_of(const extract_job& job) {
@@ -87,7 +87,7 @@ std::int64_t bytes_of(const compute_job& job) { return job.in ? job.in->bytes() 
 
 } // namespace
 
-fuse_key key_of(const work& what) {
+fuse_key key_of(const work& request) {
   key_text key;
   std::visit(
       [&]<class Job>(const Job& job) {
@@ -97,11 +97,11 @@ fuse_key key_of(const work& what) {
         }
         describe(key, job);
       },
-      what);
-  return {.kind = static_cast<std::uint8_t>(what.index()), .options = key.hash()};
+      request);
+  return {.kind = static_cast<std::uint8_t>(request.index()), .options = key.hash()};
 }
 
-std::int64_t rows_of(const work& what) {
+std::int64_t rows_of(const work& request) {
   const auto rows = std::visit(
       []<class Job>(const Job& job) -> std::int64_t {
         if constexpr (std::is_same_v<Job, compute_job>)
@@ -109,19 +109,19 @@ std::int64_t rows_of(const work& what) {
         else
           return job.samples.size();
       },
-      what);
-  const auto* training = std::get_if<train_job>(&what);
+      request);
+  const auto* training = std::get_if<train_job>(&request);
   return rows * (training ? std::max<std::int64_t>(training->options.epochs, 1) : 1);
 }
 
-std::int64_t outcome_bytes(const work& what) {
-  return std::visit([](const auto& job) { return bytes_of(job); }, what);
+std::int64_t outcome_bytes(const work& request) {
+  return std::visit([](const auto& job) { return bytes_of(job); }, request);
 }
 
-const char* name_of(const work& what) {
+const char* work_name(const work& request) {
   static constexpr const char* names[] = {"train", "extract", "statistics", "evaluate", "compute"};
   static_assert(std::size(names) == std::variant_size_v<work>);
-  return names[what.index()];
+  return names[request.index()];
 }
 
 } // namespace mneme

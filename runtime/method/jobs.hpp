@@ -87,7 +87,7 @@ struct sampled_features {
   double low = 0.0, high = 0.0; ///< Bounds of log deviations.
 };
 /// What a net does behind its features, where it is frozen up to them.
-struct net_behind {
+struct classifier_stage {
   model_ref net{};        ///< Its weights are the last of the whole net's.
   tensors_ref front{};    ///< Weights that agree with the whole net's up to the features, and change no more.
   std::int64_t reads = 0; ///< The first so many features of a row: all, or the means of normals.
@@ -101,12 +101,12 @@ struct predictor {
   at::Tensor projection{};            ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
   at::Tensor readout{};               ///< [C, M] float32, unless by the head
   bool frozen = false;                ///< The net changes no more: its features may be remembered.
-  std::optional<net_behind> behind{}; ///< By the head, in two parts; none: the net is run as a whole.
+  std::optional<classifier_stage> classifier{}; ///< By the head, in two parts; none: the net is run as a whole.
 };
 /// Accuracy and loss on test rows: argmax (the first of equals) and cross-entropy over the classes of
 /// `mask`. A row of another class is a wrong answer and adds nothing to the loss.
 struct evaluate_job {
-  predictor what{};
+  predictor learnt{};
   sample_view samples{};
   class_range mask{};
 };
@@ -125,24 +125,24 @@ struct fuse_key {
   std::uint64_t options = 0;
   auto operator<=>(const fuse_key&) const = default;
 };
-[[nodiscard]] fuse_key key_of(const work& what);
+[[nodiscard]] fuse_key key_of(const work& request);
 
 /// Rows a job will process, epochs included (at least one); its virtual duration follows from it.
-[[nodiscard]] std::int64_t rows_of(const work& what);
+[[nodiscard]] std::int64_t rows_of(const work& request);
 /// Bytes its outcome will hold.
-[[nodiscard]] std::int64_t outcome_bytes(const work& what);
+[[nodiscard]] std::int64_t outcome_bytes(const work& request);
 /// "train", "extract", "statistics", "evaluate", "compute".
-[[nodiscard]] const char* name_of(const work& what);
+[[nodiscard]] const char* work_name(const work& request);
 
 struct job {
   job_id id{};
-  work what{};
+  work request{};
 };
 
 /// Why a job has no output. Thrown by `co_await` inside the round that asked for it.
 struct job_error : std::runtime_error {
   job_id job;
-  job_error(job_id which, const std::string& what) : std::runtime_error(what), job(which) {}
+  job_error(job_id which, const std::string& text) : std::runtime_error(text), job(which) {}
 };
 
 /// An output, or the reason why there is none (out of memory, NaN), in words.

@@ -41,7 +41,7 @@ public:
     loss_output out{.values = at::empty({models}, at::kDouble),
                     .d_logits = at::empty({models, rows, classes}, at::kFloat)};
     for (std::int64_t k = 0; k < models; ++k)
-      kernels::cross_entropy(out.values.mutable_data_ptr<double>()[k],
+      kernels::cross_entropy_of_rows(out.values.mutable_data_ptr<double>()[k],
                              {.logits = in.logits.const_data_ptr<float>() + k * rows * classes,
                               .labels = in.labels.const_data_ptr<std::int64_t>() + k * rows,
                               .weight = in.row_weight.const_data_ptr<float>() + k * rows,
@@ -79,11 +79,11 @@ private:
 
 } // namespace
 
-loss_ref cross_entropy() {
+loss_ref cross_entropy_objective() {
   static const auto only = std::make_shared<const cross_entropy_loss>();
   return only;
 }
 
-loss_ref proximal_cross_entropy(double mu) { return std::make_shared<proximal_loss>(mu); }
+loss_ref proximal_objective(double mu) { return std::make_shared<proximal_loss>(mu); }
 
 } // namespace mneme

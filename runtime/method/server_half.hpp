@@ -45,13 +45,13 @@ public:
   virtual ~server_half() = default;
   /// A task begins (`where` is its first round); before its first broadcast. May ask for server jobs. By default the
   /// task runs as the scenario says.
-  virtual task<task_plan> open_task(server_context& ctx, const round_place& where);
+  virtual task<task_plan> open_task(server_context& ctx, const round_place& place);
   /// What the round's clients receive.
-  virtual broadcast open_round(const round_place& where) = 0;
+  virtual broadcast open_round(const round_place& place) = 0;
   /// Fold the upload into running sums, in float64: memory must not grow with the cohort.
   virtual void fold(const delivery& in) = 0;
   /// The server step: ends a round in which at least one upload was folded. May ask for server jobs.
-  virtual task<void> close_round(server_context& ctx, const round_place& where) = 0;
+  virtual task<void> close_round(server_context& ctx, const round_place& place) = 0;
   /// What is evaluated and saved.
   [[nodiscard]] virtual predictor predict() const = 0;
   /// The method's own figures for summary.json, by key, at the end of the run.

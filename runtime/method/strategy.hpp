@@ -44,7 +44,7 @@ public:
   /// What is wrong with the net, the method's keys, its files and the sections taken together, each in words with the
   /// likely fix; `where` of a finding is a key ("strategy.ridge", "model.name") or a file. Called before prepare();
   /// empty: nothing is wrong.
-  [[nodiscard]] virtual findings check(const method_setup& /*setup*/) const { return {}; }
+  [[nodiscard]] virtual diagnostics check(const method_setup& /*setup*/) const { return {}; }
   /// Called once, after the keys were read and the model built.
   virtual void prepare(const method_setup& setup) = 0;
   /// One round of one client, as a pure function of `ctx` and `in`; both outlive it. It may be

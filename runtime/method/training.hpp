@@ -62,8 +62,8 @@ public:
 using loss_ref = std::shared_ptr<const loss>;
 
 /// Softmax cross-entropy over the classes of the loss, mean over real rows.
-[[nodiscard]] loss_ref cross_entropy();
+[[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
-[[nodiscard]] loss_ref proximal_cross_entropy(double mu);
+[[nodiscard]] loss_ref proximal_objective(double mu);
 
 } // namespace mneme

@@ -34,7 +34,7 @@ at::Tensor through_int8(const at::Tensor& values) {
 
 /// Where in a net of these parameters `size` flat weights begin that are the first of them, or the last.
 std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layout) {
-  const auto ends = [&](const parameter& one) { return one.offset + one.size == size; };
+  const auto ends = [&](const parameter& entry) { return entry.offset + entry.size == size; };
   if (std::any_of(layout.begin(), layout.end(), ends))
     return 0;
   return layout.back().offset + layout.back().size - size;
@@ -45,12 +45,12 @@ at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& la
   auto result = flat.new_empty(flat.sizes());
   const auto first = beginning_of(flat.numel(), layout);
   std::int64_t covered = 0;
-  for (const auto& one : layout) {
-    const auto offset = one.offset - first;
-    if (offset < 0 || offset + one.size > flat.numel())
+  for (const auto& entry : layout) {
+    const auto offset = entry.offset - first;
+    if (offset < 0 || offset + entry.size > flat.numel())
       continue;
-    result.narrow(0, offset, one.size).copy_(through_int8(flat.narrow(0, offset, one.size)));
-    covered += one.size;
+    result.narrow(0, offset, entry.size).copy_(through_int8(flat.narrow(0, offset, entry.size)));
+    covered += entry.size;
   }
   MNEME_CHECK(flat.dim() == 1 && covered == flat.numel(), covered, flat.sizes());
   return result;

@@ -23,8 +23,8 @@ namespace {
 enum slot : std::size_t { operand_slot, score_slot, d_score_slot, d_mixed_slot, result_slot };
 
 /// A tensor in memory that the tape keeps; its contents are undefined.
-at::Tensor lent(const layer_pass& of, slot where, at::IntArrayRef sizes) {
-  return at::from_blob(of.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
+at::Tensor non_owning(const layer_pass& pass, slot where, at::IntArrayRef sizes) {
+  return at::from_blob(pass.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
 }
 
 } // namespace
@@ -47,19 +47,19 @@ at::Tensor attention_layer::by_head(const at::Tensor& rows) const {
 /// Views [rows, H, .., d] of in [.., tokens * 3 * channels].
 attention_layer::operands attention_layer::operands_of(const at::Tensor& in) const {
   const auto d = shape_.channels / shape_.heads;
-  const auto all = in.view({-1, shape_.tokens, 3, shape_.heads, d}).permute({2, 0, 3, 1, 4});
-  return {all[0].narrow(2, 0, shape_.queries), all[1], all[2]};
+  const auto whole = in.view({-1, shape_.tokens, 3, shape_.heads, d}).permute({2, 0, 3, 1, 4});
+  return {whole[0].narrow(2, 0, shape_.queries), whole[1], whole[2]};
 }
 
 // -- on a CPU, block by block -----------------------------------------------------------------------------------------
 
 /// Contiguous copies of the block's operands.
-attention_layer::operands attention_layer::copies_of(const layer_pass& of, const operands& from) const {
+attention_layer::operands attention_layer::copies_of(const layer_pass& pass, const operands& from) const {
   const auto n = from.keys.size(0) * shape_.heads, d = shape_.channels / shape_.heads;
-  const auto all = lent(of, operand_slot, {n * (shape_.queries + 2 * shape_.tokens) * d});
+  const auto whole = non_owning(pass, operand_slot, {n * (shape_.queries + 2 * shape_.tokens) * d});
   std::int64_t taken = 0;
   const auto copied = [&](const at::Tensor& values) {
-    auto copy = all.narrow(0, taken, values.numel()).view({n, values.size(2), d});
+    auto copy = whole.narrow(0, taken, values.numel()).view({n, values.size(2), d});
     taken += values.numel();
     copy.view(values.sizes()).copy_(values);
     return copy;
@@ -68,38 +68,38 @@ attention_layer::operands attention_layer::copies_of(const layer_pass& of, const
 }
 
 /// softmax(Q K^T scale) [N, Q, T]
-at::Tensor attention_layer::attend(const layer_pass& of, const operands& with) const {
-  auto weights = lent(of, score_slot, {with.keys.size(0), shape_.queries, shape_.tokens});
+at::Tensor attention_layer::attend(const layer_pass& pass, const operands& with) const {
+  auto weights = non_owning(pass, score_slot, {with.keys.size(0), shape_.queries, shape_.tokens});
   at::bmm_out(weights, with.queries, with.keys.transpose(1, 2));
   kernels::softmax_rows(weights.mutable_data_ptr<float>(), weights.size(0) * shape_.queries, shape_.tokens,
                         static_cast<float>(scale()));
   return weights;
 }
 
-void attention_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+void attention_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
-  for (std::int64_t k = 0; k < of.models; ++k)
-    for (std::int64_t first = 0; first < of.rows; first += block_rows()) {
-      const auto rows = std::min(block_rows(), of.rows - first);
+    return composite_forward(pass, in, out);
+  for (std::int64_t k = 0; k < pass.models; ++k)
+    for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
+      const auto rows = std::min(block_rows(), pass.rows - first);
       const auto from = operands_of(in.select(0, k).narrow(0, first, rows));
-      const auto with = copies_of(of, from);
-      auto mixed = lent(of, result_slot, with.queries.sizes());
-      at::bmm_out(mixed, attend(of, with), with.values);
+      const auto with = copies_of(pass, from);
+      auto mixed = non_owning(pass, result_slot, with.queries.sizes());
+      at::bmm_out(mixed, attend(pass, with), with.values);
       by_head(out.select(0, k).narrow(0, first, rows)).copy_(mixed.view(from.queries.sizes()));
     }
 }
 
-void attention_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
+void attention_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& /*sink*/) const {
   if (!data.d_in)
     return;
   if (!data.in.is_cpu())
-    return composite_backward(of, data);
-  for (std::int64_t k = 0; k < of.models; ++k)
-    for (std::int64_t first = 0; first < of.rows; first += block_rows()) {
-      const auto rows = std::min(block_rows(), of.rows - first);
-      const auto block = [&](const at::Tensor& all) { return all.select(0, k).narrow(0, first, rows); };
-      back_block(of, operands_of(block(data.in)), by_head(block(data.d_out)), operands_of(block(*data.d_in)));
+    return composite_backward(pass, data);
+  for (std::int64_t k = 0; k < pass.models; ++k)
+    for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
+      const auto rows = std::min(block_rows(), pass.rows - first);
+      const auto block = [&](const at::Tensor& whole) { return whole.select(0, k).narrow(0, first, rows); };
+      back_block(pass, operands_of(block(data.in)), by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
   if (shape_.queries < shape_.tokens) // of tokens that nobody asked about
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
@@ -109,14 +109,14 @@ void attention_layer::backward(const layer_pass& of, const backward_data& data, 
 }
 
 /// Writes the gradients of a block's operands to `d_from`, which are views as `from`; d_mixed [rows, H, Q, d].
-void attention_layer::back_block(const layer_pass& of, const operands& from, const at::Tensor& d_mixed,
+void attention_layer::back_block(const layer_pass& pass, const operands& from, const at::Tensor& d_mixed,
                                  const operands& d_from) const {
-  const auto with = copies_of(of, from);
-  const auto weights = attend(of, with);
-  auto d = lent(of, d_mixed_slot, with.queries.sizes()), d_weights = lent(of, d_score_slot, weights.sizes());
+  const auto with = copies_of(pass, from);
+  const auto weights = attend(pass, with);
+  auto d = non_owning(pass, d_mixed_slot, with.queries.sizes()), d_weights = non_owning(pass, d_score_slot, weights.sizes());
   d.view(d_mixed.sizes()).copy_(d_mixed);
   const auto deliver = [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& to) {
-    auto result = lent(of, result_slot, {a.size(0), a.size(1), b.size(2)});
+    auto result = non_owning(pass, result_slot, {a.size(0), a.size(1), b.size(2)});
     at::bmm_out(result, a, b);
     to.copy_(result.view(to.sizes()));
   };

@@ -14,20 +14,20 @@ public:
     std::int64_t heads = 1;
     std::int64_t channels = 0; ///< Of all heads.
   };
-  explicit attention_layer(const shape& what) : shape_(what) {}
+  explicit attention_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }
   /// in [K, B, tokens * 3 * channels]
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data) const;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data) const;
 
 private:
   struct operands;
   [[nodiscard]] operands operands_of(const at::Tensor& in) const;
-  [[nodiscard]] operands copies_of(const layer_pass& of, const operands& from) const;
-  [[nodiscard]] at::Tensor attend(const layer_pass& of, const operands& with) const;
-  void back_block(const layer_pass& of, const operands& from, const at::Tensor& d_mixed, const operands& d_from) const;
+  [[nodiscard]] operands copies_of(const layer_pass& pass, const operands& from) const;
+  [[nodiscard]] at::Tensor attend(const layer_pass& pass, const operands& with) const;
+  void back_block(const layer_pass& pass, const operands& from, const at::Tensor& d_mixed, const operands& d_from) const;
   [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
   [[nodiscard]] double scale() const;
   [[nodiscard]] std::int64_t block_rows() const;

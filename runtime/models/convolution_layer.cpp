@@ -8,7 +8,7 @@
 #include <ATen/ops/relu.h>
 namespace mneme {
 
-convolution_layer::convolution_layer(const shape& what) : shape_(what) {
+convolution_layer::convolution_layer(const shape& sizes) : shape_(sizes) {
   MNEME_CHECK(0 < shape_.kernel && shape_.kernel <= 15, shape_.kernel); // as kernels::convolve takes them
   MNEME_CHECK(out_shape().height > 0 && out_shape().width > 0, shape_.in.height, shape_.in.width, shape_.kernel);
 }
@@ -25,29 +25,29 @@ kernels::conv_shape convolution_layer::geometry(std::int64_t rows) const {
 }
 
 image_shape convolution_layer::out_shape() const {
-  const auto all = geometry(1);
-  return {all.out_height(), all.out_width(), shape_.filters};
+  const auto shape = geometry(1);
+  return {shape.out_height(), shape.out_width(), shape_.filters};
 }
 
-void convolution_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out,
+void convolution_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                 at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
-  const auto in_floats = of.rows * shape_.in.floats(), out_floats = of.rows * width({});
-  for (std::int64_t k = 0; k < of.models; ++k) {
-    const float* const w = of.weights_of(k);
-    kernels::convolve(geometry(of.rows), in.const_data_ptr<float>() + k * in_floats, w + shape_.weight_offset,
+    return composite_forward(pass, in, out);
+  const auto in_floats = pass.rows * shape_.in.floats(), out_floats = pass.rows * width({});
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    const float* const w = pass.weights_of(k);
+    kernels::convolve(geometry(pass.rows), in.const_data_ptr<float>() + k * in_floats, w + shape_.weight_offset,
                       biased() ? w + shape_.bias_offset : nullptr, shape_.after == activation::relu,
-                      out.mutable_data_ptr<float>() + k * out_floats, *of.memory);
+                      out.mutable_data_ptr<float>() + k * out_floats, *pass.memory);
   }
 }
 
-void convolution_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+void convolution_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
-    return composite_backward(of, data, sink);
-  const auto in_floats = of.rows * shape_.in.floats(), out_floats = of.rows * width({});
-  const auto pixels = of.rows * out_shape().pixels();
-  for (std::int64_t k = 0; k < of.models; ++k) {
+    return composite_backward(pass, data, sink);
+  const auto in_floats = pass.rows * shape_.in.floats(), out_floats = pass.rows * width({});
+  const auto pixels = pass.rows * out_shape().pixels();
+  for (std::int64_t k = 0; k < pass.models; ++k) {
     float* const d = data.d_out.mutable_data_ptr<float>() + k * out_floats;
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
     const float* const y = data.out.const_data_ptr<float>() + k * out_floats;
@@ -60,45 +60,45 @@ void convolution_layer::backward(const layer_pass& of, const backward_data& data
     else if (biased())
       kernels::sum_columns(d_bias, d, pixels, shape_.filters, sink.scale, sink.add);
     if (data.d_in)
-      kernels::convolve_back(geometry(of.rows), d, of.weights_of(k) + shape_.weight_offset,
-                             data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add, *of.memory);
-    kernels::correlate(geometry(of.rows), data.in.const_data_ptr<float>() + k * in_floats, d,
-                       gradient + shape_.weight_offset, sink.scale, sink.add, *of.memory);
+      kernels::convolve_back(geometry(pass.rows), d, pass.weights_of(k) + shape_.weight_offset,
+                             data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add, *pass.memory);
+    kernels::correlate(geometry(pass.rows), data.in.const_data_ptr<float>() + k * in_floats, d,
+                       gradient + shape_.weight_offset, sink.scale, sink.add, *pass.memory);
   }
 }
 
 // -- with LibTorch's operators, one model after the other -------------------------------------------------------------
 
-at::Tensor convolution_layer::images_of(const at::Tensor& all, std::int64_t k, const image_shape& one) {
-  return all[k].view({all.size(1), one.height, one.width, one.channels}).permute({0, 3, 1, 2});
+at::Tensor convolution_layer::images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
+  return whole[k].view({whole.size(1), image.height, image.width, image.channels}).permute({0, 3, 1, 2});
 }
 
-at::Tensor convolution_layer::filters_of(const layer_pass& of, std::int64_t k) const {
+at::Tensor convolution_layer::filters_of(const layer_pass& pass, std::int64_t k) const {
   const auto size = shape_.kernel * shape_.kernel * shape_.in.channels * shape_.filters;
-  return of.weights_row(k)
+  return pass.weights_row(k)
       .narrow(0, shape_.weight_offset, size)
       .view({shape_.kernel, shape_.kernel, shape_.in.channels, shape_.filters})
       .permute({3, 2, 0, 1});
 }
 
-void convolution_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
-  for (std::int64_t k = 0; k < of.models; ++k) {
-    const auto bias = biased() ? of.weights_row(k).narrow(0, shape_.bias_offset, shape_.filters) : at::Tensor{};
+void convolution_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    const auto bias = biased() ? pass.weights_row(k).narrow(0, shape_.bias_offset, shape_.filters) : at::Tensor{};
     images_of(out, k, out_shape())
-        .copy_(at::convolution(images_of(in, k, shape_.in), filters_of(of, k), bias, {shape_.stride, shape_.stride},
+        .copy_(at::convolution(images_of(in, k, shape_.in), filters_of(pass, k), bias, {shape_.stride, shape_.stride},
                                {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1));
   }
   if (shape_.after == activation::relu)
     at::relu_(out);
 }
 
-void convolution_layer::composite_backward(const layer_pass& of, const backward_data& data,
+void convolution_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                            const gradient_sink& sink) const {
   if (shape_.after == activation::relu)
     data.d_out.masked_fill_(data.out <= 0, 0);
-  for (std::int64_t k = 0; k < of.models; ++k) {
+  for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto [d_in, d_filters, d_bias] = at::convolution_backward(
-        images_of(data.d_out, k, out_shape()), images_of(data.in, k, shape_.in), filters_of(of, k),
+        images_of(data.d_out, k, out_shape()), images_of(data.in, k, shape_.in), filters_of(pass, k),
         at::OptionalIntArrayRef({shape_.filters}), {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding},
         {1, 1}, false, {0, 0}, 1, {data.d_in != nullptr, true, biased()});
     if (data.d_in && data.add)

@@ -13,23 +13,23 @@ public:
     std::int64_t weight_offset = 0, bias_offset = -1; ///< -1: no bias
     activation after = activation::none;
   };
-  explicit convolution_layer(const shape& what);
+  explicit convolution_layer(const shape& sizes);
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   [[nodiscard]] bool adds() const override { return true; }
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
   [[nodiscard]] kernels::conv_shape geometry(std::int64_t rows) const;
   [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
   /// Model k's part of `all` [K, B, floats of one], as LibTorch takes images: [B, channels, height, width].
-  [[nodiscard]] static at::Tensor images_of(const at::Tensor& all, std::int64_t k, const image_shape& one);
+  [[nodiscard]] static at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image);
   /// Model k's filters, [filters, channels, kernel, kernel].
-  [[nodiscard]] at::Tensor filters_of(const layer_pass& of, std::int64_t k) const;
+  [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
 
   shape shape_;
 };

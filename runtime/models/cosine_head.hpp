@@ -11,11 +11,11 @@ public:
     std::int64_t in = 0; ///< D
     std::int64_t weight_offset = 0, scale_offset = 0;
   };
-  explicit cosine_head(const shape& what) : shape_(what) {}
+  explicit cosine_head(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range classes) const override { return classes.size(); }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   shape shape_;

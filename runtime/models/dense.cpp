@@ -14,60 +14,60 @@ dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
   return part;
 }
 
-void dense_forward(const dense_layer& of, const float* weights, const float* x, std::int64_t rows, float* y) {
+void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y) {
   kernels::multiply(kernels::dot_product{.a = x,
-                                         .a_row = of.in,
-                                         .b = weights + of.weight_offset,
-                                         .b_row = of.in,
+                                         .a_row = layer.in,
+                                         .b = weights + layer.weight_offset,
+                                         .b_row = layer.in,
                                          .c = y,
-                                         .c_row = of.out,
+                                         .c_row = layer.out,
                                          .m = rows,
-                                         .n = of.out,
-                                         .k = of.in,
-                                         .bias = weights + of.bias_offset});
-  if (of.after == activation::relu)
-    kernels::relu(y, rows * of.out);
+                                         .n = layer.out,
+                                         .k = layer.in,
+                                         .bias = weights + layer.bias_offset});
+  if (layer.after == activation::relu)
+    kernels::relu(y, rows * layer.out);
 }
 
-void dense_backward(const dense_layer& of, const dense_gradients& in) {
-  if (of.after == activation::relu)
-    kernels::relu_backward(in.d_y, in.y, in.rows * of.out);
+void dense_backward(const dense_layer& layer, const dense_gradients& in) {
+  if (layer.after == activation::relu)
+    kernels::relu_backward(in.d_y, in.y, in.rows * layer.out);
   // Columns of the weights that stay in the second-level cache from their last reading to their change.
   constexpr std::int64_t cache_floats = std::int64_t{1} << 16U, vector_floats = 16;
   const auto panel =
-      std::max(cache_floats / std::max<std::int64_t>(of.out, 1), 4 * vector_floats) / vector_floats * vector_floats;
-  for (std::int64_t first = 0; first < of.in; first += panel) {
-    const auto columns = std::min(panel, of.in - first);
-    const auto at = of.weight_offset + first;
+      std::max(cache_floats / std::max<std::int64_t>(layer.out, 1), 4 * vector_floats) / vector_floats * vector_floats;
+  for (std::int64_t first = 0; first < layer.in; first += panel) {
+    const auto columns = std::min(panel, layer.in - first);
+    const auto at = layer.weight_offset + first;
     if (in.d_x)
       kernels::multiply(kernels::row_product{.a = in.d_y,
-                                             .a_row = of.out,
+                                             .a_row = layer.out,
                                              .a_step = 1,
                                              .b = in.weights + at,
-                                             .b_row = of.in,
+                                             .b_row = layer.in,
                                              .c = in.d_x + first,
-                                             .c_row = of.in,
+                                             .c_row = layer.in,
                                              .m = in.rows,
                                              .n = columns,
-                                             .k = of.out});
+                                             .k = layer.out});
     kernels::multiply(kernels::row_product{.a = in.d_y,
                                            .a_row = 1,
-                                           .a_step = of.out,
+                                           .a_step = layer.out,
                                            .b = in.x + first,
-                                           .b_row = of.in,
+                                           .b_row = layer.in,
                                            .before = in.before ? in.before + at : nullptr,
                                            .c = in.into + at,
-                                           .c_row = of.in,
-                                           .m = of.out,
+                                           .c_row = layer.in,
+                                           .m = layer.out,
                                            .n = columns,
                                            .k = in.rows,
                                            .scale = in.scale});
   }
   kernels::sum_rows({.in = in.d_y,
                      .rows = in.rows,
-                     .columns = of.out,
-                     .before = in.before ? in.before + of.bias_offset : nullptr,
-                     .out = in.into + of.bias_offset,
+                     .columns = layer.out,
+                     .before = in.before ? in.before + layer.bias_offset : nullptr,
+                     .out = in.into + layer.bias_offset,
                      .scale = in.scale});
 }
 

@@ -18,7 +18,7 @@ struct dense_layer {
 };
 
 /// y [rows, out] of x [rows, in].
-void dense_forward(const dense_layer& of, const float* weights, const float* x, std::int64_t rows, float* y);
+void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y);
 
 struct dense_gradients {
   const float* weights = nullptr; ///< [P]
@@ -32,6 +32,6 @@ struct dense_gradients {
   float* into = nullptr;
   float scale = 1.0F;
 };
-void dense_backward(const dense_layer& of, const dense_gradients& in);
+void dense_backward(const dense_layer& layer, const dense_gradients& in);
 
 } // namespace mneme

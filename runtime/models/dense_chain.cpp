@@ -5,8 +5,8 @@ namespace mneme {
 dense_chain::dense_chain(const std::vector<dense_layer>& layers, std::int64_t low, std::int64_t high,
                          std::int64_t rows_max)
     : moves_all_(layers.back().out == high - low) {
-  for (const auto& one : layers) {
-    layers_.push_back(one.rows_for(low, high));
+  for (const auto& layer : layers) {
+    layers_.push_back(layer.rows_for(low, high));
     const auto floats = static_cast<std::size_t>(rows_max * layers_.back().out);
     values_.emplace_back(floats);
     gradients_.emplace_back(floats);
@@ -20,7 +20,7 @@ double dense_chain::take(const step& now) {
     in = values_[i].data();
   }
   double loss = 0.0;
-  kernels::cross_entropy(loss, {.logits = in,
+  kernels::cross_entropy_of_rows(loss, {.logits = in,
                                 .labels = now.labels,
                                 .weight = now.row_weight,
                                 .d_logits = gradients_.back().data(),

@@ -13,23 +13,23 @@ dropout_layer::dropout_layer(std::int64_t width, std::uint64_t number, double ra
   MNEME_CHECK(0.0 <= rate && rate < 1.0, rate);
 }
 
-void dropout_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
-  MNEME_CHECK(of.training && std::ssize(of.training->streams) == of.models, of.models);
-  const auto values = of.rows * width_;
+void dropout_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+  MNEME_CHECK(pass.training && std::ssize(pass.training->streams) == pass.models, pass.models);
+  const auto values = pass.rows * width_;
   auto masks = in.is_cpu() ? kept : at::Tensor{};
   if (in.is_cpu())
     reshape_buffer(kept, in.sizes(), in, at::kByte), masks = kept;
   else
     masks = at::empty(in.sizes(), at::kByte);
   const auto drop_below = static_cast<std::uint32_t>(std::min(std::lround(rate_ * 65536.0), 65535L));
-  for (std::int64_t k = 0; k < of.models; ++k) {
-    auto key = of.training->streams[static_cast<std::size_t>(k)];
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    auto key = pass.training->streams[static_cast<std::size_t>(k)];
     key.index = key.index << 8U | number_;
-    kernels::draw_mask(name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values, values);
+    kernels::draw_dropout_mask(stream_name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values, values);
   }
   const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
   if (in.is_cpu()) {
-    kernels::apply_mask(in.const_data_ptr<float>(), kept.const_data_ptr<std::uint8_t>(), scale,
+    kernels::apply_dropout_mask(in.const_data_ptr<float>(), kept.const_data_ptr<std::uint8_t>(), scale,
                         out.mutable_data_ptr<float>(), in.numel());
     return;
   }
@@ -42,7 +42,7 @@ void dropout_layer::backward(const layer_pass&, const backward_data& data, const
     return;
   const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
   if (data.in.is_cpu())
-    kernels::apply_mask(data.d_out.const_data_ptr<float>(), data.kept.const_data_ptr<std::uint8_t>(), scale,
+    kernels::apply_dropout_mask(data.d_out.const_data_ptr<float>(), data.kept.const_data_ptr<std::uint8_t>(), scale,
                         data.d_in->mutable_data_ptr<float>(), data.in.numel());
   else
     at::mul_out(*data.d_in, data.d_out, data.kept).mul_(scale);

@@ -12,9 +12,9 @@ public:
   dropout_layer(std::int64_t width, std::uint64_t number, double rate);
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override { return width_; }
-  [[nodiscard]] bool idle(const layer_pass& of) const override { return !of.training; }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] bool idle(const layer_pass& pass) const override { return !pass.training; }
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   std::int64_t width_;

@@ -17,26 +17,26 @@ std::int64_t side_behind(std::int64_t side, std::int64_t padding) {
 
 std::string dashed(const std::vector<std::int64_t>& widths) { return fmt::format("{}", fmt::join(widths, "-")); }
 
-std::string identity_of(const embedding_shape& what, const std::array<std::int64_t, 3>& shape) {
+std::string identity_of(const embedding_shape& embedding, const std::array<std::int64_t, 3>& shape) {
   const auto convolutions =
-      is_flat(shape) ? std::string{} : fmt::format(" conv {} padding {}", dashed(what.filters), what.padding);
-  const auto kind = what.normal ? fmt::format("vee within {} and {}", what.low, what.high) : std::string("ebr");
+      is_flat(shape) ? std::string{} : fmt::format(" conv {} padding {}", dashed(embedding.filters), embedding.padding);
+  const auto kind = embedding.normal ? fmt::format("vee within {} and {}", embedding.low, embedding.high) : std::string("ebr");
   return fmt::format("{} {}x{}x{}{} hidden {} embedding {}", kind, shape[0], shape[1], shape[2], convolutions,
-                     dashed(what.hidden), what.embedding);
+                     dashed(embedding.hidden), embedding.embedding);
 }
 
 } // namespace
 
-embedding_model::embedding_model(embedding_shape what, std::array<std::int64_t, 3> shape, std::int64_t classes)
-    : what_(std::move(what)) {
-  const auto encoder_name = identity_of(what_, shape);
-  const auto classifier_name = fmt::format("classifier {}-{}-{}", what_.embedding, dashed(what_.classifier), classes);
+embedding_model::embedding_model(embedding_shape embedding, std::array<std::int64_t, 3> shape, std::int64_t classes)
+    : shape_(std::move(embedding)) {
+  const auto encoder_name = identity_of(shape_, shape);
+  const auto classifier_name = fmt::format("classifier {}-{}-{}", shape_.embedding, dashed(shape_.classifier), classes);
 
   whole_ = std::make_unique<network>(encoder_name + ", " + classifier_name, shape);
   add_encoder(*whole_, shape);
   whole_->mark_features();
-  if (what_.normal)
-    whole_->add_sampling(what_.low, what_.high);
+  if (shape_.normal)
+    whole_->add_sampling(shape_.low, shape_.high);
   add_classifier(*whole_, classes);
 
   auto encoder = std::make_shared<network>(encoder_name, shape);
@@ -44,47 +44,47 @@ embedding_model::embedding_model(embedding_shape what, std::array<std::int64_t, 
   encoder->end_headless();
   encoder_ = std::move(encoder);
 
-  auto classifier = std::make_shared<network>(classifier_name, std::array<std::int64_t, 3>{1, 1, what_.embedding});
+  auto classifier = std::make_shared<network>(classifier_name, std::array<std::int64_t, 3>{1, 1, shape_.embedding});
   add_classifier(*classifier, classes);
   classifier_ = std::move(classifier);
 }
 
 embedding_model::~embedding_model() = default;
 
-std::string embedding_model::refusal(const embedding_shape& what, std::array<std::int64_t, 3> shape) {
+std::string embedding_model::why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape) {
   if (is_flat(shape))
     return {};
   auto height = shape[1], width = shape[2];
-  for (std::size_t i = 0; i < what.filters.size(); ++i) {
-    height = side_behind(height, what.padding);
-    width = side_behind(width, what.padding);
+  for (std::size_t i = 0; i < embedding.filters.size(); ++i) {
+    height = side_behind(height, embedding.padding);
+    width = side_behind(width, embedding.padding);
   }
   if (height > 0 && width > 0)
     return {};
   return fmt::format("images of {} x {} pixels are too small for {} convolutions of {} x {} and their pools; fewer "
                      "filters or a padding of 2 may do",
-                     shape[1], shape[2], what.filters.size(), kernel_px, kernel_px);
+                     shape[1], shape[2], embedding.filters.size(), kernel_px, kernel_px);
 }
 
 void embedding_model::add_encoder(network& to, std::array<std::int64_t, 3> shape) const {
-  for (std::size_t i = 0; i < what_.filters.size() && !is_flat(shape); ++i) {
+  for (std::size_t i = 0; i < shape_.filters.size() && !is_flat(shape); ++i) {
     to.add_convolution(
         fmt::format("encoder.conv{}", i + 1),
-        {.filters = what_.filters[i], .kernel = kernel_px, .padding = what_.padding, .after = activation::relu});
+        {.filters = shape_.filters[i], .kernel = kernel_px, .padding = shape_.padding, .after = activation::relu});
     to.add_max_pool(window_px, window_px, 0);
   }
-  for (std::size_t i = 0; i < what_.hidden.size(); ++i)
-    to.add_linear(fmt::format("encoder.fc{}", i + 1), what_.hidden[i], activation::relu);
-  if (what_.normal)
-    to.add_normal("encoder.mu", "encoder.log_sigma", what_.embedding);
+  for (std::size_t i = 0; i < shape_.hidden.size(); ++i)
+    to.add_linear(fmt::format("encoder.fc{}", i + 1), shape_.hidden[i], activation::relu);
+  if (shape_.normal)
+    to.add_normal("encoder.mu", "encoder.log_sigma", shape_.embedding);
   else
-    to.add_linear("encoder.embedding", what_.embedding, activation::none);
+    to.add_linear("encoder.embedding", shape_.embedding, activation::none);
 }
 
 void embedding_model::add_classifier(network& to, std::int64_t classes) const {
-  for (std::size_t i = 0; i < what_.classifier.size(); ++i)
-    to.add_linear(fmt::format("classifier.fc{}", i + 1), what_.classifier[i], activation::relu);
-  to.add_head(fmt::format("classifier.fc{}", what_.classifier.size() + 1), classes);
+  for (std::size_t i = 0; i < shape_.classifier.size(); ++i)
+    to.add_linear(fmt::format("classifier.fc{}", i + 1), shape_.classifier[i], activation::relu);
+  to.add_head(fmt::format("classifier.fc{}", shape_.classifier.size() + 1), classes);
 }
 
 const std::vector<parameter>& embedding_model::layout() const noexcept { return whole_->layout(); }

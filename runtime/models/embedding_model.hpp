@@ -22,12 +22,12 @@ struct embedding_shape {
 /// Its weights are those of the encoder, then those of the classifier: "encoder.conv1.weight", "classifier.fc1.weight".
 class embedding_model final : public model {
 public:
-  embedding_model(embedding_shape what, std::array<std::int64_t, 3> shape, std::int64_t classes);
+  embedding_model(embedding_shape embedding, std::array<std::int64_t, 3> shape, std::int64_t classes);
   ~embedding_model() override;
   /// Why there is no such net for inputs of this shape, in words; empty: there is.
-  [[nodiscard]] static std::string refusal(const embedding_shape& what, std::array<std::int64_t, 3> shape);
+  [[nodiscard]] static std::string why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape);
 
-  [[nodiscard]] const embedding_shape& what() const noexcept { return what_; }
+  [[nodiscard]] const embedding_shape& shape() const noexcept { return shape_; }
   /// Headless: its features are this net's features.
   [[nodiscard]] const model_ref& encoder() const noexcept { return encoder_; }
   /// Reads rows of D numbers.
@@ -38,7 +38,7 @@ public:
   [[nodiscard]] std::int64_t classes() const noexcept override;
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
-  [[nodiscard]] bool draws() const noexcept override { return what_.normal; }
+  [[nodiscard]] bool draws() const noexcept override { return shape_.normal; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
@@ -48,7 +48,7 @@ private:
   void add_encoder(network& to, std::array<std::int64_t, 3> shape) const;
   void add_classifier(network& to, std::int64_t classes) const;
 
-  embedding_shape what_;
+  embedding_shape shape_;
   std::unique_ptr<network> whole_;
   model_ref encoder_, classifier_;
 };

@@ -4,17 +4,17 @@
 #include <ATen/ops/gelu_backward.h>
 namespace mneme {
 
-void gelu_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+void gelu_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
+    return composite_forward(pass, in, out);
   kernels::gelu(out.mutable_data_ptr<float>(), in.const_data_ptr<float>(), in.numel());
 }
 
-void gelu_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
+void gelu_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& /*sink*/) const {
   if (!data.d_in)
     return;
   if (!data.in.is_cpu())
-    return composite_backward(of, data);
+    return composite_backward(pass, data);
   kernels::gelu_backward(data.d_in->mutable_data_ptr<float>(), data.d_out.const_data_ptr<float>(),
                          data.in.const_data_ptr<float>(), data.in.numel());
 }

@@ -8,10 +8,10 @@ class gelu_layer final : public layer {
 public:
   explicit gelu_layer(std::int64_t width) : width_(width) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data) const;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data) const;
 
 private:
   std::int64_t width_;

@@ -27,9 +27,9 @@ void write_gradients(const gradient_sink& sink, std::int64_t offset, const at::T
     target.copy_(sink.scale == 1.0F ? flat : flat * sink.scale);
 }
 
-at::Tensor parameter_view(const layer_pass& of, std::int64_t offset, std::int64_t rows, std::int64_t columns) {
-  auto view = of.weights.narrow(1, offset, rows * columns).unflatten(1, {rows, columns});
-  return view.size(0) == of.models ? view : view.expand({of.models, rows, columns});
+at::Tensor parameter_view(const layer_pass& pass, std::int64_t offset, std::int64_t rows, std::int64_t columns) {
+  auto view = pass.weights.narrow(1, offset, rows * columns).unflatten(1, {rows, columns});
+  return view.size(0) == pass.models ? view : view.expand({pass.models, rows, columns});
 }
 
 void reshape_buffer(at::Tensor& buffer, at::IntArrayRef sizes, const at::Tensor& like, at::ScalarType type) {

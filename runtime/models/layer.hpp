@@ -43,7 +43,7 @@ public:
   [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
 
   /// in [K, B, width before] -> out [K, B, width]. `kept` is the layer's own until backward.
-  virtual void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;
+  virtual void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;
 
   struct backward_data {
     const at::Tensor &in, &out, &kept; ///< Of the forward pass.
@@ -55,7 +55,7 @@ public:
   [[nodiscard]] virtual bool owns_gradient() const { return false; }
   /// Whether backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
-  virtual void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const = 0;
+  virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
 };
 
 /// Writes what one parameter of model k, at `offset` within [P], gets from a composite backward pass.
@@ -63,7 +63,7 @@ void write_gradient(const gradient_sink& sink, std::int64_t k, std::int64_t offs
 /// write_gradient() for all models at once: gradients [K, ...].
 void write_gradients(const gradient_sink& sink, std::int64_t offset, const at::Tensor& gradients);
 /// A parameter of all models: [K, rows, columns], expanded where weights are shared.
-[[nodiscard]] at::Tensor parameter_view(const layer_pass& of, std::int64_t offset, std::int64_t rows,
+[[nodiscard]] at::Tensor parameter_view(const layer_pass& pass, std::int64_t offset, std::int64_t rows,
                                         std::int64_t columns);
 
 /// Gives `buffer` the shape `sizes`, keeping its memory where that is large enough and nobody else's:

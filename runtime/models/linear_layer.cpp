@@ -7,55 +7,55 @@
 namespace mneme {
 namespace {
 
-float* row_of(const at::Tensor& all, std::int64_t k) { return all.mutable_data_ptr<float>() + k * all.stride(0); }
+float* row_of(const at::Tensor& whole, std::int64_t k) { return whole.mutable_data_ptr<float>() + k * whole.stride(0); }
 
 } // namespace
 
-void linear_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+void linear_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
-  const auto part = shape_.rows_for(of.classes.low, of.classes.high);
+    return composite_forward(pass, in, out);
+  const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
   const float* const x = in.const_data_ptr<float>();
   float* const y = out.mutable_data_ptr<float>();
-  for (std::int64_t k = 0; k < of.models; ++k)
-    dense_forward(part, of.weights_of(k), x + k * of.rows * part.in, of.rows, y + k * of.rows * part.out);
+  for (std::int64_t k = 0; k < pass.models; ++k)
+    dense_forward(part, pass.weights_of(k), x + k * pass.rows * part.in, pass.rows, y + k * pass.rows * part.out);
 }
 
-void linear_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+void linear_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
-    return composite_backward(of, data, sink);
-  const auto part = shape_.rows_for(of.classes.low, of.classes.high);
-  for (std::int64_t k = 0; k < of.models; ++k) {
+    return composite_backward(pass, data, sink);
+  const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
+  for (std::int64_t k = 0; k < pass.models; ++k) {
     float* const gradient = row_of(sink.into, k);
-    dense_backward(part, {.weights = of.weights_of(k),
-                          .x = data.in.const_data_ptr<float>() + k * of.rows * part.in,
-                          .y = data.out.const_data_ptr<float>() + k * of.rows * part.out,
+    dense_backward(part, {.weights = pass.weights_of(k),
+                          .x = data.in.const_data_ptr<float>() + k * pass.rows * part.in,
+                          .y = data.out.const_data_ptr<float>() + k * pass.rows * part.out,
                           .d_y = row_of(data.d_out, k),
                           .d_x = data.d_in ? row_of(*data.d_in, k) : nullptr,
-                          .rows = of.rows,
+                          .rows = pass.rows,
                           .before = sink.add ? gradient : nullptr,
                           .into = gradient,
                           .scale = sink.scale});
   }
 }
 
-void linear_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
-  const auto part = shape_.rows_for(of.classes.low, of.classes.high);
-  const auto weight = parameter_view(of, part.weight_offset, part.out, part.in); // [K, out, in]
-  const auto bias = parameter_view(of, part.bias_offset, 1, part.out);           // [K, 1, out]
-  at::baddbmm_out(out, bias, in.view({of.models, of.rows, part.in}), weight.transpose(1, 2));
+void linear_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
+  const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
+  const auto weight = parameter_view(pass, part.weight_offset, part.out, part.in); // [K, out, in]
+  const auto bias = parameter_view(pass, part.bias_offset, 1, part.out);           // [K, 1, out]
+  at::baddbmm_out(out, bias, in.view({pass.models, pass.rows, part.in}), weight.transpose(1, 2));
   if (part.after == activation::relu)
     at::relu_(out);
 }
 
-void linear_layer::composite_backward(const layer_pass& of, const backward_data& data,
+void linear_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                       const gradient_sink& sink) const {
-  const auto part = shape_.rows_for(of.classes.low, of.classes.high);
-  const auto in = data.in.view({of.models, of.rows, part.in});
+  const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
+  const auto in = data.in.view({pass.models, pass.rows, part.in});
   if (part.after == activation::relu)
     data.d_out.masked_fill_(data.out <= 0, 0);
   if (data.d_in) {
-    const auto weight = parameter_view(of, part.weight_offset, part.out, part.in);
+    const auto weight = parameter_view(pass, part.weight_offset, part.out, part.in);
     at::bmm_out(*data.d_in, data.d_out, weight);
   }
   write_gradients(sink, part.weight_offset, at::bmm(data.d_out.transpose(1, 2), in));

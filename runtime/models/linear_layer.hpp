@@ -7,16 +7,16 @@ namespace mneme {
 /// A head has a row per class and computes those of the pass only.
 class linear_layer final : public layer {
 public:
-  explicit linear_layer(const dense_layer& what) : shape_(what) {}
+  explicit linear_layer(const dense_layer& shape) : shape_(shape) {}
   [[nodiscard]] const dense_layer& shape() const noexcept { return shape_; }
   [[nodiscard]] std::int64_t width(class_range classes) const override {
     return shape_.head ? classes.size() : shape_.out;
   }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
   dense_layer shape_;

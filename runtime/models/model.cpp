@@ -8,8 +8,8 @@
 namespace mneme {
 
 std::int64_t model::size() const noexcept {
-  const auto& all = layout();
-  return all.empty() ? 0 : all.back().offset + all.back().size;
+  const auto& parameters = layout();
+  return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size;
 }
 
 namespace {
@@ -44,39 +44,39 @@ void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor&
 
 at::Tensor initial_weights(const model& net, std::uint64_t seed) {
   auto flat = at::empty({net.size()}, at::kFloat); // [P]
-  for (const auto& one : net.layout()) {
+  for (const auto& parameter : net.layout()) {
     auto key = key_for({.seed = seed}, purpose::initial_weights);
-    key.index = XXH3_64bits(one.name.data(), one.name.size());
+    key.index = XXH3_64bits(parameter.name.data(), parameter.name.size());
     rng_stream stream(key);
-    auto drawn = at::full({one.size}, one.constant, at::kFloat);
+    auto drawn = at::full({parameter.size}, parameter.constant, at::kFloat);
     float* const values = drawn.mutable_data_ptr<float>();
-    for (std::int64_t i = 0; i < one.size && (one.bound > 0.0 || one.deviation > 0.0); ++i)
-      values[i] = static_cast<float>(one.deviation > 0.0 ? one.deviation * stream.normal()
-                                                         : stream.uniform(-one.bound, one.bound));
-    put_as_in_files(flat, one, drawn.view(one.shape));
+    for (std::int64_t i = 0; i < parameter.size && (parameter.bound > 0.0 || parameter.deviation > 0.0); ++i)
+      values[i] = static_cast<float>(parameter.deviation > 0.0 ? parameter.deviation * stream.normal()
+                                                         : stream.uniform(-parameter.bound, parameter.bound));
+    put_as_in_files(flat, parameter, drawn.view(parameter.shape));
   }
   return flat;
 }
 
-bool is_trained(const parameter& one, bool head_only) noexcept { return head_only ? one.head : !one.frozen; }
+bool is_trained(const parameter& entry, bool head_only) noexcept { return head_only ? entry.head : !entry.frozen; }
 
 std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only) {
-  std::vector<segment> all;
-  for (const auto& one : net.layout()) {
-    segment piece{one.offset, one.size};
-    if (one.head && !one.whole) {
-      MNEME_CHECK(0 <= classes.low && classes.high <= one.shape[0], classes.low, classes.high, one.name);
-      const auto row = one.size / one.shape[0];
-      piece = {one.offset + classes.low * row, classes.size() * row};
-    } else if (!is_trained(one, head_only) || one.buffer) {
+  std::vector<segment> segments;
+  for (const auto& parameter : net.layout()) {
+    segment piece{parameter.offset, parameter.size};
+    if (parameter.head && !parameter.whole) {
+      MNEME_CHECK(0 <= classes.low && classes.high <= parameter.shape[0], classes.low, classes.high, parameter.name);
+      const auto row = parameter.size / parameter.shape[0];
+      piece = {parameter.offset + classes.low * row, classes.size() * row};
+    } else if (!is_trained(parameter, head_only) || parameter.buffer) {
       continue;
     }
-    if (!all.empty() && all.back().offset + all.back().size == piece.offset)
-      all.back().size += piece.size;
+    if (!segments.empty() && segments.back().offset + segments.back().size == piece.offset)
+      segments.back().size += piece.size;
     else if (piece.size > 0)
-      all.push_back(piece);
+      segments.push_back(piece);
   }
-  return all;
+  return segments;
 }
 
 model_registration::model_registration(model_entry entry) { registered<model_entry>().push_back(std::move(entry)); }

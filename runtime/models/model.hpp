@@ -109,7 +109,7 @@ using model_ref = std::shared_ptr<const model>;
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
 
 /// Whether training changes the parameter, by gradients or by running statistics: it does not travel otherwise.
-[[nodiscard]] bool is_trained(const parameter& one, bool head_only) noexcept;
+[[nodiscard]] bool is_trained(const parameter& entry, bool head_only) noexcept;
 /// Contiguous pieces of [P] that training may change, given the classes of the loss.
 struct segment {
   std::int64_t offset = 0, size = 0;

@@ -16,54 +16,54 @@ network::network(std::string identity, std::array<std::int64_t, 3> shape)
 
 // -- building ---------------------------------------------------------------------------------------------------------
 
-std::int64_t network::add_parameter(parameter one) {
-  one.size = 1;
-  for (const auto extent : one.shape)
-    one.size *= extent;
-  one.offset = size();
-  one.frozen = frozen_;
-  layout_.push_back(std::move(one));
+std::int64_t network::add_parameter(parameter entry) {
+  entry.size = 1;
+  for (const auto extent : entry.shape)
+    entry.size *= extent;
+  entry.offset = size();
+  entry.frozen = frozen_;
+  layout_.push_back(std::move(entry));
   return layout_.back().offset;
 }
 
-void network::add_node(node one, const image_shape& out, bool has_parameters) {
+void network::add_node(node entry, const image_shape& out, bool has_parameters) {
   const auto learns = [&](place value) { return value > 0 && nodes_[value - 1].learns; };
-  one.from = last_;
-  one.learns = has_parameters || learns(last_) || (one.other && learns(*one.other));
+  entry.from = last_;
+  entry.learns = has_parameters || learns(last_) || (entry.other && learns(*entry.other));
   last_reader_[last_] = nodes_.size();
-  if (one.other)
-    last_reader_[*one.other] = nodes_.size();
-  nodes_.push_back(std::move(one));
+  if (entry.other)
+    last_reader_[*entry.other] = nodes_.size();
+  nodes_.push_back(std::move(entry));
   shapes_.push_back(out);
   last_reader_.push_back(nodes_.size() - 1); // nobody's, so far
   last_ = nodes_.size();
 }
 
-void network::add_convolution(const std::string& name, const convolution& what) {
+void network::add_convolution(const std::string& name, const convolution& layer) {
   if (last_ == 0)
-    add_node({.what = std::make_unique<channels_last_layer>(shape_here())}, shape_here(), false);
+    add_node({.operation = std::make_unique<channels_last_layer>(shape_here())}, shape_here(), false);
   const auto in = shape_here();
-  const auto fan_in = static_cast<double>(what.kernel * what.kernel * in.channels);
-  const auto fan_out = static_cast<double>(what.kernel * what.kernel * what.filters);
-  const std::vector<std::int64_t> filters{what.filters, in.channels, what.kernel, what.kernel};
+  const auto fan_in = static_cast<double>(layer.kernel * layer.kernel * in.channels);
+  const auto fan_out = static_cast<double>(layer.kernel * layer.kernel * layer.filters);
+  const std::vector<std::int64_t> filters{layer.filters, in.channels, layer.kernel, layer.kernel};
   convolution_layer::shape shape{.in = in,
-                                 .filters = what.filters,
-                                 .kernel = what.kernel,
-                                 .stride = what.stride,
-                                 .padding = what.padding,
-                                 .after = what.after};
+                                 .filters = layer.filters,
+                                 .kernel = layer.kernel,
+                                 .stride = layer.stride,
+                                 .padding = layer.padding,
+                                 .after = layer.after};
   shape.weight_offset = add_parameter({.name = name + ".weight",
                                        .shape = filters,
-                                       .bound = what.he_normal ? 0.0 : 1.0 / std::sqrt(fan_in),
-                                       .deviation = what.he_normal ? std::sqrt(2.0 / fan_out) : 0.0,
+                                       .bound = layer.he_normal ? 0.0 : 1.0 / std::sqrt(fan_in),
+                                       .deviation = layer.he_normal ? std::sqrt(2.0 / fan_out) : 0.0,
                                        .view = filters,
                                        .order = {2, 3, 1, 0}});
-  if (what.bias)
+  if (layer.bias)
     shape.bias_offset =
-        add_parameter({.name = name + ".bias", .shape = {what.filters}, .bound = 1.0 / std::sqrt(fan_in)});
+        add_parameter({.name = name + ".bias", .shape = {layer.filters}, .bound = 1.0 / std::sqrt(fan_in)});
   auto made = std::make_unique<convolution_layer>(shape);
   const auto out = made->out_shape();
-  add_node({.what = std::move(made)}, out, true);
+  add_node({.operation = std::move(made)}, out, true);
 }
 
 void network::add_normalisation(const std::string& name, std::int64_t groups, activation after) {
@@ -78,30 +78,30 @@ void network::add_normalisation(const std::string& name, std::int64_t groups, ac
     buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
     buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
   }
-  add_node({.what = std::move(made)}, in, true);
+  add_node({.operation = std::move(made)}, in, true);
 }
 
 void network::add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding) {
   auto made = std::make_unique<max_pool_layer>(
       max_pool_layer::shape{.in = shape_here(), .window = window, .stride = stride, .padding = padding});
   const auto out = made->out_shape();
-  add_node({.what = std::move(made)}, out, false);
+  add_node({.operation = std::move(made)}, out, false);
 }
 
 void network::add_mean_pool() {
   const auto in = shape_here();
-  add_node({.what = std::make_unique<mean_pool_layer>(in)}, {1, 1, in.channels}, false);
+  add_node({.operation = std::make_unique<mean_pool_layer>(in)}, {1, 1, in.channels}, false);
 }
 
 void network::add_dropout(double rate) {
   const auto in = shape_here();
-  add_node({.what = std::make_unique<dropout_layer>(in.floats(), drawing_layers_, rate)}, in, false);
+  add_node({.operation = std::make_unique<dropout_layer>(in.floats(), drawing_layers_, rate)}, in, false);
   ++drawing_layers_;
 }
 
 void network::add_sampling(double log_deviation_low, double log_deviation_high) {
   const auto width = shape_here().floats() / 2;
-  add_node({.what = std::make_unique<sampling_layer>(
+  add_node({.operation = std::make_unique<sampling_layer>(
                 sampling_layer::shape{width, drawing_layers_, log_deviation_low, log_deviation_high})},
            {1, 1, width}, false);
   ++drawing_layers_;
@@ -110,7 +110,7 @@ void network::add_sampling(double log_deviation_low, double log_deviation_high) 
 void network::add_subsampling(std::int64_t stride, std::int64_t channels) {
   auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels);
   const auto out = made->out_shape();
-  add_node({.what = std::move(made)}, out, false);
+  add_node({.operation = std::move(made)}, out, false);
 }
 
 void network::add_sum(place other, activation after) {
@@ -136,7 +136,7 @@ void network::add_linear(const std::string& name, std::int64_t out, activation a
   dense_layer shape{.in = in.floats(), .out = out, .after = after};
   shape.weight_offset = add_parameter(dense_weight(name, out));
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
-  add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
+  add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
 }
 
 void network::add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width) {
@@ -147,7 +147,7 @@ void network::add_normal(const std::string& mean_name, const std::string& log_de
   add_parameter(dense_weight(log_deviation_name, width));
   shape.bias_offset = add_parameter({.name = mean_name + ".bias", .shape = {width}, .bound = bound});
   add_parameter({.name = log_deviation_name + ".bias", .shape = {width}, .bound = bound});
-  add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, 2 * width}, true);
+  add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, 2 * width}, true);
 }
 
 void network::end_headless() {
@@ -170,12 +170,12 @@ void network::add_head(const std::string& name, std::int64_t classes, head_kind 
     identity_ += " cosine";
     const auto scale_offset =
         add_parameter({.name = name + ".sigma", .shape = {1}, .head = true, .whole = true, .constant = 1.0});
-    add_node({.what = std::make_unique<cosine_head>(cosine_head::shape{in.floats(), weight_offset, scale_offset})},
+    add_node({.operation = std::make_unique<cosine_head>(cosine_head::shape{in.floats(), weight_offset, scale_offset})},
              {1, 1, classes}, true);
   } else {
     dense_layer shape{.in = in.floats(), .out = classes, .weight_offset = weight_offset, .head = true};
     shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {classes}, .head = true, .bound = bound});
-    add_node({.what = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
+    add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
     list_dense_layers();
   }
   place_buffers();
@@ -183,17 +183,17 @@ void network::add_head(const std::string& name, std::int64_t classes, head_kind 
 
 void network::list_dense_layers() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const auto* const one = dynamic_cast<const linear_layer*>(nodes_[i].what.get());
-    if (!one || nodes_[i].from != i)
+    const auto* const layer = dynamic_cast<const linear_layer*>(nodes_[i].operation.get());
+    if (!layer || nodes_[i].from != i)
       return dense_.clear();
-    dense_.push_back(one->shape());
+    dense_.push_back(layer->shape());
   }
 }
 
 void network::place_buffers() {
   std::vector<std::int64_t> offsets;
-  for (auto& one : buffers_)
-    offsets.push_back(add_parameter(std::move(one)));
+  for (auto& parameter : buffers_)
+    offsets.push_back(add_parameter(std::move(parameter)));
   buffers_.clear();
   for (std::size_t i = 0; i < normalisations_.size(); ++i)
     normalisations_[i]->place_statistics(offsets[2 * i], offsets[2 * i + 1]);
@@ -209,7 +209,7 @@ std::int64_t network::working_set(std::int64_t rows) const {
   std::int64_t row_bytes = shapes_[0].floats() * float_bytes;
   for (std::size_t i = 0; i < nodes_.size(); ++i) // an output and its gradient
     row_bytes +=
-        2 * shapes_[i + 1].floats() * float_bytes + (nodes_[i].what ? nodes_[i].what->kept_bytes_per_row() : 0);
+        2 * shapes_[i + 1].floats() * float_bytes + (nodes_[i].operation ? nodes_[i].operation->kept_bytes_per_row() : 0);
   return size() * float_bytes + rows * row_bytes;
 }
 

@@ -21,7 +21,7 @@ public:
     activation after = activation::none;
     bool he_normal = false; ///< Drawn from N(0, 2 / (kernel^2 filters)) (He et al. 2015, fan out), not as PyTorch does.
   };
-  void add_convolution(const std::string& name, const convolution& what);
+  void add_convolution(const std::string& name, const convolution& layer);
   /// @param groups 0: batch normalisation
   void add_normalisation(const std::string& name, std::int64_t groups, activation after);
   void add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding);
@@ -54,7 +54,7 @@ public:
     double scale = 1.0; ///< Of what comes out, before the activation.
     initial drawn = initial::normal;
   };
-  void add_tokens_linear(const std::string& name, const tokens_linear& what);
+  void add_tokens_linear(const std::string& name, const tokens_linear& layer);
   /// Of queries, keys and values side by side; results of the first `queries` tokens only.
   void add_attention(std::int64_t heads, std::int64_t queries);
   void add_gelu();
@@ -88,23 +88,23 @@ public:
 private:
   /// Value 0 is the input; node i makes value i + 1.
   struct node {
-    std::unique_ptr<layer> what{}; // null: a sum
+    std::unique_ptr<layer> operation{}; // null: a sum
     place from = 0;
     std::optional<place> other{};
     activation after = activation::none; // of a sum
     bool learns = false;                 // whether gradients are wanted in it or before it
   };
-  void add_node(node one, const image_shape& out, bool has_parameters);
-  std::int64_t add_parameter(parameter one);
+  void add_node(node entry, const image_shape& out, bool has_parameters);
+  std::int64_t add_parameter(parameter entry);
   /// The weight of a dense layer that reads what was added last.
   [[nodiscard]] parameter dense_weight(const std::string& name, std::int64_t out) const;
   void place_buffers();
   void list_dense_layers();
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
-  void run_node(std::size_t i, const layer_pass& of, tape& with) const;
-  void run_sum(const node& one, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
+  void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
+  void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
-  void back_node(std::size_t i, const layer_pass& of, tape& with, const gradient_sink& sink) const;
+  void back_node(std::size_t i, const layer_pass& pass, tape& with, const gradient_sink& sink) const;
   void back_sum(std::size_t i, tape& with) const;
 
   std::string identity_;

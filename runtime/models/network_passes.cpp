@@ -13,13 +13,13 @@ namespace {
 /// takes the place of the largest, so that memory does not pile up as steps grow.
 at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
   const auto wanted = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
-  const auto bytes_of = [](const at::Tensor& one) { return one.storage().nbytes(); };
+  const auto bytes_of = [](const at::Tensor& tensor) { return tensor.storage().nbytes(); };
   auto best = from.spare.end(), largest = from.spare.end();
-  for (auto one = from.spare.begin(); one != from.spare.end(); ++one) {
-    if (bytes_of(*one) >= wanted && (best == from.spare.end() || bytes_of(*one) < bytes_of(*best)))
-      best = one;
-    if (largest == from.spare.end() || bytes_of(*one) > bytes_of(*largest))
-      largest = one;
+  for (auto tensor = from.spare.begin(); tensor != from.spare.end(); ++tensor) {
+    if (bytes_of(*tensor) >= wanted && (best == from.spare.end() || bytes_of(*tensor) < bytes_of(*best)))
+      best = tensor;
+    if (largest == from.spare.end() || bytes_of(*tensor) > bytes_of(*largest))
+      largest = tensor;
   }
   if (best == from.spare.end()) {
     if (largest != from.spare.end())
@@ -32,15 +32,15 @@ at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
 }
 
 /// Gives memory back that nobody else holds.
-void give_back(tape& to, at::Tensor one) {
-  if (one.defined() && one.use_count() == 1 && one.storage().use_count() == 1)
-    to.spare.push_back(std::move(one));
+void give_back(tape& to, at::Tensor tensor) {
+  if (tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1)
+    to.spare.push_back(std::move(tensor));
 }
 
 /// Makes sure that writing to `one` changes nobody else's gradient.
-void make_own(at::Tensor& one) {
-  if (one.use_count() > 1)
-    one = one.clone();
+void make_own(at::Tensor& tensor) {
+  if (tensor.use_count() > 1)
+    tensor = tensor.clone();
 }
 
 } // namespace
@@ -56,20 +56,20 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   tape once;
   once.for_backward = false;
   auto& with = keep ? *keep : once;
-  const layer_pass of{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory};
+  const layer_pass pass{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory};
   with.training = training != nullptr;
   with.values.resize(nodes_.size() + 1);
   with.kept.resize(nodes_.size());
-  for (auto& one : with.values) // of a pass that no backward pass has followed
-    give_back(with, std::exchange(one, {}));
-  with.values[0] = inputs.view({of.models, of.rows, shapes_[0].floats()});
+  for (auto& tensor : with.values) // of a pass that no backward pass has followed
+    give_back(with, std::exchange(tensor, {}));
+  with.values[0] = inputs.view({pass.models, pass.rows, shapes_[0].floats()});
   const bool features_only = classes.size() == 0;
   MNEME_CHECK(!features_only || !with.for_backward, identity_);
   activations seen;
   if (features_ == 0)
     seen.features = with.values[0];
   for (std::size_t i = 0; i < (features_only ? features_ : nodes_.size()); ++i) {
-    run_node(i, of, with);
+    run_node(i, pass, with);
     if (i + 1 == features_)
       seen.features = with.values[i + 1];
     if (i + 1 == nodes_.size())
@@ -80,24 +80,24 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   return seen;
 }
 
-void network::run_node(std::size_t i, const layer_pass& of, tape& with) const {
-  const auto& one = nodes_[i];
-  const auto& in = with.values[one.from];
+void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const {
+  const auto& node = nodes_[i];
+  const auto& in = with.values[node.from];
   auto& out = with.values[i + 1];
-  if (one.what && one.what->idle(of)) {
+  if (node.operation && node.operation->idle(pass)) {
     out = in;
     return;
   }
-  const std::int64_t sizes[] = {of.models, of.rows, width_of(i + 1, of.classes)};
+  const std::int64_t sizes[] = {pass.models, pass.rows, width_of(i + 1, pass.classes)};
   out = taken(with, sizes, in);
-  if (one.what)
-    one.what->forward(of, in, out, with.kept[i]);
+  if (node.operation)
+    node.operation->forward(pass, in, out, with.kept[i]);
   else
-    run_sum(one, in, out, with.values[*one.other]);
+    run_sum(node, in, out, with.values[*node.other]);
 }
 
-void network::run_sum(const node& one, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const {
-  const bool relu = one.after == activation::relu;
+void network::run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const {
+  const bool relu = entry.after == activation::relu;
   if (out.is_cpu()) {
     kernels::add(out.mutable_data_ptr<float>(), first.const_data_ptr<float>(), second.const_data_ptr<float>(),
                  out.numel(), relu);
@@ -124,15 +124,15 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
   const training_mode as_forward;
   const auto& inputs = kept.values[0];
-  const layer_pass of{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
+  const layer_pass pass{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
                       &kept.memory};
   kept.gradients.resize(kept.values.size());
   kept.gradients.back() = d_logits;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     const bool head = i + 1 == nodes_.size();
     if (head && head_only) {
-      const auto& one = nodes_[i];
-      one.what->backward(of, {kept.values[one.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]}, out);
+      const auto& node = nodes_[i];
+      node.operation->backward(pass, {kept.values[node.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]}, out);
       break;
     }
     if (i + 1 == features_ && d_features.defined() && kept.gradients[i + 1].defined()) {
@@ -140,37 +140,37 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
       kept.gradients[i + 1].add_(d_features);
     }
     if (nodes_[i].learns && kept.gradients[i + 1].defined())
-      nodes_[i].what ? back_node(i, of, kept, out) : back_sum(i, kept);
+      nodes_[i].operation ? back_node(i, pass, kept, out) : back_sum(i, kept);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // whoever has read it is done
   }
-  for (auto& one : kept.gradients)
-    one.reset();
-  for (auto& one : kept.values) // the first is the caller's, who fills it anew for the next step
-    give_back(kept, std::exchange(one, {}));
+  for (auto& tensor : kept.gradients)
+    tensor.reset();
+  for (auto& tensor : kept.values) // the first is the caller's, who fills it anew for the next step
+    give_back(kept, std::exchange(tensor, {}));
 }
 
-void network::back_node(std::size_t i, const layer_pass& of, tape& with, const gradient_sink& sink) const {
-  const auto& one = nodes_[i];
-  auto &d_out = with.gradients[i + 1], &d_in = with.gradients[one.from];
-  const bool wanted = one.from > 0 && nodes_[one.from - 1].learns;
-  if (one.what->idle(of)) {
+void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const gradient_sink& sink) const {
+  const auto& node = nodes_[i];
+  auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
+  const bool wanted = node.from > 0 && nodes_[node.from - 1].learns;
+  if (node.operation->idle(pass)) {
     if (d_in.defined())
       make_own(d_in), d_in.add_(d_out);
     else if (wanted)
       d_in = d_out;
     return;
   }
-  if (one.what->owns_gradient())
+  if (node.operation->owns_gradient())
     make_own(d_out);
-  const auto& in = with.values[one.from];
+  const auto& in = with.values[node.from];
   const bool add = wanted && d_in.defined();
   at::Tensor fresh;
-  if (add && one.what->adds())
+  if (add && node.operation->adds())
     make_own(d_in);
   else if (wanted)
     fresh = taken(with, in.sizes(), in);
-  one.what->backward(of,
+  node.operation->backward(pass,
                      {.in = in,
                       .out = with.values[i + 1],
                       .kept = with.kept[i],
@@ -193,9 +193,9 @@ void network::back_node(std::size_t i, const layer_pass& of, tape& with, const g
 
 /// Both terms of a sum get its gradient: the same memory, until one of them is added to.
 void network::back_sum(std::size_t i, tape& with) const {
-  const auto& one = nodes_[i];
+  const auto& node = nodes_[i];
   auto& d_out = with.gradients[i + 1];
-  if (one.after == activation::relu) {
+  if (node.after == activation::relu) {
     make_own(d_out);
     if (d_out.is_cpu())
       kernels::relu_backward(d_out.mutable_data_ptr<float>(), with.values[i + 1].const_data_ptr<float>(),
@@ -203,7 +203,7 @@ void network::back_sum(std::size_t i, tape& with) const {
     else
       d_out.masked_fill_(with.values[i + 1] <= 0, 0);
   }
-  for (const auto term : {one.from, *one.other}) {
+  for (const auto term : {node.from, *node.other}) {
     auto& slot = with.gradients[term];
     if (term == 0 || !nodes_[term - 1].learns)
       continue;

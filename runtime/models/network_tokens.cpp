@@ -18,7 +18,7 @@ void network::add_resize(std::int64_t height, std::int64_t width) {
   const auto in = shape_here();
   MNEME_CHECK(last_ == 0, identity_, last_);
   if (in.height != height || in.width != width)
-    add_node({.what = std::make_unique<resize_layer>(in, height, width)}, {height, width, in.channels}, false);
+    add_node({.operation = std::make_unique<resize_layer>(in, height, width)}, {height, width, in.channels}, false);
 }
 
 void network::add_patch_embedding(std::int64_t patch, std::int64_t channels) {
@@ -32,7 +32,7 @@ void network::add_patch_embedding(std::int64_t patch, std::int64_t channels) {
   shape.weight_offset = add_parameter(
       {.name = "patch_embed.proj.weight", .shape = {channels, in.channels, patch, patch}, .bound = bound});
   shape.bias_offset = add_parameter({.name = "patch_embed.proj.bias", .shape = {channels}, .bound = bound});
-  add_node({.what = std::make_unique<patch_embedding_layer>(shape)}, {tokens, 1, channels}, !frozen_);
+  add_node({.operation = std::make_unique<patch_embedding_layer>(shape)}, {tokens, 1, channels}, !frozen_);
 }
 
 void network::add_tokens_norm(const std::string& name) {
@@ -40,25 +40,25 @@ void network::add_tokens_norm(const std::string& name) {
   tokens_norm_layer::shape shape{.tokens = in.pixels(), .channels = in.channels, .frozen = frozen_};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
-  add_node({.what = std::make_unique<tokens_norm_layer>(shape)}, in, !frozen_);
+  add_node({.operation = std::make_unique<tokens_norm_layer>(shape)}, in, !frozen_);
 }
 
-void network::add_tokens_linear(const std::string& name, const tokens_linear& what) {
+void network::add_tokens_linear(const std::string& name, const tokens_linear& layer) {
   const auto in = shape_here();
   tokens_linear_layer::shape shape{.tokens = in.pixels(),
                                    .in = in.channels,
-                                   .out = what.out,
-                                   .scale = what.scale,
-                                   .after = what.after,
+                                   .out = layer.out,
+                                   .scale = layer.scale,
+                                   .after = layer.after,
                                    .frozen = frozen_};
-  parameter weight{.name = name + ".weight", .shape = {what.out, in.channels}};
-  if (what.drawn == initial::normal)
+  parameter weight{.name = name + ".weight", .shape = {layer.out, in.channels}};
+  if (layer.drawn == initial::normal)
     weight.deviation = deviation;
-  else if (what.drawn == initial::uniform)
+  else if (layer.drawn == initial::uniform)
     weight.bound = 1.0 / std::sqrt(static_cast<double>(in.channels));
   shape.weight_offset = add_parameter(std::move(weight));
-  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {what.out}});
-  add_node({.what = std::make_unique<tokens_linear_layer>(shape)}, {in.height, in.width, what.out}, !frozen_);
+  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {layer.out}});
+  add_node({.operation = std::make_unique<tokens_linear_layer>(shape)}, {in.height, in.width, layer.out}, !frozen_);
 }
 
 void network::add_attention(std::int64_t heads, std::int64_t queries) {
@@ -66,17 +66,17 @@ void network::add_attention(std::int64_t heads, std::int64_t queries) {
   MNEME_CHECK(in.channels % (3 * heads) == 0 && queries <= in.pixels(), identity_, in.channels, heads, queries);
   const attention_layer::shape shape{
       .tokens = in.pixels(), .queries = queries, .heads = heads, .channels = in.channels / 3};
-  add_node({.what = std::make_unique<attention_layer>(shape)}, {queries, 1, shape.channels}, false);
+  add_node({.operation = std::make_unique<attention_layer>(shape)}, {queries, 1, shape.channels}, false);
 }
 
 void network::add_gelu() {
   const auto in = shape_here();
-  add_node({.what = std::make_unique<gelu_layer>(in.floats())}, in, false);
+  add_node({.operation = std::make_unique<gelu_layer>(in.floats())}, in, false);
 }
 
 void network::add_first_token() {
   const auto in = shape_here();
-  add_node({.what = std::make_unique<first_token_layer>(in.pixels(), in.channels)}, {1, 1, in.channels}, false);
+  add_node({.operation = std::make_unique<first_token_layer>(in.pixels(), in.channels)}, {1, 1, in.channels}, false);
 }
 
 } // namespace mneme

@@ -15,7 +15,7 @@ constexpr double epsilon = 1e-5, momentum = 0.1;
 
 } // namespace
 
-normalisation_layer::normalisation_layer(const shape& what) : shape_(what) {
+normalisation_layer::normalisation_layer(const shape& sizes) : shape_(sizes) {
   MNEME_CHECK(batch() || shape_.in.channels % shape_.groups == 0, shape_.in.channels, shape_.groups);
 }
 
@@ -57,11 +57,11 @@ void normalisation_layer::take_running(const float* weights, float* mean, float*
   }
 }
 
-void normalisation_layer::move_running(const layer_pass& of, std::int64_t k, const float* mean, const double* variance,
+void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, const float* mean, const double* variance,
                                        std::int64_t rows) const {
   if (rows < 2)
     return;
-  float* const weights = of.weights.mutable_data_ptr<float>() + k * of.weights.stride(0);
+  float* const weights = pass.weights.mutable_data_ptr<float>() + k * pass.weights.stride(0);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
   const auto move = [](float& running, double seen) {
     running = static_cast<float>((1.0 - momentum) * running + momentum * seen);
@@ -72,26 +72,26 @@ void normalisation_layer::move_running(const layer_pass& of, std::int64_t k, con
   }
 }
 
-void normalisation_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
-  const auto channels = shape_.in.channels, rows = of.rows * shape_.in.pixels() / parts(of);
-  MNEME_CHECK(!batch() || !of.training || of.weights.size(0) == of.models, of.weights.size(0), of.models);
-  reshape_buffer(kept, {of.models, parts(of), 2, channels}, out);
+    return composite_forward(pass, in, out);
+  const auto channels = shape_.in.channels, rows = pass.rows * shape_.in.pixels() / parts(pass);
+  MNEME_CHECK(!batch() || !pass.training || pass.weights.size(0) == pass.models, pass.weights.size(0), pass.models);
+  reshape_buffer(kept, {pass.models, parts(pass), 2, channels}, out);
   std::vector<double> variance(static_cast<std::size_t>(channels));
   std::vector<float> factor(static_cast<std::size_t>(channels)), shift(factor.size());
-  for (std::int64_t part = 0; part < of.models * parts(of); ++part) {
-    const auto k = part / parts(of);
+  for (std::int64_t part = 0; part < pass.models * parts(pass); ++part) {
+    const auto k = part / parts(pass);
     const float* const x = in.const_data_ptr<float>() + part * rows * channels;
-    const float* const w = of.weights_of(k);
+    const float* const w = pass.weights_of(k);
     float* const mean = kept.mutable_data_ptr<float>() + part * 2 * channels;
     float* const scale = mean + channels;
-    if (own_statistics(of))
+    if (own_statistics(pass))
       measure(x, rows, mean, scale, variance.data());
     else
       take_running(w, mean, scale);
-    if (batch() && of.training)
-      move_running(of, k, mean, variance.data(), rows);
+    if (batch() && pass.training)
+      move_running(pass, k, mean, variance.data(), rows);
     for (std::int64_t c = 0; c < channels; ++c) {
       const auto i = static_cast<std::size_t>(c);
       factor[i] = scale[c] * w[shape_.weight_offset + c];
@@ -104,19 +104,19 @@ void normalisation_layer::forward(const layer_pass& of, const at::Tensor& in, at
 
 // With g the weights, h = (x - mean) * scale and means over the n values that share statistics (Ioffe and Szegedy
 // 2015, section 3): dx = scale * (g d - mean(g d) - h mean(g d h)).
-void normalisation_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+void normalisation_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
-    return composite_backward(of, data, sink);
-  const auto channels = shape_.in.channels, rows = of.rows * shape_.in.pixels() / parts(of);
+    return composite_backward(pass, data, sink);
+  const auto channels = shape_.in.channels, rows = pass.rows * shape_.in.pixels() / parts(pass);
   const auto group = batch() ? 1 : channels / shape_.groups;
   const auto count = static_cast<std::size_t>(channels);
   std::vector<double> sums(count), products(count), d_weight(count), d_bias(count);
   std::vector<float> factor(count), slope(count), shift(count);
-  for (std::int64_t part = 0; part < of.models * parts(of); ++part) {
-    const auto k = part / parts(of), at = part * rows * channels;
+  for (std::int64_t part = 0; part < pass.models * parts(pass); ++part) {
+    const auto k = part / parts(pass), at = part * rows * channels;
     const float* const mean = data.kept.const_data_ptr<float>() + part * 2 * channels;
     const float* const scale = mean + channels;
-    const float* const weight = of.weights_of(k) + shape_.weight_offset;
+    const float* const weight = pass.weights_of(k) + shape_.weight_offset;
     const kernels::normalised in{.d = data.d_out.const_data_ptr<float>() + at,
                                  .x = data.in.const_data_ptr<float>() + at,
                                  .y =
@@ -127,7 +127,7 @@ void normalisation_layer::backward(const layer_pass& of, const backward_data& da
     kernels::sum_gradients(in, sums.data(), products.data());
     for (std::size_t first = 0; first < count; first += static_cast<std::size_t>(group)) {
       double d_mean = 0.0, d_slope = 0.0; // means of g d, and of g d h
-      for (auto c = first; c < first + static_cast<std::size_t>(group) && own_statistics(of); ++c) {
+      for (auto c = first; c < first + static_cast<std::size_t>(group) && own_statistics(pass); ++c) {
         d_mean += weight[c] * sums[c] / static_cast<double>(rows * group);
         d_slope += weight[c] * products[c] * scale[c] / static_cast<double>(rows * group);
       }
@@ -135,14 +135,14 @@ void normalisation_layer::backward(const layer_pass& of, const backward_data& da
         factor[c] = scale[c] * weight[c];
         slope[c] = static_cast<float>(-d_slope * scale[c] * scale[c]);
         shift[c] = static_cast<float>(-d_mean * scale[c]);
-        d_weight[c] = (part % parts(of) == 0 ? 0.0 : d_weight[c]) + products[c] * scale[c];
-        d_bias[c] = (part % parts(of) == 0 ? 0.0 : d_bias[c]) + sums[c];
+        d_weight[c] = (part % parts(pass) == 0 ? 0.0 : d_weight[c]) + products[c] * scale[c];
+        d_bias[c] = (part % parts(pass) == 0 ? 0.0 : d_bias[c]) + sums[c];
       }
     }
     if (data.d_in)
       kernels::scale_gradients(in, factor.data(), slope.data(), shift.data(),
                                data.d_in->mutable_data_ptr<float>() + at);
-    if ((part + 1) % parts(of) != 0)
+    if ((part + 1) % parts(pass) != 0)
       continue;
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
     const auto deliver = [&](float& to, double value) {
@@ -164,52 +164,52 @@ struct normalisation_layer::axes {
   at::Tensor variance;
 };
 
-normalisation_layer::axes normalisation_layer::composite_axes(const layer_pass& of, const at::Tensor& in) const {
+normalisation_layer::axes normalisation_layer::composite_axes(const layer_pass& pass, const at::Tensor& in) const {
   const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
-  axes all{.sizes = {of.models, parts(of), of.rows * shape_.in.pixels() / parts(of), groups, channels / groups}};
+  axes shape{.sizes = {pass.models, parts(pass), pass.rows * shape_.in.pixels() / parts(pass), groups, channels / groups}};
   const auto of_channels = [&](std::int64_t offset) {
-    return parameter_view(of, offset, groups, channels / groups).view({of.models, 1, 1, groups, channels / groups});
+    return parameter_view(pass, offset, groups, channels / groups).view({pass.models, 1, 1, groups, channels / groups});
   };
-  all.x = in.view(all.sizes);
-  all.weight = of_channels(shape_.weight_offset);
-  all.bias = of_channels(shape_.bias_offset);
-  if (own_statistics(of)) {
-    std::tie(all.variance, all.mean) = at::var_mean(all.x, at::OptionalIntArrayRef({2, 4}), 0, true);
+  shape.x = in.view(shape.sizes);
+  shape.weight = of_channels(shape_.weight_offset);
+  shape.bias = of_channels(shape_.bias_offset);
+  if (own_statistics(pass)) {
+    std::tie(shape.variance, shape.mean) = at::var_mean(shape.x, at::OptionalIntArrayRef({2, 4}), 0, true);
   } else {
-    all.mean = of_channels(shape_.mean_offset);
-    all.variance = of_channels(shape_.variance_offset);
+    shape.mean = of_channels(shape_.mean_offset);
+    shape.variance = of_channels(shape_.variance_offset);
   }
-  all.scale = at::rsqrt(all.variance + epsilon);
-  return all;
+  shape.scale = at::rsqrt(shape.variance + epsilon);
+  return shape;
 }
 
-void normalisation_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
-  const auto all = composite_axes(of, in);
-  out.view(all.sizes).copy_((all.x - all.mean) * (all.scale * all.weight) + all.bias);
+void normalisation_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
+  const auto axes = composite_axes(pass, in);
+  out.view(axes.sizes).copy_((axes.x - axes.mean) * (axes.scale * axes.weight) + axes.bias);
   if (shape_.after == activation::relu)
     at::relu_(out);
-  const auto pixels = all.sizes[2];
-  if (!batch() || !of.training || pixels < 2)
+  const auto pixels = axes.sizes[2];
+  if (!batch() || !pass.training || pixels < 2)
     return;
   const auto move = [&](std::int64_t offset, const at::Tensor& seen) {
-    of.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(seen.flatten(1), momentum);
+    pass.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(seen.flatten(1), momentum);
   };
-  move(shape_.mean_offset, all.mean);
-  move(shape_.variance_offset, all.variance * (static_cast<double>(pixels) / static_cast<double>(pixels - 1)));
+  move(shape_.mean_offset, axes.mean);
+  move(shape_.variance_offset, axes.variance * (static_cast<double>(pixels) / static_cast<double>(pixels - 1)));
 }
 
-void normalisation_layer::composite_backward(const layer_pass& of, const backward_data& data,
+void normalisation_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                              const gradient_sink& sink) const {
-  const auto all = composite_axes(of, data.in);
+  const auto axes = composite_axes(pass, data.in);
   const auto shown =
       shape_.after == activation::relu ? at::where(data.out > 0, data.d_out, at::zeros_like(data.d_out)) : data.d_out;
-  const auto d = shown.view(all.sizes), h = (all.x - all.mean) * all.scale;
+  const auto d = shown.view(axes.sizes), h = (axes.x - axes.mean) * axes.scale;
   const auto d_weight = (d * h).sum({1, 2}), d_bias = d.sum({1, 2});
   if (data.d_in) {
-    auto d_in = d * all.weight;
-    if (own_statistics(of))
+    auto d_in = d * axes.weight;
+    if (own_statistics(pass))
       d_in = d_in - d_in.mean({2, 4}, true) - h * (d_in * h).mean({2, 4}, true);
-    data.d_in->view(all.sizes).copy_(d_in * all.scale);
+    data.d_in->view(axes.sizes).copy_(d_in * axes.scale);
   }
   write_gradients(sink, shape_.weight_offset, d_weight);
   write_gradients(sink, shape_.bias_offset, d_bias);

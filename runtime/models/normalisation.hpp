@@ -16,26 +16,26 @@ public:
     std::int64_t mean_offset = 0, variance_offset = 0; ///< Running statistics; batch normalisation only.
     activation after = activation::none;
   };
-  explicit normalisation_layer(const shape& what);
+  explicit normalisation_layer(const shape& sizes);
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.in.floats(); }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
   /// Running statistics lie behind all parameters, so their place is known last.
   void place_statistics(std::int64_t mean_offset, std::int64_t variance_offset);
 
 private:
   [[nodiscard]] bool batch() const { return shape_.groups == 0; }
   /// Whether the statistics of the step's own rows are used.
-  [[nodiscard]] bool own_statistics(const layer_pass& of) const { return !batch() || of.training; }
-  [[nodiscard]] std::int64_t parts(const layer_pass& of) const { return batch() ? 1 : of.rows; }
+  [[nodiscard]] bool own_statistics(const layer_pass& pass) const { return !batch() || pass.training; }
+  [[nodiscard]] std::int64_t parts(const layer_pass& pass) const { return batch() ? 1 : pass.rows; }
   void measure(const float* x, std::int64_t rows, float* mean, float* scale, double* variance) const;
   void take_running(const float* weights, float* mean, float* scale) const;
-  void move_running(const layer_pass& of, std::int64_t k, const float* mean, const double* variance,
+  void move_running(const layer_pass& pass, std::int64_t k, const float* mean, const double* variance,
                     std::int64_t rows) const;
   struct axes;
-  [[nodiscard]] axes composite_axes(const layer_pass& of, const at::Tensor& in) const;
+  [[nodiscard]] axes composite_axes(const layer_pass& pass, const at::Tensor& in) const;
 
   shape shape_;
 };

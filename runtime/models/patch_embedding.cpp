@@ -20,21 +20,21 @@ resize_layer::resize_layer(const image_shape& in, std::int64_t height, std::int6
       pixels_(mixtures(in.width, width)) {}
 
 std::vector<resize_layer::mixture> resize_layer::mixtures(std::int64_t from, std::int64_t to) {
-  std::vector<mixture> all;
+  std::vector<mixture> mixtures;
   const double step = static_cast<double>(from) / static_cast<double>(to);
   for (std::int64_t i = 0; i < to; ++i) {
     const double at = std::max((static_cast<double>(i) + 0.5) * step - 0.5, 0.0);
     const auto first = std::min(static_cast<std::int64_t>(at), from - 1);
-    all.push_back({first, std::min(first + 1, from - 1), static_cast<float>(at - static_cast<double>(first))});
+    mixtures.push_back({first, std::min(first + 1, from - 1), static_cast<float>(at - static_cast<double>(first))});
   }
-  return all;
+  return mixtures;
 }
 
-void resize_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+void resize_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
+    return composite_forward(pass, in, out);
   std::vector<float> line(static_cast<std::size_t>(in_.width));
-  for (std::int64_t i = 0; i < of.models * of.rows * in_.channels; ++i)
+  for (std::int64_t i = 0; i < pass.models * pass.rows * in_.channels; ++i)
     resize_channel(in.const_data_ptr<float>() + i * in_.pixels(), out.mutable_data_ptr<float>() + i * out_.pixels(),
                    line.data());
 }
@@ -46,8 +46,8 @@ void resize_layer::resize_channel(const float* from, float* to, float* line) con
     const float* const below = from + vertical.second * in_.width;
     for (std::int64_t x = 0; x < in_.width; ++x)
       line[x] = above[x] + vertical.share * (below[x] - above[x]);
-    for (const auto& one : pixels_)
-      *to++ = line[one.first] + one.share * (line[one.second] - line[one.first]);
+    for (const auto& mixture : pixels_)
+      *to++ = line[mixture.first] + mixture.share * (line[mixture.second] - line[mixture.first]);
   }
 }
 
@@ -72,29 +72,29 @@ at::Tensor patch_embedding_layer::patches_of(const at::Tensor& images) const {
       .reshape({-1, patches(), patch_floats()});
 }
 
-void patch_embedding_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out,
+void patch_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                     at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
+    return composite_forward(pass, in, out);
   const auto channels = shape_.channels;
-  for (std::int64_t k = 0; k < of.models; ++k) {
-    const auto own = of.weights_row(k);
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    const auto own = pass.weights_row(k);
     const auto positions = own.narrow(0, shape_.position_offset, tokens() * channels).view({tokens(), channels});
     const auto first = own.narrow(0, shape_.class_offset, channels) + positions[0];                      // [D]
     const auto others = positions.narrow(0, 1, patches()) + own.narrow(0, shape_.bias_offset, channels); // [N, D]
     const auto weight = own.narrow(0, shape_.weight_offset, channels * patch_floats()).view({channels, patch_floats()});
-    for (std::int64_t b = 0; b < of.rows; ++b) {
+    for (std::int64_t b = 0; b < pass.rows; ++b) {
       const auto row = out.select(0, k).select(0, b).view({tokens(), channels});
       row[0].copy_(first);
       auto rest = row.narrow(0, 1, patches());
-      aligned_product(rest, others, patches_of(in.select(0, k).select(0, b))[0], weight.t(), 1.0, 1.0, *of.memory);
+      aligned_product(rest, others, patches_of(in.select(0, k).select(0, b))[0], weight.t(), 1.0, 1.0, *pass.memory);
     }
   }
 }
 
-void patch_embedding_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+void patch_embedding_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   MNEME_CHECK(!data.d_in, shape_.in.height, shape_.in.width);
-  for (std::int64_t k = 0; k < of.models; ++k) {
+  for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto d = data.d_out.select(0, k).view({-1, tokens(), shape_.channels}); // [B, 1 + N, D]
     const auto by_position = d.sum(0);
     const auto of_patches = d.narrow(1, 1, patches()).reshape({-1, shape_.channels}); // [B N, D]
@@ -103,7 +103,7 @@ void patch_embedding_layer::backward(const layer_pass& of, const backward_data& 
     write_gradient(sink, k, shape_.position_offset, by_position);
     auto d_weight = at::empty({shape_.channels, patch_floats()}, of_patches.options());
     if (d.is_cpu())
-      aligned_product(d_weight, d_weight, of_patches.t(), patches, 0.0, 1.0, *of.memory);
+      aligned_product(d_weight, d_weight, of_patches.t(), patches, 0.0, 1.0, *pass.memory);
     else
       at::mm_out(d_weight, of_patches.t(), patches);
     write_gradient(sink, k, shape_.weight_offset, d_weight);
@@ -111,16 +111,16 @@ void patch_embedding_layer::backward(const layer_pass& of, const backward_data& 
   }
 }
 
-void patch_embedding_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
+void patch_embedding_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
   const auto channels = shape_.channels;
-  const auto weight = parameter_view(of, shape_.weight_offset, channels, patch_floats()); // [K, D, V]
-  const auto bias = parameter_view(of, shape_.bias_offset, 1, channels);                  // [K, 1, D]
-  const auto first = parameter_view(of, shape_.class_offset, 1, channels);
-  const auto seen = at::baddbmm(bias, patches_of(in).view({of.models, -1, patch_floats()}), weight.transpose(1, 2));
-  auto all = out.view({of.models, of.rows, tokens(), channels});
-  all.narrow(2, 0, 1).copy_(first.unsqueeze(1).expand({of.models, of.rows, 1, channels}));
-  all.narrow(2, 1, patches()).copy_(seen.view({of.models, of.rows, patches(), channels}));
-  all.add_(parameter_view(of, shape_.position_offset, tokens(), channels).unsqueeze(1));
+  const auto weight = parameter_view(pass, shape_.weight_offset, channels, patch_floats()); // [K, D, V]
+  const auto bias = parameter_view(pass, shape_.bias_offset, 1, channels);                  // [K, 1, D]
+  const auto first = parameter_view(pass, shape_.class_offset, 1, channels);
+  const auto seen = at::baddbmm(bias, patches_of(in).view({pass.models, -1, patch_floats()}), weight.transpose(1, 2));
+  auto whole = out.view({pass.models, pass.rows, tokens(), channels});
+  whole.narrow(2, 0, 1).copy_(first.unsqueeze(1).expand({pass.models, pass.rows, 1, channels}));
+  whole.narrow(2, 1, patches()).copy_(seen.view({pass.models, pass.rows, patches(), channels}));
+  whole.add_(parameter_view(pass, shape_.position_offset, tokens(), channels).unsqueeze(1));
 }
 
 // -- the class token --------------------------------------------------------------------------------------------------

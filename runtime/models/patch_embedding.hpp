@@ -10,10 +10,10 @@ class resize_layer final : public layer {
 public:
   resize_layer(const image_shape& in, std::int64_t height, std::int64_t width);
   [[nodiscard]] std::int64_t width(class_range) const override { return out_.floats(); }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   /// @pre nobody wants the gradient of the images
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
 
 private:
   /// Between which two lines or pixels one of the result lies, and how much it has of the second.
@@ -37,15 +37,15 @@ public:
     std::int64_t patch = 16, channels = 768;
     std::int64_t class_offset = 0, position_offset = 0, weight_offset = 0, bias_offset = 0;
   };
-  explicit patch_embedding_layer(const shape& what) : shape_(what) {}
+  explicit patch_embedding_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t patches() const { return shape_.in.pixels() / (shape_.patch * shape_.patch); }
   [[nodiscard]] std::int64_t tokens() const { return 1 + patches(); }
   [[nodiscard]] std::int64_t width(class_range) const override { return tokens() * shape_.channels; }
   /// in [K, B, channels of the image * height * width]
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   /// @pre nobody wants the gradient of the images
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
 
 private:
   [[nodiscard]] std::int64_t patch_floats() const { return shape_.in.channels * shape_.patch * shape_.patch; }
@@ -59,8 +59,8 @@ class first_token_layer final : public layer {
 public:
   first_token_layer(std::int64_t tokens, std::int64_t channels) : tokens_(tokens), channels_(channels) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return channels_; }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   std::int64_t tokens_, channels_;

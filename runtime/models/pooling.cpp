@@ -40,19 +40,19 @@ void max_pool_layer::backward(const layer_pass&, const backward_data& data, cons
                                            images_of(data.kept, out_shape()));
 }
 
-void mean_pool_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
-  const auto images = in.view({of.models, of.rows, in_.pixels(), in_.channels});
+void mean_pool_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+  const auto images = in.view({pass.models, pass.rows, in_.pixels(), in_.channels});
   if (!in.is_cpu())
     at::mean_out(out, images, 2);
   else
-    kernels::mean_pool(of.models * of.rows, in_.pixels(), in_.channels, in.const_data_ptr<float>(),
+    kernels::mean_pool(pass.models * pass.rows, in_.pixels(), in_.channels, in.const_data_ptr<float>(),
                        out.mutable_data_ptr<float>());
 }
 
-void mean_pool_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
+void mean_pool_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& /*sink*/) const {
   if (!data.d_in)
     return;
-  auto d_images = data.d_in->view({of.models, of.rows, in_.pixels(), in_.channels});
+  auto d_images = data.d_in->view({pass.models, pass.rows, in_.pixels(), in_.channels});
   d_images.copy_((data.d_out / static_cast<double>(in_.pixels())).unsqueeze(2).expand_as(d_images));
 }
 

@@ -17,8 +17,8 @@ public:
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override {
     return width({}) * static_cast<std::int64_t>(sizeof(std::int64_t));
   }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   /// A view [K * B, channels, height, width].
@@ -31,8 +31,8 @@ class mean_pool_layer final : public layer {
 public:
   explicit mean_pool_layer(const image_shape& in) : in_(in) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return in_.channels; }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   image_shape in_;

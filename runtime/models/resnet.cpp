@@ -31,27 +31,27 @@ std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
 /// Adds the layers of a residual net to an empty one, under torchvision's names.
 class resnet_builder {
 public:
-  resnet_builder(network& net, const resnet_shape& what) : net_(net), what_(what) {}
+  resnet_builder(network& net, const resnet_shape& shape) : net_(net), shape_(shape) {}
 
   void add_all(std::int64_t classes) {
     add_stem();
-    for (std::size_t stage = 0; stage < what_.widths.size(); ++stage)
-      for (std::int64_t block = 0; block < what_.blocks; ++block)
-        add_block("layer" + std::to_string(stage + 1) + "." + std::to_string(block), what_.widths[stage],
+    for (std::size_t stage = 0; stage < shape_.widths.size(); ++stage)
+      for (std::int64_t block = 0; block < shape_.blocks; ++block)
+        add_block("layer" + std::to_string(stage + 1) + "." + std::to_string(block), shape_.widths[stage],
                   stage > 0 && block == 0 ? 2 : 1);
     net_.add_mean_pool();
-    net_.add_head("fc", classes, what_.head);
+    net_.add_head("fc", classes, shape_.head);
   }
 
 private:
   void add_stem() {
-    const auto width = what_.widths.front();
-    if (what_.imagenet_stem)
+    const auto width = shape_.widths.front();
+    if (shape_.imagenet_stem)
       add_convolution("conv1", {.filters = width, .kernel = 7, .stride = 2, .padding = 3});
     else
       add_convolution("conv1", {.filters = width, .kernel = 3, .stride = 1, .padding = 1});
     add_normalisation("bn1", activation::relu);
-    if (what_.imagenet_stem)
+    if (shape_.imagenet_stem)
       net_.add_max_pool(3, 2, 1);
   }
 
@@ -70,7 +70,7 @@ private:
   }
 
   void add_shortcut(const std::string& name, std::int64_t width, std::int64_t stride) {
-    if (what_.shortcut == shortcut_kind::option_a)
+    if (shape_.shortcut == shortcut_kind::option_a)
       return net_.add_subsampling(stride, width);
     add_convolution(name + ".0", {.filters = width, .kernel = 1, .stride = stride});
     add_normalisation(name + ".1", activation::none);
@@ -83,12 +83,12 @@ private:
   }
 
   void add_normalisation(const std::string& name, activation after) {
-    const auto groups = what_.norm == norm_kind::batch ? 0 : groups_of(net_.shape_here().channels, what_.groups_max);
+    const auto groups = shape_.norm == norm_kind::batch ? 0 : groups_of(net_.shape_here().channels, shape_.groups_max);
     net_.add_normalisation(name, groups, after);
   }
 
   network& net_;
-  const resnet_shape& what_;
+  const resnet_shape& shape_;
 };
 
 /// What all residual nets have in common.
@@ -108,25 +108,25 @@ protected:
 
   /// @param name the kind's, and what its own keys add to its identity
   [[nodiscard]] static tl::expected<model_ref, std::string>
-  made(const std::string& name, const resnet_shape& what, std::array<std::int64_t, 3> shape, std::int64_t classes) {
+  made(const std::string& name, const resnet_shape& net_shape, std::array<std::int64_t, 3> shape, std::int64_t classes) {
     const auto [channels, height, width] = shape;
-    if (const auto smallest_px = smallest_px_of(what); height < smallest_px || width < smallest_px)
+    if (const auto smallest_px = smallest_px_of(net_shape); height < smallest_px || width < smallest_px)
       return tl::unexpected(name + " needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
                             std::to_string(width) + "; mlp takes any shape");
-    const auto norm = what.norm == norm_kind::batch ? "batch" : "group" + std::to_string(what.groups_max);
+    const auto norm = net_shape.norm == norm_kind::batch ? "batch" : "group" + std::to_string(net_shape.groups_max);
     auto net =
         std::make_shared<network>(name + " " + norm + " " + std::to_string(channels) + "x" + std::to_string(height) +
                                       "x" + std::to_string(width) + "-" + std::to_string(classes),
                                   shape);
-    resnet_builder(*net, what).add_all(classes);
+    resnet_builder(*net, net_shape).add_all(classes);
     return net;
   }
 
 private:
   /// With a pixel less, the last halving would be of a single pixel.
-  static std::int64_t smallest_px_of(const resnet_shape& what) {
-    const auto halvings = what.widths.size() - 1 + (what.imagenet_stem ? 2 : 0);
+  static std::int64_t smallest_px_of(const resnet_shape& shape) {
+    const auto halvings = shape.widths.size() - 1 + (shape.imagenet_stem ? 2 : 0);
     return (std::int64_t{1} << (halvings - 1)) + 1;
   }
 
@@ -147,10 +147,10 @@ public:
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    auto what = shape_of({16, 32, 64}, Blocks);
-    what.shortcut = shortcut_;
+    auto net_shape = shape_of({16, 32, 64}, Blocks);
+    net_shape.shortcut = shortcut_;
     const auto* const suffix = shortcut_ == shortcut_kind::option_a ? "" : " conv1x1";
-    return made("resnet" + std::to_string(6 * Blocks + 2) + suffix, what, shape, classes);
+    return made("resnet" + std::to_string(6 * Blocks + 2) + suffix, net_shape, shape, classes);
   }
 
 private:
@@ -169,10 +169,10 @@ public:
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    auto what = shape_of({64, 128, 256, 512}, 2);
-    what.imagenet_stem =
+    auto net_shape = shape_of({64, 128, 256, 512}, 2);
+    net_shape.imagenet_stem =
         stem_ == stem_kind::automatic ? std::max(shape[1], shape[2]) > small_px : stem_ == stem_kind::imagenet;
-    return made(what.imagenet_stem ? "resnet18 imagenet" : "resnet18 cifar", what, shape, classes);
+    return made(net_shape.imagenet_stem ? "resnet18 imagenet" : "resnet18 cifar", net_shape, shape, classes);
   }
 
 private:

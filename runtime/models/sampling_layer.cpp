@@ -16,21 +16,21 @@ void draw_noise(const rng_key& key, float* noise, std::int64_t values) {
 
 } // namespace
 
-void sampling_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+void sampling_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
   const auto mean = in.narrow(2, 0, shape_.width);
-  if (!of.training) {
+  if (!pass.training) {
     out.copy_(mean);
     return;
   }
-  MNEME_CHECK(std::ssize(of.training->streams) == of.models, of.models);
+  MNEME_CHECK(std::ssize(pass.training->streams) == pass.models, pass.models);
   auto noise = at::empty(out.sizes(), at::kFloat);
-  for (std::int64_t k = 0; k < of.models; ++k) {
-    auto key = of.training->streams[static_cast<std::size_t>(k)];
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    auto key = pass.training->streams[static_cast<std::size_t>(k)];
     key.index = key.index << 8U | shape_.number;
-    draw_noise(key, noise.mutable_data_ptr<float>() + k * of.rows * shape_.width, of.rows * shape_.width);
+    draw_noise(key, noise.mutable_data_ptr<float>() + k * pass.rows * shape_.width, pass.rows * shape_.width);
   }
   kept = noise.to(in.device());
-  for (std::int64_t k = 0; k < of.models; ++k) { // one by one: the bits of exp() may depend on a value's place
+  for (std::int64_t k = 0; k < pass.models; ++k) { // one by one: the bits of exp() may depend on a value's place
     const auto deviation = log_deviation(in, k).clamp(shape_.low, shape_.high).exp_();
     out.select(0, k).copy_(mean.select(0, k) + deviation * kept.select(0, k));
   }
@@ -41,14 +41,14 @@ at::Tensor sampling_layer::log_deviation(const at::Tensor& in, std::int64_t k) c
 }
 
 /// dz/dmu = 1, dz/dl = exp(l) e within the bounds of l.
-void sampling_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& /*sink*/) const {
+void sampling_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& /*sink*/) const {
   if (!data.d_in)
     return;
   data.d_in->narrow(2, 0, shape_.width).copy_(data.d_out);
   auto d_logs = data.d_in->narrow(2, shape_.width, shape_.width);
-  for (std::int64_t k = 0; k < of.models; ++k) {
+  for (std::int64_t k = 0; k < pass.models; ++k) {
     auto d_log = d_logs.select(0, k);
-    if (!of.training) {
+    if (!pass.training) {
       d_log.zero_();
       continue;
     }

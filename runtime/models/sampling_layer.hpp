@@ -13,13 +13,13 @@ public:
     std::uint64_t number = 0; ///< Tells the drawing layers of a net apart.
     double low = -6.0, high = 3.0;
   };
-  explicit sampling_layer(const shape& what) : shape_(what) {}
+  explicit sampling_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.width; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override {
     return shape_.width * static_cast<std::int64_t>(sizeof(float));
   }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   [[nodiscard]] at::Tensor log_deviation(const at::Tensor& in, std::int64_t k) const;

@@ -9,8 +9,8 @@ public:
   explicit channels_last_layer(const image_shape& in) : in_(in) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return in_.floats(); }
   [[nodiscard]] bool idle(const layer_pass&) const override { return in_.channels == 1 || in_.pixels() == 1; }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   image_shape in_;
@@ -26,8 +26,8 @@ public:
     return {(in_.height + stride_ - 1) / stride_, (in_.width + stride_ - 1) / stride_, channels_};
   }
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
   /// Of images [n, height, width, channels], the pixels that are taken.

@@ -13,17 +13,17 @@ public:
     activation after = activation::none;
     bool frozen = false; ///< Parameters get no gradients.
   };
-  explicit tokens_linear_layer(const shape& what) : shape_(what) {}
+  explicit tokens_linear_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.out; }
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   [[nodiscard]] bool adds() const override { return true; }
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
-  void back_parameters(const layer_pass& of, std::int64_t k, const at::Tensor& x, const at::Tensor& d,
+  void back_parameters(const layer_pass& pass, std::int64_t k, const at::Tensor& x, const at::Tensor& d,
                        const gradient_sink& sink) const;
 
   shape shape_;

@@ -14,27 +14,27 @@ std::int64_t tokens_norm_layer::kept_bytes_per_row() const {
   return 2 * shape_.tokens * static_cast<std::int64_t>(sizeof(float));
 }
 
-void tokens_norm_layer::forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+void tokens_norm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
   if (!in.is_cpu())
-    return composite_forward(of, in, out);
-  const auto tokens = of.rows * shape_.tokens, values = tokens * shape_.channels;
-  reshape_buffer(kept, {of.models, tokens, 2}, in); // mean and 1 / deviation
-  for (std::int64_t k = 0; k < of.models; ++k)
+    return composite_forward(pass, in, out);
+  const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
+  reshape_buffer(kept, {pass.models, tokens, 2}, in); // mean and 1 / deviation
+  for (std::int64_t k = 0; k < pass.models; ++k)
     kernels::normalise_rows(out.mutable_data_ptr<float>() + k * values, kept.mutable_data_ptr<float>() + k * tokens * 2,
                             {.x = in.const_data_ptr<float>() + k * values,
-                             .weight = of.weights_of(k) + shape_.weight_offset,
-                             .bias = of.weights_of(k) + shape_.bias_offset,
+                             .weight = pass.weights_of(k) + shape_.weight_offset,
+                             .bias = pass.weights_of(k) + shape_.bias_offset,
                              .rows = tokens,
                              .columns = shape_.channels,
                              .epsilon = static_cast<float>(shape_.epsilon)});
 }
 
-void tokens_norm_layer::backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const {
+void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
-    return composite_backward(of, data, sink);
-  const auto tokens = of.rows * shape_.tokens, values = tokens * shape_.channels;
+    return composite_backward(pass, data, sink);
+  const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
   std::vector<double> sums; // of the weight's gradient, then of the bias's
-  for (std::int64_t k = 0; k < of.models; ++k) {
+  for (std::int64_t k = 0; k < pass.models; ++k) {
     sums.assign(static_cast<std::size_t>(shape_.frozen ? 0 : 2 * shape_.channels), 0.0);
     auto* const d_weight = shape_.frozen ? nullptr : sums.data();
     kernels::normalise_rows_backward(data.d_in ? data.d_in->mutable_data_ptr<float>() + k * values : nullptr, d_weight,
@@ -42,7 +42,7 @@ void tokens_norm_layer::backward(const layer_pass& of, const backward_data& data
                                      data.d_out.const_data_ptr<float>() + k * values,
                                      data.kept.const_data_ptr<float>() + k * tokens * 2,
                                      {.x = data.in.const_data_ptr<float>() + k * values,
-                                      .weight = of.weights_of(k) + shape_.weight_offset,
+                                      .weight = pass.weights_of(k) + shape_.weight_offset,
                                       .rows = tokens,
                                       .columns = shape_.channels});
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
@@ -64,31 +64,31 @@ struct tokens_norm_layer::parts {
   at::Tensor weight, bias; // [K, 1, D]
 };
 
-tokens_norm_layer::parts tokens_norm_layer::composite_parts(const layer_pass& of, const at::Tensor& in) const {
-  const auto x = in.view({of.models, -1, shape_.channels});
+tokens_norm_layer::parts tokens_norm_layer::composite_parts(const layer_pass& pass, const at::Tensor& in) const {
+  const auto x = in.view({pass.models, -1, shape_.channels});
   const auto [variance, mean] = at::var_mean(x, at::OptionalIntArrayRef({2}), 0, true);
   const auto scale = at::rsqrt(variance + shape_.epsilon);
-  return {(x - mean) * scale, scale, parameter_view(of, shape_.weight_offset, 1, shape_.channels),
-          parameter_view(of, shape_.bias_offset, 1, shape_.channels)};
+  return {(x - mean) * scale, scale, parameter_view(pass, shape_.weight_offset, 1, shape_.channels),
+          parameter_view(pass, shape_.bias_offset, 1, shape_.channels)};
 }
 
-void tokens_norm_layer::composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const {
-  const auto all = composite_parts(of, in);
-  out.view({of.models, -1, shape_.channels}).copy_(all.h * all.weight + all.bias);
+void tokens_norm_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
+  const auto parts = composite_parts(pass, in);
+  out.view({pass.models, -1, shape_.channels}).copy_(parts.h * parts.weight + parts.bias);
 }
 
-void tokens_norm_layer::composite_backward(const layer_pass& of, const backward_data& data,
+void tokens_norm_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                            const gradient_sink& sink) const {
-  const auto all = composite_parts(of, data.in);
-  const auto d = data.d_out.view({of.models, -1, shape_.channels});
+  const auto parts = composite_parts(pass, data.in);
+  const auto d = data.d_out.view({pass.models, -1, shape_.channels});
   if (data.d_in) {
-    const auto g = d * all.weight;
-    data.d_in->view({of.models, -1, shape_.channels})
-        .copy_(all.scale * (g - g.mean(2, true) - all.h * (g * all.h).mean(2, true)));
+    const auto g = d * parts.weight;
+    data.d_in->view({pass.models, -1, shape_.channels})
+        .copy_(parts.scale * (g - g.mean(2, true) - parts.h * (g * parts.h).mean(2, true)));
   }
   if (shape_.frozen)
     return;
-  write_gradients(sink, shape_.weight_offset, (d * all.h).sum(1));
+  write_gradients(sink, shape_.weight_offset, (d * parts.h).sum(1));
   write_gradients(sink, shape_.bias_offset, d.sum(1));
 }
 

@@ -12,17 +12,17 @@ public:
     double epsilon = 1e-6; ///< As in vision transformers; PyTorch's layer has 1e-5.
     bool frozen = false;   ///< Parameters get no gradients.
   };
-  explicit tokens_norm_layer(const shape& what) : shape_(what) {}
+  explicit tokens_norm_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.channels; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
-  void forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& of, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& of, const backward_data& data, const gradient_sink& sink) const;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
   struct parts;
-  [[nodiscard]] parts composite_parts(const layer_pass& of, const at::Tensor& in) const;
+  [[nodiscard]] parts composite_parts(const layer_pass& pass, const at::Tensor& in) const;
 
   shape shape_;
 };

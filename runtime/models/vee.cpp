@@ -7,32 +7,32 @@ namespace {
 /// (channels, padding, widths between) is chosen here and may be chosen otherwise.
 class embedding_model_kind final : public model_kind {
 public:
-  explicit embedding_model_kind(bool normal) { what_.normal = normal; }
+  explicit embedding_model_kind(bool normal) { shape_.normal = normal; }
 
   void keys(key_table& table) override {
-    table.integers("filters", what_.filters, {.low = 1, .high = 4'096},
+    table.integers("filters", shape_.filters, {.low = 1, .high = 4'096},
                    "Channels of the encoder's convolutions of 5x5, each followed by a max-pool of 2x2.");
-    table.integer("padding", what_.padding, {.low = 0, .high = 2}, "Of the convolutions, in pixels.");
-    table.integers("hidden", what_.hidden, {.low = 1, .high = 65'536}, "Widths of the encoder's linear layers.");
-    table.integer("embedding", what_.embedding, {.low = 1, .high = 65'536}, "Numbers in an embedding.");
-    table.integers("classifier", what_.classifier, {.low = 1, .high = 65'536},
+    table.integer("padding", shape_.padding, {.low = 0, .high = 2}, "Of the convolutions, in pixels.");
+    table.integers("hidden", shape_.hidden, {.low = 1, .high = 65'536}, "Widths of the encoder's linear layers.");
+    table.integer("embedding", shape_.embedding, {.low = 1, .high = 65'536}, "Numbers in an embedding.");
+    table.integers("classifier", shape_.classifier, {.low = 1, .high = 65'536},
                    "Widths of the classifier's hidden layers.");
-    if (!what_.normal)
+    if (!shape_.normal)
       return;
-    table.number("log_sigma_low", what_.low, {.low = -80.0, .high = 0.0},
+    table.number("log_sigma_low", shape_.low, {.low = -80.0, .high = 0.0},
                  "Log deviations below are taken as this, and have no gradient.");
-    table.number("log_sigma_high", what_.high, {.low = 0.0, .high = 40.0}, "The same above.");
+    table.number("log_sigma_high", shape_.high, {.low = 0.0, .high = 40.0}, "The same above.");
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    if (auto why = embedding_model::refusal(what_, shape); !why.empty())
-      return tl::unexpected((what_.normal ? "vee: " : "ebr: ") + why);
-    return std::make_shared<embedding_model>(what_, shape, classes);
+    if (auto why = embedding_model::why_impossible(shape_, shape); !why.empty())
+      return tl::unexpected((shape_.normal ? "vee: " : "ebr: ") + why);
+    return std::make_shared<embedding_model>(shape_, shape, classes);
   }
 
 private:
-  embedding_shape what_;
+  embedding_shape shape_;
 };
 
 const model_registration vee{

@@ -31,7 +31,7 @@ std::string bounds_text(const range<double>& bounds) {
 }
 
 std::string list_text(const std::vector<std::int64_t>& list) {
-  return in_brackets(joined(list, [](std::int64_t one) { return std::to_string(one); }));
+  return in_brackets(joined(list, [](std::int64_t number) { return std::to_string(number); }));
 }
 
 struct present_value {
@@ -59,12 +59,12 @@ struct present_value {
 };
 
 struct expectation {
-  const key& one;
+  const key& described;
   std::string operator()(const bool*) const { return "boolean"; }
-  std::string operator()(const std::int64_t*) const { return "integer" + bounds_text(one.bounds); }
-  std::string operator()(const double*) const { return "number" + bounds_text(one.bounds); }
+  std::string operator()(const std::int64_t*) const { return "integer" + bounds_text(described.bounds); }
+  std::string operator()(const double*) const { return "number" + bounds_text(described.bounds); }
   std::string operator()(const std::string*) const {
-    return one.choices.empty() ? "string" : word_list(one.choices, " | ");
+    return described.choices.empty() ? "string" : word_list(described.choices, " | ");
   }
   std::string operator()(const std::filesystem::path*) const { return "path (a string)"; }
   std::string operator()(const virtual_duration*) const { return "duration, as in \"30 s\" (ns, us, ms, s, min, h)"; }
@@ -72,15 +72,15 @@ struct expectation {
     return "size, as in \"4 MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
   }
   std::string operator()(const std::vector<std::int64_t>*) const {
-    return "list of integers" + bounds_text(one.bounds);
+    return "list of integers" + bounds_text(described.bounds);
   }
-  std::string operator()(const std::vector<double>*) const { return "list of numbers" + bounds_text(one.bounds); }
+  std::string operator()(const std::vector<double>*) const { return "list of numbers" + bounds_text(described.bounds); }
   std::string operator()(const std::vector<std::string>*) const { return "list of strings"; }
   std::string operator()(const device_value*) const {
-    return "number" + bounds_text(one.bounds) + ", a list of them (one per client), or { median = 1.0, sigma = 0.5 }";
+    return "number" + bounds_text(described.bounds) + ", a list of them (one per client), or { median = 1.0, sigma = 0.5 }";
   }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>*) const {
-    return word_list(one.choices, " | ") + " | list of integers" + bounds_text(one.bounds);
+    return word_list(described.choices, " | ") + " | list of integers" + bounds_text(described.bounds);
   }
 };
 
@@ -145,22 +145,22 @@ void key_table::word(std::string name, std::string& target, std::vector<std::str
 }
 
 const key* key_table::find(std::string_view name) const noexcept {
-  for (const auto& one : keys_)
-    if (one.name == name)
-      return &one;
+  for (const auto& option : keys_)
+    if (option.name == name)
+      return &option;
   return nullptr;
 }
 
-void key_table::add(key one) {
-  MNEME_CHECK(!find(one.name), one.name);
-  one.default_text = current_text(one);
-  keys_.push_back(std::move(one));
+void key_table::add(key option) {
+  MNEME_CHECK(!find(option.name), option.name);
+  option.default_text = current_text(option);
+  keys_.push_back(std::move(option));
 }
 
-std::string current_text(const key& one) {
-  return one.current ? in_quotes(one.current()) : std::visit(present_value{}, one.target);
+std::string current_text(const key& option) {
+  return option.current ? in_quotes(option.current()) : std::visit(present_value{}, option.target);
 }
 
-std::string expected_text(const key& one) { return std::visit(expectation{one}, one.target); }
+std::string expected_text(const key& option) { return std::visit(expectation{option}, option.target); }
 
 } // namespace mneme

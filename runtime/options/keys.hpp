@@ -73,21 +73,21 @@ public:
   /// One word of a fixed set, held as an enum.
   template <class Enum>
   void choice(std::string name, Enum& target, std::vector<std::pair<std::string, Enum>> words, std::string meaning) {
-    key one{.name = std::move(name), .target = static_cast<std::string*>(nullptr), .meaning = std::move(meaning)};
+    key option{.name = std::move(name), .target = static_cast<std::string*>(nullptr), .meaning = std::move(meaning)};
     for (const auto& [word, value] : words)
-      one.choices.push_back(word);
-    one.chosen = [&target, words](const std::string& word) {
+      option.choices.push_back(word);
+    option.chosen = [&target, words](const std::string& word) {
       for (const auto& [candidate, value] : words)
         if (candidate == word)
           target = value;
     };
-    one.current = [&target, words] {
+    option.current = [&target, words] {
       for (const auto& [candidate, value] : words)
         if (value == target)
           return candidate;
       return std::string{};
     };
-    add(std::move(one));
+    add(std::move(option));
   }
   /// One word of an open set (names of methods, models, data sets).
   void word(std::string name, std::string& target, std::vector<std::string> choices, std::string meaning);
@@ -97,14 +97,14 @@ public:
   [[nodiscard]] const key* find(std::string_view name) const noexcept;
 
 private:
-  void add(key one); // fills default_text from the target
+  void add(key option); // fills default_text from the target
 
   std::vector<key> keys_;
 };
 
 /// The present value of a key as TOML: what the resolved scenario says.
-[[nodiscard]] std::string current_text(const key& one);
+[[nodiscard]] std::string current_text(const key& option);
 /// "bool", "integer >= 0", "number in (0, 1]", "\"sgd\" | \"adam\"", "duration, as in \"30 s\"", ...
-[[nodiscard]] std::string expected_text(const key& one);
+[[nodiscard]] std::string expected_text(const key& option);
 
 } // namespace mneme

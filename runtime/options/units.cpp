@@ -56,17 +56,17 @@ std::optional<std::int64_t> parse(std::string_view text, const std::array<unit, 
   if (digits == 0 || digits == std::string_view::npos)
     return std::nullopt;
   const auto name = without_spaces(text.substr(digits));
-  for (const auto& one : units)
-    if (one.name == name)
-      return scaled(text.substr(0, digits), one.scale, limit);
+  for (const auto& item : units)
+    if (item.name == name)
+      return scaled(text.substr(0, digits), item.scale, limit);
   return std::nullopt;
 }
 
 template <std::size_t N>
 std::string written(std::int64_t value, const std::array<unit, N>& units) {
-  for (const auto& one : units)
-    if (value % one.scale == 0)
-      return std::to_string(value / one.scale) + " " + std::string(one.name);
+  for (const auto& item : units)
+    if (value % item.scale == 0)
+      return std::to_string(value / item.scale) + " " + std::string(item.name);
   return {};
 }
 
@@ -77,8 +77,8 @@ std::optional<virtual_duration> parse_duration(std::string_view text) {
   return found ? std::optional(virtual_duration(*found)) : std::nullopt;
 }
 
-std::string duration_text(virtual_duration what) {
-  return what.count() == 0 ? "0 s" : written(what.count(), durations);
+std::string duration_text(virtual_duration duration) {
+  return duration.count() == 0 ? "0 s" : written(duration.count(), durations);
 }
 
 std::optional<byte_size> parse_size(std::string_view text) {
@@ -86,7 +86,7 @@ std::optional<byte_size> parse_size(std::string_view text) {
   return found ? std::optional(byte_size{*found}) : std::nullopt;
 }
 
-std::string size_text(byte_size what) { return what.bytes == 0 ? "0 B" : written(what.bytes, sizes); }
+std::string size_text(byte_size size) { return size.bytes == 0 ? "0 B" : written(size.bytes, sizes); }
 
 std::string number_text(double value) {
   std::array<char, 32> buffer{};

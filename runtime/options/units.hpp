@@ -8,11 +8,11 @@ namespace mneme {
 /// shorter than 1 ns but not 0, or 9e9 s and more.
 [[nodiscard]] std::optional<virtual_duration> parse_duration(std::string_view text);
 /// In the largest unit that needs no fraction: "90 s", "2 h", "0 s". parse_duration() reads it back.
-[[nodiscard]] std::string duration_text(virtual_duration what);
+[[nodiscard]] std::string duration_text(virtual_duration duration);
 
 /// "512 B", "1 GB", "4 MiB": a number and B, or k, M, G, T times 1000 or (KiB, ...) 1024.
 [[nodiscard]] std::optional<byte_size> parse_size(std::string_view text);
-[[nodiscard]] std::string size_text(byte_size what);
+[[nodiscard]] std::string size_text(byte_size size);
 
 /// The shortest decimal that reads back to the same double, with a point or an exponent as TOML wants.
 [[nodiscard]] std::string number_text(double value);
@@ -22,10 +22,10 @@ namespace mneme {
 [[nodiscard]] std::string in_brackets(std::string text);
 /// "a, b, c" with `one` applied to each element.
 template <class Range, class Text>
-[[nodiscard]] std::string joined(const Range& all, Text one, std::string_view between = ", ") {
+[[nodiscard]] std::string joined(const Range& items, Text item, std::string_view between = ", ") {
   std::string text;
-  for (const auto& element : all)
-    text.append(text.empty() ? std::string_view{} : between).append(one(element));
+  for (const auto& element : items)
+    text.append(text.empty() ? std::string_view{} : between).append(item(element));
   return text;
 }
 /// The words in quotes: "a", "b", "c".

@@ -9,15 +9,15 @@ namespace mneme {
 /// the shares of absent clients are unused.
 class client_rows {
 public:
-  client_rows(std::shared_ptr<const curriculum> tasks, std::shared_ptr<const partition> split,
+  client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
               std::shared_ptr<const population> people, rows_shown shown);
 
   /// How many rows `who` sees in `during`.
-  [[nodiscard]] std::int64_t size(client_id who, task_id during) const;
+  [[nodiscard]] std::int64_t size(client_id client, task_id during) const;
   /// Those rows: task after task, ascending within each.
-  [[nodiscard]] sample_view view(client_id who, task_id during) const;
+  [[nodiscard]] sample_view view(client_id client, task_id during) const;
   /// The rows that `who` itself holds of one task, whatever the method shows.
-  [[nodiscard]] std::vector<std::int64_t> held(client_id who, task_id of) const;
+  [[nodiscard]] std::vector<std::int64_t> held(client_id client, task_id task) const;
   [[nodiscard]] rows_shown shown() const noexcept { return shown_; }
   /// Whether client 0 alone sees rows.
   [[nodiscard]] bool central() const noexcept {
@@ -25,11 +25,11 @@ public:
   }
 
 private:
-  [[nodiscard]] bool holds(client_id who, task_id of) const;
+  [[nodiscard]] bool holds(client_id client, task_id task) const;
   [[nodiscard]] std::uint32_t last_shown(task_id during) const; // whose rows a central view ends with
-  [[nodiscard]] std::int64_t everybodys(task_id of) const;
+  [[nodiscard]] std::int64_t all_clients(task_id task) const;
 
-  std::shared_ptr<const curriculum> tasks_;
+  std::shared_ptr<const task_stream> tasks_;
   std::shared_ptr<const partition> split_;
   std::shared_ptr<const population> people_;
   rows_shown shown_;

@@ -26,12 +26,12 @@ client_set::client_set(std::int64_t clients)
     : words_(parts(static_cast<std::size_t>(clients), 64)), blocks_(parts(words_.size(), words_of_block)),
       regions_(parts(blocks_.size(), blocks_of_region)) {}
 
-void client_set::put(client_id who, bool in) {
-  if (contains(who) == in)
+void client_set::put(client_id client, bool in) {
+  if (contains(client) == in)
     return;
-  const std::size_t word = who.value / 64, block = word / words_of_block;
+  const std::size_t word = client.value / 64, block = word / words_of_block;
   const std::uint32_t change = in ? 1 : ~std::uint32_t{0}; // modulo 2^32
-  words_[word] ^= std::uint64_t{1} << (who.value % 64);
+  words_[word] ^= std::uint64_t{1} << (client.value % 64);
   blocks_[block] += change;
   regions_[block / blocks_of_region] += change;
   size_ += in ? 1 : -1;

@@ -12,14 +12,14 @@ public:
   /// Empty; for clients 0 .. clients - 1.
   explicit client_set(std::int64_t clients = 0);
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
-  [[nodiscard]] bool contains(client_id who) const noexcept { return words_[who.value / 64] >> (who.value % 64) & 1; }
+  [[nodiscard]] bool contains(client_id client) const noexcept { return words_[client.value / 64] >> (client.value % 64) & 1; }
   /// Puts a client in, or takes it out; nothing happens if it is so already.
-  void put(client_id who, bool in);
+  void put(client_id client, bool in);
   /// The n-th smallest id, from 0. @pre 0 <= n < size()
   [[nodiscard]] client_id nth(std::int64_t n) const;
   template <class Archive>
-  void persist(Archive& all) {
-    all.plain(words_).plain(blocks_).plain(regions_)(size_);
+  void persist(Archive& state) {
+    state.plain(words_).plain(blocks_).plain(regions_)(size_);
   }
 
 private:

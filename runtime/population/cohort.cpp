@@ -12,25 +12,25 @@ std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, st
   std::unordered_set<std::uint32_t> seen;
   const auto attempts = 8 * wanted + 64;
   for (std::int64_t i = 0; i < attempts && std::ssize(drawn) < wanted; ++i) {
-    const client_id who{static_cast<std::uint32_t>(stream.below(static_cast<std::uint64_t>(clients)))};
-    if (available(who) && seen.insert(who.value).second)
-      drawn.push_back(who);
+    const client_id client{static_cast<std::uint32_t>(stream.below(static_cast<std::uint64_t>(clients)))};
+    if (available(client) && seen.insert(client.value).second)
+      drawn.push_back(client);
   }
   return drawn;
 }
 
 std::vector<client_id> by_listing(rng_stream& stream, std::int64_t clients, std::int64_t wanted,
                                   const std::function<bool(client_id)>& available) {
-  std::vector<client_id> all;
+  std::vector<client_id> ids;
   for (std::uint32_t c = 0; c < clients; ++c)
     if (available({c}))
-      all.push_back({c});
-  if (std::ssize(all) <= wanted)
-    return all;
+      ids.push_back({c});
+  if (std::ssize(ids) <= wanted)
+    return ids;
   for (std::size_t i = 0; i < static_cast<std::size_t>(wanted); ++i) // the first steps of Fisher-Yates
-    std::swap(all[i], all[i + stream.below(all.size() - i)]);
-  all.resize(static_cast<std::size_t>(wanted));
-  return all;
+    std::swap(ids[i], ids[i + stream.below(ids.size() - i)]);
+  ids.resize(static_cast<std::size_t>(wanted));
+  return ids;
 }
 
 } // namespace

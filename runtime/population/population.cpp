@@ -21,7 +21,7 @@ std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_
 
 } // namespace
 
-population::population(const scenario& from, std::shared_ptr<const reach_trace> trace)
+population::population(const scenario& from, std::shared_ptr<const availability_trace> trace)
     : count_(from.clients.count), seed_(static_cast<std::uint64_t>(from.seed)), enrolment_(from.enrolment),
       devices_(from.devices), staggered_(from.tasks.transition == task_transition::staggered),
       transition_spread_(from.tasks.transition_spread), trace_(std::move(trace)) {
@@ -33,8 +33,8 @@ population::population(const scenario& from, std::shared_ptr<const reach_trace> 
       MNEME_CHECK(std::ssize(*list) == count_, list->size(), count_);
 }
 
-membership population::member(client_id who, task_id during) const {
-  const std::int64_t client = who.value, task = during.value;
+membership population::member(client_id client_number, task_id during) const {
+  const std::int64_t client = client_number.value, task = during.value;
   MNEME_CHECK(client < count_, client, count_);
   if (enrolment_.kind == enrolment_kind::all || enrolment_.kind == enrolment_kind::random)
     return membership::active;
@@ -60,70 +60,70 @@ std::int64_t population::enrolled(task_id during) const {
   return active;
 }
 
-virtual_duration population::compute_time(client_id who, std::int64_t rows) const {
+virtual_duration population::compute_time(client_id client, std::int64_t rows) const {
   MNEME_CHECK(rows >= 0, rows);
-  return waited(1e9 * static_cast<double>(rows) / device(devices_.rows_per_second, purpose::device_speed, who));
+  return waited(1e9 * static_cast<double>(rows) / device(devices_.rows_per_second, purpose::device_speed, client));
 }
 
-virtual_duration population::download_time(client_id who, std::int64_t bytes) const {
-  return transfer_time(device(devices_.downlink_mbit, purpose::device_downlink, who), bytes);
+virtual_duration population::download_time(client_id client, std::int64_t bytes) const {
+  return transfer_time(device(devices_.downlink_mbit, purpose::device_downlink, client), bytes);
 }
 
-virtual_duration population::upload_time(client_id who, std::int64_t bytes) const {
-  return transfer_time(device(devices_.uplink_mbit, purpose::device_uplink, who), bytes);
+virtual_duration population::upload_time(client_id client, std::int64_t bytes) const {
+  return transfer_time(device(devices_.uplink_mbit, purpose::device_uplink, client), bytes);
 }
 
-bool population::drops_out(client_id who, task_id, std::uint32_t visit) const {
+bool population::drops_out(client_id client, task_id, std::uint32_t visit) const {
   if (devices_.dropout <= 0.0)
     return false;
-  rng_stream stream(key_for({.seed = seed_, .client = who, .visit = visit}, purpose::drop_out));
+  rng_stream stream(key_for({.seed = seed_, .client = client, .visit = visit}, purpose::drop_out));
   return stream.uniform() < devices_.dropout;
 }
 
-double population::vanishing_point(client_id who, std::uint32_t visit) const {
-  return rng_stream(key_for({.seed = seed_, .client = who, .visit = visit}, purpose::vanishing)).uniform();
+double population::dropout_point(client_id client, std::uint32_t visit) const {
+  return rng_stream(key_for({.seed = seed_, .client = client, .visit = visit}, purpose::vanishing)).uniform();
 }
 
 // -- over virtual time ------------------------------------------------------------------------------------------------
 
-bool population::goes_on_for_ever() const noexcept {
-  return (comes_and_goes() && enrolment_.absence_mean.count() > 0) ||
+bool population::changes_without_end() const noexcept {
+  return (has_random_enrolment() && enrolment_.absence_mean.count() > 0) ||
          devices_.availability == device_availability::diurnal;
 }
 
-virtual_duration population::drawn(virtual_duration mean, client_id who, std::uint32_t n, std::uint64_t index) const {
+virtual_duration population::drawn(virtual_duration mean, client_id client, std::uint32_t n, std::uint64_t index) const {
   if (mean.count() == 0)
     return mean;
-  const rng_key key{.seed = seed_, .client = who, .visit = n, .index = index};
+  const rng_key key{.seed = seed_, .client = client, .visit = n, .index = index};
   return waited(rng_stream(key_for(key, purpose::enrolment)).exponential(static_cast<double>(mean.count())));
 }
 
-virtual_duration population::arrival(client_id who) const { return drawn(enrolment_.arrival_mean, who, 0, 0); }
+virtual_duration population::arrival_time(client_id client) const { return drawn(enrolment_.arrival_mean, client, 0, 0); }
 
-virtual_duration population::stay(client_id who, std::uint32_t n) const {
-  return drawn(enrolment_.lifetime_mean, who, n, 1);
+virtual_duration population::enrolled_time(client_id client, std::uint32_t n) const {
+  return drawn(enrolment_.lifetime_mean, client, n, 1);
 }
 
-std::optional<virtual_duration> population::absence(client_id who, std::uint32_t n) const {
+std::optional<virtual_duration> population::absence_time(client_id client, std::uint32_t n) const {
   if (enrolment_.absence_mean.count() == 0)
     return std::nullopt;
-  return drawn(enrolment_.absence_mean, who, n, 2);
+  return drawn(enrolment_.absence_mean, client, n, 2);
 }
 
-virtual_duration population::transition_delay(client_id who, task_id into) const {
-  const rng_key key{.seed = seed_, .client = who, .task = into};
+virtual_duration population::transition_delay(client_id client, task_id into) const {
+  const rng_key key{.seed = seed_, .client = client, .task = into};
   const auto share = rng_stream(key_for(key, purpose::transition)).uniform();
   return waited(share * static_cast<double>(transition_spread_.count()));
 }
 
 /// A day begins at a time of the client's own; its first half is when the device can be reached.
-reach_window population::reach(client_id who, virtual_time at) const {
+availability_window population::availability(client_id client, virtual_time at) const {
   if (devices_.availability == device_availability::always)
     return {};
   if (trace_)
-    return trace_->window(who, at);
+    return trace_->window(client, at);
   const auto period = devices_.availability_period, half = period / 2;
-  rng_stream stream(key_for({.seed = seed_, .client = who}, purpose::reachability));
+  rng_stream stream(key_for({.seed = seed_, .client = client}, purpose::reachability));
   const virtual_duration morning(
       static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // of the second day
   const auto into_day = (at.time_since_epoch() % period + period - morning) % period;
@@ -131,15 +131,15 @@ reach_window population::reach(client_id who, virtual_time at) const {
   return {.within = within, .until = later_by(at, (within ? half : period) - into_day)};
 }
 
-double population::device(const device_value& value, purpose what, client_id who) const {
+double population::device(const device_value& value, purpose purpose_id, client_id client) const {
   if (const auto* constant = std::get_if<double>(&value))
     return *constant;
   if (const auto* list = std::get_if<std::vector<double>>(&value))
-    return list->at(who.value);
+    return list->at(client.value);
   const auto& [median, sigma] = std::get<log_normal>(value);
   if (sigma == 0.0 || median == 0.0)
     return median;
-  rng_stream stream(key_for({.seed = seed_, .client = who}, what));
+  rng_stream stream(key_for({.seed = seed_, .client = client}, purpose_id));
   return median * std::exp(sigma * stream.normal());
 }
 

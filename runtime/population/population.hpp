@@ -6,7 +6,7 @@
 #include <optional>
 namespace mneme {
 
-class reach_trace;
+class availability_trace;
 
 enum class membership : std::uint8_t { not_yet, active, left };
 
@@ -14,7 +14,7 @@ enum class membership : std::uint8_t { not_yet, active, left };
 inline constexpr virtual_time never = virtual_time::max();
 
 /// Whether a client can be reached, and until when that stays so.
-struct reach_window {
+struct availability_window {
   bool within = true;
   virtual_time until = never;
 };
@@ -24,51 +24,51 @@ class population {
 public:
   /// @pre `from` has passed read_scenario's checks
   /// @param trace for devices.availability = "file"
-  explicit population(const scenario& from, std::shared_ptr<const reach_trace> trace = nullptr);
+  explicit population(const scenario& from, std::shared_ptr<const availability_trace> trace = nullptr);
 
   [[nodiscard]] std::int64_t size() const noexcept { return count_; }
   /// By the task; everybody is active where clients come and go at random.
-  [[nodiscard]] membership member(client_id who, task_id during) const;
+  [[nodiscard]] membership member(client_id client, task_id during) const;
   /// Active clients of a task; O(1) for all and growing, O(groups) for table.
   [[nodiscard]] std::int64_t enrolled(task_id during) const;
 
   /// rows / rows_per_second.
-  [[nodiscard]] virtual_duration compute_time(client_id who, std::int64_t rows) const;
+  [[nodiscard]] virtual_duration compute_time(client_id client, std::int64_t rows) const;
   /// latency + 8 * bytes / (mbit * 1e6) s; a bandwidth of 0 is instantaneous but for the latency.
-  [[nodiscard]] virtual_duration download_time(client_id who, std::int64_t bytes) const;
-  [[nodiscard]] virtual_duration upload_time(client_id who, std::int64_t bytes) const;
+  [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
+  [[nodiscard]] virtual_duration upload_time(client_id client, std::int64_t bytes) const;
   /// Whether this assignment is never answered; keyed by client and visit.
-  [[nodiscard]] bool drops_out(client_id who, task_id during, std::uint32_t visit) const;
+  [[nodiscard]] bool drops_out(client_id client, task_id during, std::uint32_t visit) const;
   /// How far into its first stage a client comes that drops out at work, in [0, 1); keyed alike.
-  [[nodiscard]] double vanishing_point(client_id who, std::uint32_t visit) const;
+  [[nodiscard]] double dropout_point(client_id client, std::uint32_t visit) const;
 
   // -- over virtual time: enrolment.kind = "random", devices.availability, tasks.transition = "staggered"
-  [[nodiscard]] bool comes_and_goes() const noexcept { return enrolment_.kind == enrolment_kind::random; }
-  [[nodiscard]] bool is_ever_out_of_reach() const noexcept {
+  [[nodiscard]] bool has_random_enrolment() const noexcept { return enrolment_.kind == enrolment_kind::random; }
+  [[nodiscard]] bool limits_availability() const noexcept {
     return devices_.availability != device_availability::always;
   }
-  [[nodiscard]] bool changes_task_one_by_one() const noexcept { return staggered_; }
+  [[nodiscard]] bool has_staggered_tasks() const noexcept { return staggered_; }
   /// Whether clients come back, or can be reached again, without end.
-  [[nodiscard]] bool goes_on_for_ever() const noexcept;
+  [[nodiscard]] bool changes_without_end() const noexcept;
   /// From the run's beginning until a client enrols; exponential.
-  [[nodiscard]] virtual_duration arrival(client_id who) const;
+  [[nodiscard]] virtual_duration arrival_time(client_id client) const;
   /// How long it stays the n-th time, from 0, and how long it is away after that; null: for ever.
-  [[nodiscard]] virtual_duration stay(client_id who, std::uint32_t n) const;
-  [[nodiscard]] std::optional<virtual_duration> absence(client_id who, std::uint32_t n) const;
+  [[nodiscard]] virtual_duration enrolled_time(client_id client, std::uint32_t n) const;
+  [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
   /// From the opening of a task by the server until a client enters it; uniform in [0, spread).
-  [[nodiscard]] virtual_duration transition_delay(client_id who, task_id into) const;
+  [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
   /// Whether a client can be reached from `at` on.
-  [[nodiscard]] reach_window reach(client_id who, virtual_time at) const;
+  [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;
   /// at + wait, or `never` beyond the clock's range.
   [[nodiscard]] static virtual_time later_by(virtual_time at, virtual_duration wait) noexcept {
     return wait > never - at ? never : at + wait;
   }
 
 private:
-  [[nodiscard]] double device(const device_value& value, purpose what, client_id who) const;
+  [[nodiscard]] double device(const device_value& value, purpose purpose_id, client_id client) const;
   [[nodiscard]] virtual_duration transfer_time(double mbit, std::int64_t bytes) const;
   /// Exponential; `index` tells arrivals, stays and absences apart.
-  [[nodiscard]] virtual_duration drawn(virtual_duration mean, client_id who, std::uint32_t n,
+  [[nodiscard]] virtual_duration drawn(virtual_duration mean, client_id client, std::uint32_t n,
                                        std::uint64_t index) const;
 
   std::int64_t count_ = 0;
@@ -77,7 +77,7 @@ private:
   devices_section devices_;
   bool staggered_ = false;
   virtual_duration transition_spread_{0};
-  std::shared_ptr<const reach_trace> trace_;
+  std::shared_ptr<const availability_trace> trace_;
 };
 
 } // namespace mneme

@@ -14,7 +14,7 @@ public:
   explicit reader(const scenario& from)
       : path_(from.devices.availability_file.string()), clients_(from.clients.count) {}
 
-  expected<std::shared_ptr<const reach_trace>> read(std::istream& in) {
+  expected<std::shared_ptr<const availability_trace>> read(std::istream& in) {
     std::string text;
     std::getline(in, text);
     read_header(csv::without_mark(text));
@@ -26,7 +26,7 @@ public:
     }
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
-    return std::make_shared<const reach_trace>(std::move(spans_));
+    return std::make_shared<const availability_trace>(std::move(spans_));
   }
 
 private:
@@ -60,7 +60,7 @@ private:
     if (seconds[1] <= seconds[0])
       return wrong(
           fmt::format("from = {}, to = {}: expected a time that ends after it begins", seconds[0], seconds[1]));
-    spans_.push_back({.who = {static_cast<std::uint32_t>(client)},
+    spans_.push_back({.client = {static_cast<std::uint32_t>(client)},
                       .from = virtual_time(rounded_up(seconds[0])),
                       .to = virtual_time(rounded_up(seconds[1]))});
   }
@@ -70,34 +70,34 @@ private:
   std::int64_t clients_;
   std::array<std::size_t, 3> column_{};
   std::size_t columns_ = 0, line_ = 1;
-  std::vector<reach_span> spans_;
-  findings wrong_;
+  std::vector<availability_span> spans_;
+  diagnostics wrong_;
 };
 
 } // namespace
 
-reach_trace::reach_trace(std::vector<reach_span> spans) {
-  std::sort(spans.begin(), spans.end(), [](const reach_span& a, const reach_span& b) {
-    return std::tie(a.who, a.from, a.to) < std::tie(b.who, b.from, b.to);
+availability_trace::availability_trace(std::vector<availability_span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const availability_span& a, const availability_span& b) {
+    return std::tie(a.client, a.from, a.to) < std::tie(b.client, b.from, b.to);
   });
-  for (const auto& one : spans)
-    if (!spans_.empty() && spans_.back().who == one.who && one.from <= spans_.back().to)
-      spans_.back().to = std::max(spans_.back().to, one.to);
+  for (const auto& span : spans)
+    if (!spans_.empty() && spans_.back().client == span.client && span.from <= spans_.back().to)
+      spans_.back().to = std::max(spans_.back().to, span.to);
     else
-      spans_.push_back(one);
+      spans_.push_back(span);
 }
 
-reach_window reach_trace::window(client_id who, virtual_time at) const {
-  const auto next = std::partition_point(spans_.begin(), spans_.end(), [&](const reach_span& one) {
-    return std::tie(one.who, one.to) <= std::tie(who, at); // over by then
+availability_window availability_trace::window(client_id client, virtual_time at) const {
+  const auto next = std::partition_point(spans_.begin(), spans_.end(), [&](const availability_span& span) {
+    return std::tie(span.client, span.to) <= std::tie(client, at); // over by then
   });
-  if (next == spans_.end() || next->who != who)
+  if (next == spans_.end() || next->client != client)
     return {.within = false, .until = never};
   const bool within = next->from <= at;
   return {.within = within, .until = within ? next->to : next->from};
 }
 
-expected<std::shared_ptr<const reach_trace>> read_reach_trace(const scenario& from) {
+expected<std::shared_ptr<const availability_trace>> read_availability_trace(const scenario& from) {
   if (from.devices.availability != device_availability::file)
     return nullptr;
   std::ifstream file(from.devices.availability_file, std::ios::binary);

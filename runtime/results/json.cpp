@@ -10,8 +10,8 @@ using json = nlohmann::ordered_json;
 json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
 
 /// Text from outside may hold bytes that are no UTF-8; a run does not fail for that.
-std::string dumped(const json& what, int indent) {
-  return what.dump(indent, ' ', false, json::error_handler_t::replace);
+std::string dumped(const json& value, int indent) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
 /// The file's value; discarded if there is none.
@@ -31,100 +31,100 @@ void add_metrics(json& to, const continual_metrics& metrics) {
   to["backward_transfer"] = or_null(metrics.backward_transfer);
 }
 
-void add_population(json& to, const run_summary& what) {
-  to["joined"] = what.joined;
-  to["left"] = what.left;
-  to["task_transitions"] = what.task_transitions;
-  to["staleness_mean"] = or_null(what.staleness_mean);
-  to["staleness_max"] = what.staleness_max ? json(*what.staleness_max) : json(nullptr);
+void add_population(json& to, const run_summary& summary) {
+  to["joined"] = summary.joined;
+  to["left"] = summary.left;
+  to["task_transitions"] = summary.task_transitions;
+  to["staleness_mean"] = or_null(summary.staleness_mean);
+  to["staleness_max"] = summary.staleness_max ? json(*summary.staleness_max) : json(nullptr);
 }
 
-void add_over_time(json& to, const run_summary& what) {
+void add_over_time(json& to, const run_summary& summary) {
   auto& reached = to["time_to_accuracy"] = json::object();
-  for (const auto& one : what.time_to_accuracy)
-    reached[fmt::format("{}", one.accuracy)] = or_null(one.seconds);
-  to["client_accuracy_deciles"] = what.client_accuracy_deciles ? json(*what.client_accuracy_deciles) : json(nullptr);
+  for (const auto& target : summary.time_to_accuracy)
+    reached[fmt::format("{}", target.accuracy)] = or_null(target.seconds);
+  to["client_accuracy_deciles"] = summary.client_accuracy_deciles ? json(*summary.client_accuracy_deciles) : json(nullptr);
 }
 
-void add_costs(json& to, const run_summary& what) {
-  to["upload_bytes"] = what.upload_bytes;
-  to["download_bytes"] = what.download_bytes;
-  to["virtual_seconds"] = what.virtual_seconds;
-  to["wall_seconds"] = what.wall_seconds;
-  to["cpu_seconds"] = what.cpu_seconds;
-  to["client_rounds_per_second"] = what.client_rounds_per_second;
-  to["fused_width_mean"] = what.fused_width_mean;
-  to["worker_busy_share"] = what.worker_busy_share;
-  to["peak_rss_bytes"] = what.peak_rss_bytes;
-  to["device"] = what.device;
-  if (what.central_data)
+void add_costs(json& to, const run_summary& summary) {
+  to["upload_bytes"] = summary.upload_bytes;
+  to["download_bytes"] = summary.download_bytes;
+  to["virtual_seconds"] = summary.virtual_seconds;
+  to["wall_seconds"] = summary.wall_seconds;
+  to["cpu_seconds"] = summary.cpu_seconds;
+  to["client_rounds_per_second"] = summary.client_rounds_per_second;
+  to["fused_width_mean"] = summary.fused_width_mean;
+  to["worker_busy_share"] = summary.worker_busy_share;
+  to["peak_rss_bytes"] = summary.peak_rss_bytes;
+  to["device"] = summary.device;
+  if (summary.central_data)
     to["central_data"] = true;
-  for (const auto& [key, value] : what.figures)
+  for (const auto& [key, value] : summary.figures)
     to[key] = value;
 }
 
 } // namespace
 
-std::string json_text(const run_origin& what) {
-  return dumped({{"scenario", what.scenario}, {"trace", what.trace}}, 2) + "\n";
+std::string json_text(const run_origin& origin) {
+  return dumped({{"scenario", origin.scenario}, {"trace", origin.trace}}, 2) + "\n";
 }
 
 expected<run_origin> parsed_origin(const std::filesystem::path& file) {
-  auto all = read(file);
-  if (!all.is_object() || !all["scenario"].is_string() || !all["trace"].is_boolean())
+  auto object = read(file);
+  if (!object.is_object() || !object["scenario"].is_string() || !object["trace"].is_boolean())
     return failed(file.string(), "this file does not say what was run; run the scenario again with mneme run");
-  return run_origin{.scenario = all["scenario"], .trace = all["trace"]};
+  return run_origin{.scenario = object["scenario"], .trace = object["trace"]};
 }
 
 std::string status_in(const std::filesystem::path& file) {
-  auto all = read(file);
-  return all.is_object() && all["status"].is_string() ? all["status"] : "";
+  auto object = read(file);
+  return object.is_object() && object["status"].is_string() ? object["status"] : "";
 }
 
-std::string json_text(const run_summary& what) {
-  json all;
-  all["mneme_version"] = MNEME_VERSION;
-  all["scenario"] = what.scenario;
-  all["scenario_digest"] = what.scenario_digest;
-  all["run_digest"] = what.run_digest;
-  if (what.trace_digest)
-    all["trace_digest"] = *what.trace_digest;
-  all["strategy"] = what.strategy;
-  all["dataset"] = what.dataset;
-  all["seed"] = what.seed;
-  all["status"] = what.status;
-  if (!what.error.empty())
-    all["error"] = what.error;
-  all["tasks"] = what.tasks;
-  all["rounds"] = what.rounds;
-  all["clients"] = what.clients;
-  all["client_rounds"] = what.client_rounds;
-  all["late_uploads"] = what.late_uploads;
-  all["dropped"] = what.dropped;
-  all["enrolled_max"] = what.enrolled_max;
-  add_metrics(all, what.metrics);
-  add_costs(all, what);
-  add_over_time(all, what);
-  add_population(all, what);
-  return dumped(all, 2) + "\n";
+std::string json_text(const run_summary& summary) {
+  json object;
+  object["mneme_version"] = MNEME_VERSION;
+  object["scenario"] = summary.scenario;
+  object["scenario_digest"] = summary.scenario_digest;
+  object["run_digest"] = summary.run_digest;
+  if (summary.trace_digest)
+    object["trace_digest"] = *summary.trace_digest;
+  object["strategy"] = summary.strategy;
+  object["dataset"] = summary.dataset;
+  object["seed"] = summary.seed;
+  object["status"] = summary.status;
+  if (!summary.error.empty())
+    object["error"] = summary.error;
+  object["tasks"] = summary.tasks;
+  object["rounds"] = summary.rounds;
+  object["clients"] = summary.clients;
+  object["client_rounds"] = summary.client_rounds;
+  object["late_uploads"] = summary.late_uploads;
+  object["dropped"] = summary.dropped;
+  object["enrolled_max"] = summary.enrolled_max;
+  add_metrics(object, summary.metrics);
+  add_costs(object, summary);
+  add_over_time(object, summary);
+  add_population(object, summary);
+  return dumped(object, 2) + "\n";
 }
 
-std::string json_text(const evaluation_record& what) {
-  json all;
-  all["task"] = what.task.value + 1;
-  all["round"] = what.round.value + 1;
-  all["virtual_s"] = in_seconds(what.at);
-  all["accuracy"] = what.accuracy;
-  all["accuracy_per_task"] = what.accuracy_per_task;
-  all["loss"] = what.loss;
-  all["upload_bytes"] = what.upload_bytes;
-  all["download_bytes"] = what.download_bytes;
-  all["clients_enrolled"] = what.clients_enrolled;
-  all["client_rounds"] = what.client_rounds;
-  all["late_uploads"] = what.late_uploads;
-  all["dropped"] = what.dropped;
-  all["forgetting"] = or_null(what.forgetting);
-  return dumped(all, -1);
+std::string json_text(const evaluation_record& evaluation) {
+  json object;
+  object["task"] = evaluation.task.value + 1;
+  object["round"] = evaluation.round.value + 1;
+  object["virtual_s"] = in_seconds(evaluation.at);
+  object["accuracy"] = evaluation.accuracy;
+  object["accuracy_per_task"] = evaluation.accuracy_per_task;
+  object["loss"] = evaluation.loss;
+  object["upload_bytes"] = evaluation.upload_bytes;
+  object["download_bytes"] = evaluation.download_bytes;
+  object["clients_enrolled"] = evaluation.clients_enrolled;
+  object["client_rounds"] = evaluation.client_rounds;
+  object["late_uploads"] = evaluation.late_uploads;
+  object["dropped"] = evaluation.dropped;
+  object["forgetting"] = or_null(evaluation.forgetting);
+  return dumped(object, -1);
 }
 
 } // namespace mneme

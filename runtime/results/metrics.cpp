@@ -41,26 +41,26 @@ std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluat
 
 std::vector<reached_target> times_to(const std::vector<double>& targets,
                                      const std::vector<evaluation_record>& evaluations) {
-  std::vector<reached_target> all;
+  std::vector<reached_target> reached;
   for (const double target : targets) {
-    all.push_back({.accuracy = target});
+    reached.push_back({.accuracy = target});
     const auto first = std::find_if(evaluations.begin(), evaluations.end(),
-                                    [&](const evaluation_record& one) { return one.accuracy >= target; });
+                                    [&](const evaluation_record& evaluation) { return evaluation.accuracy >= target; });
     if (first != evaluations.end())
-      all.back().seconds = in_seconds(first->at);
+      reached.back().seconds = in_seconds(first->at);
   }
-  return all;
+  return reached;
 }
 
 std::vector<double> deciles_of(std::vector<double> values) {
-  std::vector<double> all;
+  std::vector<double> numbers;
   std::sort(values.begin(), values.end());
   for (std::size_t tenth = 1; !values.empty() && tenth < 10; ++tenth) {
     const auto steps = tenth * (values.size() - 1); // of a tenth of the distance between neighbours
     const auto below = values[steps / 10], above = values[std::min(steps / 10 + 1, values.size() - 1)];
-    all.push_back(below + (above - below) * static_cast<double>(steps % 10) / 10.0);
+    numbers.push_back(below + (above - below) * static_cast<double>(steps % 10) / 10.0);
   }
-  return all;
+  return numbers;
 }
 
 void accuracy_matrix::add(const evaluation_record& end_of_task) {

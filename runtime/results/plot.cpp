@@ -56,8 +56,8 @@ public:
   void line(double x1, double y1, double x2, double y2, const char* style) {
     text_ += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" {}/>\n", x1, y1, x2, y2, style);
   }
-  void label(double x, double y, const std::string& what, const char* style) {
-    text_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, style, escaped(what));
+  void label(double x, double y, const std::string& text, const char* style) {
+    text_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, style, escaped(text));
   }
   /// `points`: "x,y x,y ..."
   void curve(std::string points, const std::string& colour, double stroke) {
@@ -102,9 +102,9 @@ void draw_axes(canvas& on, std::int64_t rounds) {
 
 /// A dashed line where each task but the last ends.
 void draw_boundaries(canvas& on, std::span<const evaluation_record> evaluations) {
-  for (const auto& one : evaluations)
-    if (one.end_of_task && one.task != evaluations.back().task) {
-      const double x = on.x(one.round.value + 1.5); // between the task's last round and the next
+  for (const auto& evaluation : evaluations)
+    if (evaluation.end_of_task && evaluation.task != evaluations.back().task) {
+      const double x = on.x(evaluation.round.value + 1.5); // between the task's last round and the next
       on.line(x, top, x, top + height, "stroke=\"#999\" stroke-dasharray=\"4 4\"");
     }
 }
@@ -113,14 +113,14 @@ void draw_curves(canvas& on, std::span<const evaluation_record> evaluations) {
   const auto tasks = evaluations.back().accuracy_per_task.size();
   for (std::size_t task = 0; task < tasks; ++task) {
     std::string points;
-    for (const auto& one : evaluations)
-      if (task < one.accuracy_per_task.size())
-        points += point(on, one, one.accuracy_per_task[task]);
+    for (const auto& evaluation : evaluations)
+      if (task < evaluation.accuracy_per_task.size())
+        points += point(on, evaluation, evaluation.accuracy_per_task[task]);
     on.curve(points, colour(task), 1.5);
   }
   std::string points;
-  for (const auto& one : evaluations)
-    points += point(on, one, one.accuracy);
+  for (const auto& evaluation : evaluations)
+    points += point(on, evaluation, evaluation.accuracy);
   on.curve(points, "#111", 3.0);
 }
 
@@ -140,7 +140,7 @@ void draw_legend(canvas& on, std::size_t tasks) {
 
 } // namespace
 
-std::string accuracy_svg(const std::string& title, std::span<const evaluation_record> evaluations) {
+std::string accuracy_plot_svg(const std::string& title, std::span<const evaluation_record> evaluations) {
   const std::int64_t rounds = evaluations.empty() ? 1 : std::int64_t{evaluations.back().round.value} + 1;
   canvas on(rounds);
   on.label(left - 40.0, 20.0, title, "font-size=\"15\" font-weight=\"bold\"");

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-tl::unexpected<findings> cannot_create(const fs::path& path, const std::error_code& why) {
+tl::unexpected<diagnostics> cannot_create(const fs::path& path, const std::error_code& why) {
   return failed("", "cannot create the run directory '" + path.string() + "': " + why.message() +
                         "; choose a folder that can be written with --out");
 }
@@ -184,8 +184,8 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
   for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "metrics.jsonl", "accuracy_matrix.csv"})
     fs::remove(path_ / name);
   std::string lines;
-  for (const auto& one : evaluations)
-    lines += json_text(one) + "\n";
+  for (const auto& evaluation : evaluations)
+    lines += json_text(evaluation) + "\n";
   if (!lines.empty())
     write("metrics.jsonl", lines);
   if (!matrix.rows.empty())

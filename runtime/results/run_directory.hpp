@@ -38,9 +38,9 @@ struct run_summary {
 };
 /// The text of summary.json: one object, indented, with a final line break; undefined metrics are
 /// null, `error` and `trace_digest` appear only where there is one.
-[[nodiscard]] std::string json_text(const run_summary& what);
+[[nodiscard]] std::string json_text(const run_summary& summary);
 /// The line of metrics.jsonl, without its line break. Tasks and rounds from 1.
-[[nodiscard]] std::string json_text(const evaluation_record& what);
+[[nodiscard]] std::string json_text(const evaluation_record& evaluation);
 
 /// What a run directory says of its run besides the resolved scenario.
 struct run_origin {
@@ -48,7 +48,7 @@ struct run_origin {
   bool trace = false;
 };
 
-[[nodiscard]] std::string json_text(const run_origin& what);
+[[nodiscard]] std::string json_text(const run_origin& origin);
 [[nodiscard]] expected<run_origin> parsed_origin(const std::filesystem::path& file);
 /// `status` of a summary.json; "" if the file does not say.
 [[nodiscard]] std::string status_in(const std::filesystem::path& file);

@@ -112,13 +112,13 @@ std::vector<std::string> row_complaints(const std::string& row, std::int64_t tas
     return {fmt::format("expected a letter for each of {} tasks, found {}", tasks, row.size())};
   if (const auto bad = row.find_first_not_of("AOX"); bad != std::string::npos)
     return {fmt::format("expected the letters A (active), O (left) and X (not yet) only; see letter {}", bad + 1)};
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   if (row.front() == 'O')
-    all.emplace_back("a client cannot have left before the first task; expected A or X first");
+    names.emplace_back("a client cannot have left before the first task; expected A or X first");
   for (std::size_t t = 1; t < row.size(); ++t)
     if (const auto step = row.substr(t - 1, 2); step[0] != step[1] && step != "XA" && step != "AO")
-      all.push_back(fmt::format("task {} turns {} into {}; possible are X to A and A to O", t + 1, step[0], step[1]));
-  return all;
+      names.push_back(fmt::format("task {} turns {} into {}; possible are X to A and A to O", t + 1, step[0], step[1]));
+  return names;
 }
 
 void check_table(const scenario& s, remarks& out) {
@@ -267,17 +267,17 @@ void check_paths(const scenario& s, remarks& out) {
 
 } // namespace
 
-std::vector<remark> impossible_combinations(const scenario& what) {
+std::vector<remark> check_combinations(const scenario& settings) {
   remarks out;
   for (const auto check : {check_data, check_tasks, check_enrolment, check_rounds, check_devices, check_training,
                            check_worker, check_paths})
-    check(what, out);
+    check(settings, out);
   return out;
 }
 
-std::vector<remark> doubtful_choices(const scenario& what) {
+std::vector<remark> doubtful_choices(const scenario& settings) {
   remarks out;
-  if (what.devices.dropout == 1.0)
+  if (settings.devices.dropout == 1.0)
     out.push_back(
         {{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever come, and the server learns nothing"});
   return out;

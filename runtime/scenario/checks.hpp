@@ -11,11 +11,11 @@ struct remark {
 };
 
 /// What no run could do, as far as that can be known without the data.
-[[nodiscard]] std::vector<remark> impossible_combinations(const scenario& what);
+[[nodiscard]] std::vector<remark> check_combinations(const scenario& settings);
 /// What can be run, and can hardly be meant.
-[[nodiscard]] std::vector<remark> doubtful_choices(const scenario& what);
+[[nodiscard]] std::vector<remark> doubtful_choices(const scenario& settings);
 
 /// Keys that the chosen kinds do not read: one key each, whether or not the user gave it.
-[[nodiscard]] std::vector<remark> unread_keys(const scenario& what);
+[[nodiscard]] std::vector<remark> unread_keys(const scenario& settings);
 
 } // namespace mneme

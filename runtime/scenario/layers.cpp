@@ -141,15 +141,15 @@ public:
   void override_with(const std::string& name, const std::string& value) {
     const auto dot = name.find('.');
     const auto leaf = dot == std::string::npos ? name : name.substr(dot + 1);
-    layer one{.source = "--set", .folder = fs::current_path(), .has_lines = false};
+    layer source{.source = "--set", .folder = fs::current_path(), .has_lines = false};
     auto& target = dot == std::string::npos
-                       ? one.values
-                       : *one.values.insert(name.substr(0, dot), toml::table{}).first->second.as_table();
+                       ? source.values
+                       : *source.values.insert(name.substr(0, dot), toml::table{}).first->second.as_table();
     if (name == "extends")
       return out_.problems.push_back(
           {whole("--set"), "extends = " + in_quotes(value) + ": expected in a scenario file only"});
     put(target, leaf, value);
-    out_.layers.push_back(std::move(one));
+    out_.layers.push_back(std::move(source));
   }
 
   layer_stack take() { return std::move(out_); }
@@ -219,7 +219,7 @@ place whole(std::string source) {
   return at;
 }
 
-std::string shown(const place& at) {
+std::string place_text(const place& at) {
   return at.line == 0 ? at.source : at.source + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
 }
 

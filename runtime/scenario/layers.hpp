@@ -12,7 +12,7 @@ struct place {
 /// No line of it in particular.
 [[nodiscard]] place whole(std::string source);
 /// "file:line:column", or the source alone.
-[[nodiscard]] std::string shown(const place& at);
+[[nodiscard]] std::string place_text(const place& at);
 
 struct problem {
   place at{};

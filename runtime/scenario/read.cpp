@@ -74,10 +74,10 @@ private:
   void choose_words() {
     key_table keys;
     value_.strategy.method->keys(keys);
-    for (const auto& one : keys.all())
-      if (const auto word = said("strategy", one.name.c_str(), "");
-          one.chosen && std::find(one.choices.begin(), one.choices.end(), word) != one.choices.end())
-        one.chosen(word);
+    for (const auto& key : keys.all())
+      if (const auto word = said("strategy", key.name.c_str(), "");
+          key.chosen && std::find(key.choices.begin(), key.choices.end(), word) != key.choices.end())
+        key.chosen(word);
   }
 
   void add_preset(const std::string& name) {
@@ -85,11 +85,11 @@ private:
     if (wanted.empty())
       return;
     std::vector<std::string> names;
-    for (const auto& one : value_.strategy.method->presets()) {
-      names.push_back(one.name);
-      if (one.name != wanted)
+    for (const auto& preset : value_.strategy.method->presets()) {
+      names.push_back(preset.name);
+      if (preset.name != wanted)
         continue;
-      auto lowest = parsed_layer("preset " + in_quotes(wanted) + " of " + in_quotes(name), one.toml, problems_);
+      auto lowest = parsed_layer("preset " + in_quotes(wanted) + " of " + in_quotes(name), preset.toml, problems_);
       lowest.from_user = false;
       MNEME_CHECK(!lowest.values["strategy"]["name"], name, wanted); // would choose another method
       stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
@@ -116,9 +116,9 @@ private:
 
   /// What a key has if the user does not give it: no warning where giving it changes nothing.
   void keep_defaults() {
-    for (const auto& one : sections_)
-      for (const auto& key : one.keys.all())
-        defaults_[full_name(one.name, key.name)] = current_text(key);
+    for (const auto& section : sections_)
+      for (const auto& key : section.keys.all())
+        defaults_[full_name(section.name, key.name)] = current_text(key);
   }
 
   void apply(std::size_t layer_index) {
@@ -130,10 +130,10 @@ private:
         continue;
       if (sections_.front().keys.find(word))
         apply_key(sections_.front(), name, node, layer_index);
-      else if (auto* one = section_named(word); one && node.is_table())
+      else if (auto* section = section_named(word); section && node.is_table())
         for (const auto& [key, value] : *node.as_table())
-          apply_key(*one, key, value, layer_index);
-      else if (one)
+          apply_key(*section, key, value, layer_index);
+      else if (section)
         problems_.push_back({at, word + ": expected one section, as in [" + word + "], found " + type_text(node)});
       else if (node.is_table())
         problems_.push_back({at, unknown_section_text(word, sections_)});
@@ -142,16 +142,16 @@ private:
     }
   }
 
-  void apply_key(const section& of, const toml::key& key, const toml::node& node, std::size_t layer_index) {
+  void apply_key(const section& group, const toml::key& key, const toml::node& node, std::size_t layer_index) {
     const auto& from = stack_.layers[layer_index];
-    const auto name = full_name(of.name, key.str());
-    const auto* bound = of.keys.find(key.str());
+    const auto name = full_name(group.name, key.str());
+    const auto* bound = group.keys.find(key.str());
     if (!bound)
-      return unknown_key(of, std::string(key.str()), place_in(from, key.source()), layer_index);
+      return unknown_key(group, std::string(key.str()), place_in(from, key.source()), layer_index);
     const auto at = place_in(from, node.source());
     places_[name] = at;
     if (from.from_user)
-      value_.given[name] = shown(at);
+      value_.key_places[name] = place_text(at);
     for (auto& found : read_value(*bound, name, node, from)) {
       problems_.push_back(std::move(found));
       broken_.insert(name);
@@ -160,22 +160,22 @@ private:
 
   /// In [model] and [strategy] a key may belong to the kind that a lower layer had chosen: then it
   /// has no effect. Beside an unknown kind nothing is known of its keys.
-  void unknown_key(const section& of, const std::string& key, const place& at, std::size_t layer_index) {
-    const bool of_model = of.name == "model", of_strategy = of.name == "strategy";
+  void unknown_key(const section& group, const std::string& key, const place& at, std::size_t layer_index) {
+    const bool of_model = group.name == "model", of_strategy = group.name == "strategy";
     if ((of_model && !value_.model.kind) || (of_strategy && !value_.strategy.method))
       return;
     if (!of_model && !of_strategy)
-      return problems_.push_back({at, unknown_key_text(key, of, sections_)});
+      return problems_.push_back({at, unknown_key_text(key, group, sections_)});
     const auto otherwise = of_model ? model_section{}.name : strategy_section{}.name;
-    const auto now = said(of.name, "name", otherwise), then = said(of.name, "name", otherwise, layer_index + 1);
-    const auto owners = owners_of(key, of.name);
-    const auto name = full_name(of.name, key);
+    const auto now = said(group.name, "name", otherwise), then = said(group.name, "name", otherwise, layer_index + 1);
+    const auto owners = suggested_owners(key, group.name);
+    const auto name = full_name(group.name, key);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
-      warnings_.push_back({at, name + " has no effect here: only " + in_quotes(then) + " reads it, and " + of.name +
+      warnings_.push_back({at, name + " has no effect here: only " + in_quotes(then) + " reads it, and " + group.name +
                                    ".name is now " + in_quotes(now)});
     else
-      problems_.push_back({at, owners.empty() ? unknown_key_text(key, of, sections_)
-                                              : "unknown key '" + key + "' in [" + of.name + "] of " + in_quotes(now) +
+      problems_.push_back({at, owners.empty() ? unknown_key_text(key, group, sections_)
+                                              : "unknown key '" + key + "' in [" + group.name + "] of " + in_quotes(now) +
                                                     "; it is a key of " + word_list(owners)});
   }
 
@@ -187,19 +187,19 @@ private:
     resolve_defaults();
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
-    for (const auto& one : impossible_combinations(value_))
-      if (std::none_of(one.keys.begin(), one.keys.end(), [&](const auto& key) { return broken_.contains(key); }))
-        problems_.push_back({place_of(one.keys), one.text});
-    for (const auto& one : doubtful_choices(value_))
-      warnings_.push_back({place_of(one.keys), one.text});
-    for (const auto& one : unread_keys(value_))
-      if (changed_by_user(one.keys.front()))
-        warnings_.push_back({place_of(one.keys), one.text});
+    for (const auto& remark : check_combinations(value_))
+      if (std::none_of(remark.keys.begin(), remark.keys.end(), [&](const auto& key) { return broken_.contains(key); }))
+        problems_.push_back({place_of(remark.keys), remark.text});
+    for (const auto& remark : doubtful_choices(value_))
+      warnings_.push_back({place_of(remark.keys), remark.text});
+    for (const auto& remark : unread_keys(value_))
+      if (changed_by_user(remark.keys.front()))
+        warnings_.push_back({place_of(remark.keys), remark.text});
   }
 
   [[nodiscard]] bool has_strategy() const {
     return std::any_of(stack_.layers.begin(), stack_.layers.end(),
-                       [](const layer& one) { return one.from_user && one.values.contains("strategy"); });
+                       [](const layer& source) { return source.from_user && source.values.contains("strategy"); });
   }
 
   /// Names that passed as words of an open set and yet lead to nothing.
@@ -238,11 +238,11 @@ private:
 
   /// Whether the user gave the key, and not just its default.
   [[nodiscard]] bool changed_by_user(const std::string& name) const {
-    if (!value_.given.contains(name))
+    if (!value_.key_places.contains(name))
       return false;
-    for (const auto& one : sections_)
-      for (const auto& key : one.keys.all())
-        if (full_name(one.name, key.name) == name)
+    for (const auto& section : sections_)
+      for (const auto& key : section.keys.all())
+        if (full_name(section.name, key.name) == name)
           return current_text(key) != defaults_.at(name);
     return false;
   }
@@ -256,24 +256,24 @@ private:
   }
 
   [[nodiscard]] section* section_named(const std::string& name) {
-    for (auto& one : sections_)
-      if (one.name == name)
-        return &one;
+    for (auto& group : sections_)
+      if (group.name == name)
+        return &group;
     return nullptr;
   }
 
   /// By layer, then line, then column.
-  [[nodiscard]] findings sorted(std::vector<problem> all) const {
+  [[nodiscard]] diagnostics sorted(std::vector<problem> problems) const {
     const auto rank = [&](const place& at) {
-      const auto same = [&](const layer& one) { return one.source == at.source; };
+      const auto same = [&](const layer& source) { return source.source == at.source; };
       return std::find_if(stack_.layers.begin(), stack_.layers.end(), same) - stack_.layers.begin();
     };
-    std::stable_sort(all.begin(), all.end(), [&](const problem& a, const problem& b) {
+    std::stable_sort(problems.begin(), problems.end(), [&](const problem& a, const problem& b) {
       return std::tuple(rank(a.at), a.at.line, a.at.column) < std::tuple(rank(b.at), b.at.line, b.at.column);
     });
-    findings out;
-    for (auto& one : all)
-      out.push_back({shown(one.at), std::move(one.text)});
+    diagnostics out;
+    for (auto& found : problems)
+      out.push_back({place_text(found.at), std::move(found.text)});
     return out;
   }
 

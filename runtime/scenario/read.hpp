@@ -9,7 +9,7 @@ using overrides = std::vector<std::pair<std::string, std::string>>;
 
 struct reading {
   scenario value{};
-  findings warnings{}; ///< Keys given that the chosen kind does not read.
+  diagnostics warnings{}; ///< Keys given that the chosen kind does not read.
 };
 /// Reads `file`, what it extends, and `over`; on failure all findings at once.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
@@ -18,10 +18,10 @@ struct reading {
 [[nodiscard]] std::string title_of(const std::filesystem::path& file);
 
 /// Every key with its value, as TOML that read_scenario() reads back to an equal scenario.
-[[nodiscard]] std::string resolved_text(const scenario& what);
+[[nodiscard]] std::string resolved_text(const scenario& settings);
 
 /// 128-bit XXH3, 32 hex digits, of the resolved scenario without title, [worker], [checkpoint] and
 /// data.root; a path counts by the content of its file.
-[[nodiscard]] std::string scenario_digest(const scenario& what);
+[[nodiscard]] std::string scenario_digest(const scenario& settings);
 
 } // namespace mneme

@@ -7,13 +7,13 @@ namespace {
 
 /// Every key for which `value` has a text, as TOML in section order.
 template <class Value>
-std::string written(scenario what, Value value) {
+std::string written(scenario settings, Value value) {
   std::string text;
-  for (const auto& section : sections_of(what)) {
+  for (const auto& section : sections_of(settings)) {
     std::string lines;
     for (const auto& key : section.keys.all())
-      if (const std::string one = value(section.name, key); !one.empty())
-        lines += key.name + " = " + one + "\n";
+      if (const std::string name = value(section.name, key); !name.empty())
+        lines += key.name + " = " + name + "\n";
     if (!lines.empty() && !section.name.empty())
       text += (text.empty() ? "[" : "\n[") + section.name + "]\n";
     text += lines;
@@ -24,26 +24,26 @@ std::string written(scenario what, Value value) {
 /// Equal for files of equal content, wherever they are.
 std::string content_text(const std::filesystem::path& path) {
   std::error_code failed;
-  return std::filesystem::is_regular_file(path, failed) ? in_quotes(shown(digest_of_file(path.string()))) : "\"\"";
+  return std::filesystem::is_regular_file(path, failed) ? in_quotes(hex_text(digest_of_file(path.string()))) : "\"\"";
 }
 
-std::string digested_text(const std::string& section, const key& one) {
-  if (section == "worker" || section == "checkpoint" || (section.empty() && one.name == "title") ||
-      (section == "data" && one.name == "root"))
+std::string digested_text(const std::string& section, const key& option) {
+  if (section == "worker" || section == "checkpoint" || (section.empty() && option.name == "title") ||
+      (section == "data" && option.name == "root"))
     return {};
-  const auto* path = std::get_if<std::filesystem::path*>(&one.target);
-  return path ? content_text(**path) : current_text(one);
+  const auto* path = std::get_if<std::filesystem::path*>(&option.target);
+  return path ? content_text(**path) : current_text(option);
 }
 
 } // namespace
 
-std::string resolved_text(const scenario& what) {
-  return written(what, [](const std::string&, const key& one) { return current_text(one); });
+std::string resolved_text(const scenario& settings) {
+  return written(settings, [](const std::string&, const key& option) { return current_text(option); });
 }
 
-std::string scenario_digest(const scenario& what) {
-  const auto text = written(what, digested_text);
-  return shown(digest_of(std::as_bytes(std::span(text))));
+std::string scenario_digest(const scenario& settings) {
+  const auto text = written(settings, digested_text);
+  return hex_text(digest_of(std::as_bytes(std::span(text))));
 }
 
 } // namespace mneme

@@ -114,18 +114,18 @@ key_table checkpoint_keys(checkpoint_section& to) {
 } // namespace
 
 std::vector<section> sections_of(scenario& into) {
-  std::vector<section> all;
-  all.push_back({"", "Keys above all sections.", top_keys(into)});
-  for (auto& one : world_sections(into))
-    all.push_back(std::move(one));
-  all.push_back({"model", "The net that is trained.", model_keys(into.model)});
-  all.push_back({"training", "How a client trains in a round.", training_keys(into.training)});
-  all.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into.strategy)});
-  all.push_back({"worker", "Where the arithmetic is done; never changes a result.", worker_keys(into.worker)});
-  all.push_back({"evaluation", "When and how accuracy is measured.", evaluation_keys(into.evaluation)});
-  all.push_back(
+  std::vector<section> sections;
+  sections.push_back({"", "Keys above all sections.", top_keys(into)});
+  for (auto& group : federation_sections(into))
+    sections.push_back(std::move(group));
+  sections.push_back({"model", "The net that is trained.", model_keys(into.model)});
+  sections.push_back({"training", "How a client trains in a round.", training_keys(into.training)});
+  sections.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into.strategy)});
+  sections.push_back({"worker", "Where the arithmetic is done; never changes a result.", worker_keys(into.worker)});
+  sections.push_back({"evaluation", "When and how accuracy is measured.", evaluation_keys(into.evaluation)});
+  sections.push_back(
       {"checkpoint", "How a run can go on after a crash; never changes a result.", checkpoint_keys(into.checkpoint)});
-  return all;
+  return sections;
 }
 
 } // namespace mneme

@@ -22,6 +22,6 @@ struct partition_word {
 [[nodiscard]] const std::vector<partition_word>& partition_words();
 
 /// The sections that say what the simulated world is like: data, tasks, partition, clients, enrolment, rounds, devices.
-[[nodiscard]] std::vector<section> world_sections(scenario& into);
+[[nodiscard]] std::vector<section> federation_sections(scenario& into);
 
 } // namespace mneme

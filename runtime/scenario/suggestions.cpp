@@ -7,21 +7,21 @@ namespace {
 
 constexpr std::size_t letters_min = 5; // shorter words are near to too many keys of other sections
 
-std::vector<std::string> names_in(const section& one) {
+std::vector<std::string> names_in(const section& group) {
   std::vector<std::string> names;
-  for (const auto& key : one.keys.all())
+  for (const auto& key : group.keys.all())
     names.push_back(key.name);
   return names;
 }
 
 /// "[rounds] cohort", or 'title' for a key above all sections.
-std::string shown_key(const section& of, const std::string& key) {
-  return of.name.empty() ? "'" + key + "' above all sections" : "[" + of.name + "] " + key;
+std::string shown_key(const section& group, const std::string& key) {
+  return group.name.empty() ? "'" + key + "' above all sections" : "[" + group.name + "] " + key;
 }
 
 /// The key of this name, or nearly so, in another section; "" if there is none.
-std::string elsewhere(const std::string& key, const section& in, const std::vector<section>& all, bool exact) {
-  for (const auto& other : all) {
+std::string elsewhere(const std::string& key, const section& in, const std::vector<section>& sections, bool exact) {
+  for (const auto& other : sections) {
     if (other.name == in.name)
       continue;
     const auto meant = exact ? (other.keys.find(key) ? key : "") : nearest(key, names_in(other));
@@ -40,9 +40,9 @@ template <class Entries>
 std::vector<std::string> owners_among(const Entries& entries, const std::string& key) {
   std::vector<std::string> owners;
   for (const auto& entry : entries) {
-    const auto one = entry.make(); // the table is bound to its members
+    const auto item = entry.make(); // the table is bound to its members
     key_table own;
-    one->keys(own);
+    item->keys(own);
     if (own.find(key))
       owners.push_back(entry.name);
   }
@@ -51,27 +51,27 @@ std::vector<std::string> owners_among(const Entries& entries, const std::string&
 
 } // namespace
 
-std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& all) {
+std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& sections) {
   auto text = "unknown key '" + key + "'" + (in.name.empty() ? " above all sections" : " in [" + in.name + "]") + "; ";
-  if (const auto other = elsewhere(key, in, all, true); !other.empty())
+  if (const auto other = elsewhere(key, in, sections, true); !other.empty())
     return text + "did you mean " + other + "?";
   if (const auto meant = nearest(key, names_in(in)); !meant.empty())
     return text + "did you mean '" + meant + "'?";
-  if (const auto other = key.size() < letters_min ? "" : elsewhere(key, in, all, false); !other.empty())
+  if (const auto other = key.size() < letters_min ? "" : elsewhere(key, in, sections, false); !other.empty())
     return text + "did you mean " + other + "?";
   return text + expected_names(names_in(in));
 }
 
-std::string unknown_section_text(const std::string& name, const std::vector<section>& all) {
+std::string unknown_section_text(const std::string& name, const std::vector<section>& sections) {
   std::vector<std::string> names;
-  for (const auto& one : all)
-    if (!one.name.empty())
-      names.push_back(one.name);
+  for (const auto& group : sections)
+    if (!group.name.empty())
+      names.push_back(group.name);
   const auto meant = nearest(name, names);
   return "unknown section [" + name + "]; " + (meant.empty() ? expected_names(names) : "did you mean [" + meant + "]?");
 }
 
-std::vector<std::string> owners_of(const std::string& key, const std::string& section) {
+std::vector<std::string> suggested_owners(const std::string& key, const std::string& section) {
   return section == "model" ? owners_among(models(), key) : owners_among(strategies(), key);
 }
 

@@ -4,11 +4,11 @@
 namespace mneme {
 
 /// "unknown key 'cohort' in [clients]; did you mean [rounds] cohort?"
-[[nodiscard]] std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& all);
+[[nodiscard]] std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& sections);
 /// "unknown section [rouns]; did you mean [rounds]?"
-[[nodiscard]] std::string unknown_section_text(const std::string& name, const std::vector<section>& all);
+[[nodiscard]] std::string unknown_section_text(const std::string& name, const std::vector<section>& sections);
 
 /// Names of all models ("model") or methods ("strategy") that have an own key of this name.
-[[nodiscard]] std::vector<std::string> owners_of(const std::string& key, const std::string& section);
+[[nodiscard]] std::vector<std::string> suggested_owners(const std::string& key, const std::string& section);
 
 } // namespace mneme

@@ -73,11 +73,11 @@ std::vector<condition> conditions(const scenario& s) {
 
 } // namespace
 
-std::vector<remark> unread_keys(const scenario& what) {
+std::vector<remark> unread_keys(const scenario& settings) {
   std::vector<remark> out;
-  for (const auto& one : conditions(what))
-    if (!one.wanted)
-      out.push_back({{one.key}, fmt::format("{} has no effect here: {} read it", one.key, one.fix)});
+  for (const auto& condition : conditions(settings))
+    if (!condition.wanted)
+      out.push_back({{condition.key}, fmt::format("{} has no effect here: {} read it", condition.key, condition.fix)});
   return out;
 }
 

@@ -19,16 +19,16 @@ std::optional<double> as_number(const toml::node& from) {
 }
 
 /// "an integer >= 1", "a size, as in ...", but words as they are.
-std::string with_article(const std::string& what) {
-  if (what.empty() || what.front() == '"')
-    return what;
-  return (std::string_view("aeiou").find(what.front()) == std::string_view::npos ? "a " : "an ") + what;
+std::string with_article(const std::string& text) {
+  if (text.empty() || text.front() == '"')
+    return text;
+  return (std::string_view("aeiou").find(text.front()) == std::string_view::npos ? "a " : "an ") + text;
 }
 
 class value_reader {
 public:
-  value_reader(const key& into, const std::string& name, const toml::node& from, const layer& of)
-      : into_(into), name_(name), from_(from), of_(of) {}
+  value_reader(const key& into, const std::string& name, const toml::node& from, const layer& source)
+      : into_(into), name_(name), from_(from), layer_(source) {}
 
   std::vector<problem> take() { return std::move(problems_); }
 
@@ -70,7 +70,7 @@ public:
       return refuse();
     if (value->get().find('\0') != std::string::npos)
       return refuse(false);
-    *to = value->get().empty() ? std::filesystem::path{} : (of_.folder / value->get()).lexically_normal();
+    *to = value->get().empty() ? std::filesystem::path{} : (layer_.folder / value->get()).lexically_normal();
   }
   void operator()(virtual_duration* to) { read_with_unit(to, parse_duration, "s"); }
   void operator()(byte_size* to) { read_with_unit(to, parse_size, "B"); }
@@ -112,7 +112,7 @@ public:
 
 private:
   void add(const toml::node& at, std::string text) {
-    problems_.push_back({place_in(of_, at.source()), std::move(text)});
+    problems_.push_back({place_in(layer_, at.source()), std::move(text)});
   }
 
   /// `wrong_type` adds what type was found: the value alone does not always tell.
@@ -145,7 +145,7 @@ private:
 
   /// All elements, or nothing if one has a problem (of its own place and index).
   template <class Element>
-  std::optional<std::vector<Element>> elements(const std::string& what) {
+  std::optional<std::vector<Element>> elements(const std::string& text) {
     const auto* array = from_.as_array();
     if (!array) {
       refuse();
@@ -153,11 +153,11 @@ private:
     }
     std::vector<Element> out;
     for (std::size_t i = 0; i < array->size(); ++i)
-      if (auto one = element<Element>((*array)[i]))
-        out.push_back(std::move(*one));
+      if (auto slot = element<Element>((*array)[i]))
+        out.push_back(std::move(*slot));
       else
         add((*array)[i], name_ + "[" + std::to_string(i) + "] = " + found_text((*array)[i]) + ": expected " +
-                             with_article(what) + element_bounds(what));
+                             with_article(text) + element_bounds(text));
     return problems_.empty() ? std::optional(std::move(out)) : std::nullopt;
   }
 
@@ -177,10 +177,10 @@ private:
   }
 
   /// The bounds of an element as of a single number.
-  [[nodiscard]] std::string element_bounds(const std::string& what) const {
+  [[nodiscard]] std::string element_bounds(const std::string& text) const {
     double unused = 0.0;
-    key one{.target = &unused, .bounds = into_.bounds};
-    return what == "string" ? "" : expected_text(one).substr(std::string_view("number").size());
+    key option{.target = &unused, .bounds = into_.bounds};
+    return text == "string" ? "" : expected_text(option).substr(std::string_view("number").size());
   }
 
   void read_log_normal(device_value& to, const toml::table& table) {
@@ -189,16 +189,16 @@ private:
     keys.number("median", value.median, into_.bounds, "");
     keys.number("sigma", value.sigma, {.low = 0.0}, "");
     for (const auto& [key, node] : table) {
-      const auto* one = keys.find(key.str());
+      const auto* option = keys.find(key.str());
       const auto name = name_ + "." + std::string(key.str());
-      if (!one) {
+      if (!option) {
         const auto meant = nearest(key.str(), {"median", "sigma"});
-        problems_.push_back({place_in(of_, key.source()),
+        problems_.push_back({place_in(layer_, key.source()),
                              "unknown key '" + name + "'; " +
                                  (meant.empty() ? "expected median and sigma" : "did you mean '" + meant + "'?")});
         continue;
       }
-      for (auto& found : read_value(*one, name, node, of_))
+      for (auto& found : read_value(*option, name, node, layer_))
         problems_.push_back(std::move(found));
     }
     if (problems_.empty() && !table.contains("median"))
@@ -210,7 +210,7 @@ private:
   const key& into_;
   const std::string& name_;
   const toml::node& from_;
-  const layer& of_;
+  const layer& layer_;
   std::vector<problem> problems_;
 };
 
@@ -241,8 +241,8 @@ std::string whole_text(const toml::node& value) {
 
 } // namespace
 
-std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from, const layer& of) {
-  value_reader reader(into, name, from, of);
+std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from, const layer& source) {
+  value_reader reader(into, name, from, source);
   std::visit(reader, into.target);
   return reader.take();
 }

@@ -65,8 +65,8 @@ key_table tasks_keys(tasks_section& to) {
 
 key_table partition_keys(partition_section& to) {
   std::vector<std::pair<std::string, partition_kind>> words;
-  for (const auto& one : partition_words())
-    words.emplace_back(one.word, one.kind);
+  for (const auto& word : partition_words())
+    words.emplace_back(word.word, word.kind);
   key_table keys;
   keys.choice("kind", to.kind, std::move(words),
               "How the rows of a task are spread over clients; `mneme list partitions` describes them.");
@@ -199,19 +199,19 @@ const std::vector<partition_word>& partition_words() {
   return words;
 }
 
-std::vector<section> world_sections(scenario& into) {
-  std::vector<section> all;
-  all.push_back({"data", "The data set and how much of it is used.", data_keys(into.data)});
-  all.push_back({"tasks", "What changes from task to task.", tasks_keys(into.tasks)});
-  all.push_back({"partition", "Which rows each client holds.", partition_keys(into.partition)});
-  all.push_back({"clients", "The population.", clients_keys(into.clients)});
-  all.push_back({"enrolment", "Who takes part in which task.", enrolment_keys(into.enrolment)});
-  all.push_back({"rounds", "How a task is worked through.", rounds_keys(into.rounds)});
-  all.push_back({"devices",
+std::vector<section> federation_sections(scenario& into) {
+  std::vector<section> sections;
+  sections.push_back({"data", "The data set and how much of it is used.", data_keys(into.data)});
+  sections.push_back({"tasks", "What changes from task to task.", tasks_keys(into.tasks)});
+  sections.push_back({"partition", "Which rows each client holds.", partition_keys(into.partition)});
+  sections.push_back({"clients", "The population.", clients_keys(into.clients)});
+  sections.push_back({"enrolment", "Who takes part in which task.", enrolment_keys(into.enrolment)});
+  sections.push_back({"rounds", "How a task is worked through.", rounds_keys(into.rounds)});
+  sections.push_back({"devices",
                  "Speed and reliability of clients: a number for all, a list with one per client, or "
                  "{ median, sigma } of a log-normal.",
                  devices_keys(into.devices)});
-  return all;
+  return sections;
 }
 
 } // namespace mneme

@@ -46,15 +46,15 @@ expected<archive::buffer> bytes_of(const fs::path& path) {
 }
 
 /// Why these are not all the bytes that were written, or "".
-std::string flaw_of(std::span<const std::byte> all) {
-  if (all.size() < head_bytes + digest_bytes)
-    return "it ends after " + std::to_string(all.size()) + " bytes";
-  if (std::memcmp(all.data(), magic.data(), magic.size()) != 0)
+std::string defect_of(std::span<const std::byte> bytes) {
+  if (bytes.size() < head_bytes + digest_bytes)
+    return "it ends after " + std::to_string(bytes.size()) + " bytes";
+  if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
     return "it does not begin like one";
   digest128 stated;
   static_assert(sizeof stated == digest_bytes);
-  std::memcpy(&stated, all.data() + all.size() - digest_bytes, digest_bytes);
-  return digest_of(all.first(all.size() - digest_bytes)) == stated ? "" : "its checksum is wrong";
+  std::memcpy(&stated, bytes.data() + bytes.size() - digest_bytes, digest_bytes);
+  return digest_of(bytes.first(bytes.size() - digest_bytes)) == stated ? "" : "its checksum is wrong";
 }
 
 std::string complaint(const checkpoint_label& found, const checkpoint_label& wanted) {
@@ -101,7 +101,7 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
     const auto bytes = bytes_of(path);
     if (!bytes) // perhaps whole: nobody would want to lose it
       return tl::unexpected{bytes.error()};
-    if (const auto flaw = flaw_of(**bytes); !flaw.empty()) {
+    if (const auto flaw = defect_of(**bytes); !flaw.empty()) {
       out.broken.push_back({path.string(), "this checkpoint is not whole: " + flaw});
       continue;
     }
@@ -153,12 +153,12 @@ void checkpoint_folder::write(std::span<const archive> sections) {
   put(std::as_bytes(std::span(&checkpoint_format, 1)));
   archive head;
   std::vector<std::uint64_t> lengths;
-  for (const auto& one : sections)
-    lengths.push_back(one.size());
+  for (const auto& part : sections)
+    lengths.push_back(part.size());
   head(label_)(lengths);
   head.each_piece(put);
-  for (const auto& one : sections)
-    one.each_piece(put);
+  for (const auto& part : sections)
+    part.each_piece(put);
   const auto sum = digest.value();
   file.write({reinterpret_cast<const char*>(&sum), digest_bytes});
   file.commit();

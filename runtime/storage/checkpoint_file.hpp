@@ -13,7 +13,7 @@ inline constexpr std::uint32_t checkpoint_format = 1;
 struct checkpoint_label {
   std::string scenario_digest{};
   std::string program{}; ///< Version of the program that wrote it: another one may come to other results.
-  void persist(archive& all) { all.section("label")(scenario_digest)(program); }
+  void persist(archive& state) { state.section("label")(scenario_digest)(program); }
 };
 
 /// A checkpoint that was read back: archives for loading, in the order in which they were written.
@@ -25,7 +25,7 @@ struct checkpoint {
 /// What is found in a folder of checkpoints.
 struct checkpoint_search {
   std::optional<checkpoint> newest{}; ///< The newest whole one, if there is any.
-  findings broken{};                  ///< Newer ones that are not whole, newest first.
+  diagnostics broken{};                  ///< Newer ones that are not whole, newest first.
 };
 
 /// Fails if the newest whole checkpoint is of another scenario, program or format, saying which. `accepts` may refuse

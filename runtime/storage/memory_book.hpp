@@ -12,18 +12,18 @@ class memory_file;
 
 /// Memories that have waited longest go to the file first; what comes back from there has the bits it had. The file has
 /// no name and vanishes with the book. What it cannot do throws std::runtime_error saying what and why.
-class memory_book {
+class client_memory_store {
 public:
   /// @param bytes_max of tensors held in memory; 0: no limit
-  explicit memory_book(std::int64_t bytes_max = 0);
-  memory_book(memory_book&&) noexcept;
-  memory_book& operator=(memory_book&&) noexcept;
-  ~memory_book();
+  explicit client_memory_store(std::int64_t bytes_max = 0);
+  client_memory_store(client_memory_store&&) noexcept;
+  client_memory_store& operator=(client_memory_store&&) noexcept;
+  ~client_memory_store();
 
   /// Null: the client remembers nothing.
-  [[nodiscard]] memory_ref find(client_id who);
-  void put(client_id who, memory_ref what);
-  void erase(client_id who);
+  [[nodiscard]] memory_ref find(client_id client);
+  void put(client_id client, memory_ref memory);
+  void erase(client_id client);
   /// Clients that remember something.
   [[nodiscard]] std::size_t size() const noexcept { return held_.size() + in_file_; }
   /// Of tensors in memory, and how many memories are in the file.
@@ -34,13 +34,13 @@ public:
 
 private:
   struct held {
-    memory_ref what{};
+    memory_ref memory{};
     std::uint64_t put_at = 0; // which put() it was
   };
-  [[nodiscard]] bool is_in_file(client_id who) const noexcept { return who.value < filed_.size() && filed_[who.value]; }
-  void drop_held(client_id who);
-  void drop_filed(client_id who);
-  void make_room();
+  [[nodiscard]] bool is_in_file(client_id client) const noexcept { return client.value < filed_.size() && filed_[client.value]; }
+  void erase_from_memory(client_id client);
+  void erase_from_file(client_id client);
+  void spill();
 
   std::int64_t bytes_max_ = 0, held_bytes_ = 0;
   std::uint64_t puts_ = 0;

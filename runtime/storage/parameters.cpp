@@ -22,26 +22,26 @@ class additions {
 public:
   /// @param wanted whether the file may lack them
   additions(const model& net, const tensor_map& named, bool wanted) {
-    const auto& all = net.layout();
-    adapted_ = std::any_of(all.begin(), all.end(), [](const parameter& one) { return one.frozen; });
-    const auto in_file = [&](const parameter& one) {
-      const auto* found = named.find(one.name);
-      return found && found->sizes() == at::IntArrayRef(one.shape);
+    const auto& parameters = net.layout();
+    adapted_ = std::any_of(parameters.begin(), parameters.end(), [](const parameter& entry) { return entry.frozen; });
+    const auto in_file = [&](const parameter& entry) {
+      const auto* found = named.find(entry.name);
+      return found && found->sizes() == at::IntArrayRef(entry.shape);
     };
-    for (const auto& one : all) {
-      if (wanted && one.head && !in_file(one)) // absent, or made for other classes: then none of it is read
+    for (const auto& entry : parameters) {
+      if (wanted && entry.head && !in_file(entry)) // absent, or made for other classes: then none of it is read
         no_head_ = true;
-      if (is_adapter(one) && named.find(one.name)) // one of them: then all are
+      if (is_adapter(entry) && named.find(entry.name)) // one of them: then all are
         no_adapters_ = false;
     }
     no_adapters_ = wanted && no_adapters_;
-    for (const auto& one : all)
-      if (one.head && no_head_)
-        unread_ = one.name.substr(0, one.name.rfind('.') + 1);
+    for (const auto& entry : parameters)
+      if (entry.head && no_head_)
+        unread_ = entry.name.substr(0, entry.name.rfind('.') + 1);
   }
 
-  [[nodiscard]] bool absent(const parameter& one) const {
-    return one.head ? no_head_ : is_adapter(one) && no_adapters_;
+  [[nodiscard]] bool absent(const parameter& entry) const {
+    return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
   /// Whether a tensor belongs to a head that is not read: another kind of head may have others than the net's.
   [[nodiscard]] bool unread(const std::string& name) const {
@@ -50,7 +50,7 @@ public:
 
 private:
   /// Beside a frozen body, what is neither frozen nor the head.
-  [[nodiscard]] bool is_adapter(const parameter& one) const { return adapted_ && !one.frozen && !one.head; }
+  [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !entry.frozen && !entry.head; }
 
   bool adapted_ = false, no_head_ = false, no_adapters_ = true;
   std::string unread_; // "head."
@@ -67,7 +67,7 @@ std::string name_here(std::string name) {
 }
 
 /// All tensors under the names that they have here. One that is there under both names is a finding.
-tensor_map renamed(const tensor_map& named, const std::string& file, findings& wrong) {
+tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics& wrong) {
   tensor_map result;
   for (const auto& [name, value] : named)
     if (const auto here = name_here(name); here != name && named.find(here))
@@ -97,9 +97,9 @@ std::string refusal(const parameter& wanted, const at::Tensor* found) {
 
 tensor_map named_parameters(const model& net, const at::Tensor& flat) {
   tensor_map result;
-  for (const auto& one : net.layout()) {
-    MNEME_CHECK(flat.dim() == 1 && one.offset + one.size <= flat.numel(), one.name, flat.sizes());
-    result.put(one.name, as_in_files(flat, one).contiguous());
+  for (const auto& parameter : net.layout()) {
+    MNEME_CHECK(flat.dim() == 1 && parameter.offset + parameter.size <= flat.numel(), parameter.name, flat.sizes());
+    result.put(parameter.name, as_in_files(flat, parameter).contiguous());
   }
   return result;
 }
@@ -107,22 +107,22 @@ tensor_map named_parameters(const model& net, const at::Tensor& flat) {
 expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file, const std::string& file,
                                      const at::Tensor* others_from) {
   MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
-  findings wrong;
+  diagnostics wrong;
   const auto named = renamed(in_file, file, wrong);
   const additions added(net, named, others_from != nullptr);
   auto flat = new_tensor({net.size()}, at::kFloat).zero_(); // [P]
   std::set<std::string, std::less<>> known;
-  for (const auto& one : net.layout()) {
-    known.insert(one.name);
-    if (added.absent(one)) {
-      put_as_in_files(flat, one, as_in_files(*others_from, one));
+  for (const auto& parameter : net.layout()) {
+    known.insert(parameter.name);
+    if (added.absent(parameter)) {
+      put_as_in_files(flat, parameter, as_in_files(*others_from, parameter));
       continue;
     }
-    const auto* found = named.find(one.name);
-    if (auto why = refusal(one, found); !why.empty())
+    const auto* found = named.find(parameter.name);
+    if (auto why = refusal(parameter, found); !why.empty())
       wrong.push_back({file, std::move(why)});
     else
-      put_as_in_files(flat, one, found->to(at::kFloat).contiguous());
+      put_as_in_files(flat, parameter, found->to(at::kFloat).contiguous());
   }
   // Batches a layer has seen, which PyTorch counts and no result depends on, are left out.
   for (const auto& [name, value] : named)
@@ -130,7 +130,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
       wrong.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +
                                  " belongs to no parameter of the model; remove it, or check the keys of [model]"});
   if (!wrong.empty())
-    return tl::unexpected<findings>{std::move(wrong)};
+    return tl::unexpected<diagnostics>{std::move(wrong)};
   return flat;
 }
 

@@ -40,8 +40,8 @@ constexpr std::array<dtype_name, 10> dtypes{{{"F64", at::kDouble},
                                              {"U8", at::kByte},
                                              {"BOOL", at::kBool}}};
 
-const char* name_of(at::ScalarType type) {
-  const auto* found = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& one) { return one.type == type; });
+const char* dtype_text(at::ScalarType type) {
+  const auto* found = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.type == type; });
   MNEME_CHECK(found != dtypes.end(), c10::toString(type));
   return found->name;
 }
@@ -55,22 +55,22 @@ struct entry {
 };
 
 /// What is wrong with one file, as findings with their byte. Of a file that is wrong everywhere, the first are enough.
-class complaints {
+class diagnostic_list {
 public:
-  explicit complaints(std::string file) : file_(std::move(file)) {}
+  explicit diagnostic_list(std::string file) : file_(std::move(file)) {}
   void add(std::uint64_t byte, std::string text) {
     if (enough())
       return;
-    all_.push_back({fmt::format("{}: byte {}", file_, byte), std::move(text)});
+    diagnostics_.push_back({fmt::format("{}: byte {}", file_, byte), std::move(text)});
   }
-  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
-  [[nodiscard]] bool enough() const noexcept { return all_.size() >= findings_max; }
-  [[nodiscard]] tl::unexpected<findings> failed() { return tl::unexpected<findings>{std::move(all_)}; }
+  [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
+  [[nodiscard]] bool enough() const noexcept { return diagnostics_.size() >= findings_max; }
+  [[nodiscard]] tl::unexpected<diagnostics> failed() { return tl::unexpected<diagnostics>{std::move(diagnostics_)}; }
 
 private:
   static constexpr std::size_t findings_max = 20;
   std::string file_;
-  findings all_;
+  diagnostics diagnostics_;
 };
 
 /// Where `name` stands in the file, for a finding: the header itself if it is spelt with escapes.
@@ -83,7 +83,7 @@ std::uint64_t byte_of(const std::string& header, const std::string& name) {
 /// nests deeper than the format knows. The parser's own callback walks through an object for each of its members.
 class header_watch final : public nlohmann::json_sax<json> {
 public:
-  header_watch(const std::string& header, complaints& wrong) : header_(header), wrong_(wrong) {}
+  header_watch(const std::string& header, diagnostic_list& wrong) : header_(header), wrong_(wrong) {}
   [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
   /// What is wrong with the JSON itself, if anything is.
   [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::string>>& flaw() const noexcept { return flaw_; }
@@ -126,7 +126,7 @@ private:
   }
 
   const std::string& header_;
-  complaints& wrong_;
+  diagnostic_list& wrong_;
   std::set<std::string> names_;
   std::optional<std::pair<std::uint64_t, std::string>> flaw_;
   int depth_ = 0;
@@ -134,7 +134,7 @@ private:
 };
 
 /// The header as JSON. Names given twice and nests deeper than the format knows are findings.
-std::optional<json> parsed_header(const std::string& header, complaints& wrong) {
+std::optional<json> parsed_header(const std::string& header, diagnostic_list& wrong) {
   header_watch watch(header, wrong);
   if (!json::sax_parse(header, &watch)) {
     wrong.add(watch.flaw()->first, watch.flaw()->second);
@@ -182,7 +182,7 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
   const auto wanted = from["dtype"].get<std::string>();
-  const auto* type = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& one) { return one.name == wanted; });
+  const auto* type = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == wanted; });
   if (type == dtypes.end())
     return tl::unexpected(
         fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", name, wanted));
@@ -207,30 +207,30 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
 
 /// All tensors of the header, by their place in the file: together they are the contents, without
 /// overlaps or holes.
-std::vector<entry> checked_entries(const std::string& header, const json& all, std::uint64_t content_bytes,
-                                   complaints& wrong) {
+std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
+                                   diagnostic_list& wrong) {
   std::vector<entry> entries;
-  for (const auto& [name, line] : all.items()) {
+  for (const auto& [name, line] : object.items()) {
     if (name == metadata)
       continue;
     if (wrong.enough()) // each looks for its place in the whole header
       return {};
-    if (auto one = checked_entry(name, line, content_bytes))
-      entries.push_back(std::move(*one));
+    if (auto checked = checked_entry(name, line, content_bytes))
+      entries.push_back(std::move(*checked));
     else
-      wrong.add(byte_of(header, name), one.error());
+      wrong.add(byte_of(header, name), checked.error());
   }
   if (!wrong.empty())
     return {};
   std::stable_sort(entries.begin(), entries.end(),
                    [](const entry& a, const entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   std::uint64_t expected_begin = 0;
-  for (const auto& one : entries) {
-    if (one.begin != expected_begin && !wrong.enough())
-      wrong.add(byte_of(header, one.name),
-                fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", one.name,
-                            one.begin, expected_begin, one.begin < expected_begin ? "overlap" : "leave a hole"));
-    expected_begin = one.end;
+  for (const auto& checked : entries) {
+    if (checked.begin != expected_begin && !wrong.enough())
+      wrong.add(byte_of(header, checked.name),
+                fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", checked.name,
+                            checked.begin, expected_begin, checked.begin < expected_begin ? "overlap" : "leave a hole"));
+    expected_begin = checked.end;
   }
   if (expected_begin != content_bytes && wrong.empty())
     wrong.add(length_bytes + header.size() + expected_begin,
@@ -239,7 +239,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& all, s
 }
 
 /// The contents of one tensor. A byte of a BOOL that is neither 0 nor 1 is damage.
-at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, complaints& wrong) {
+at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, diagnostic_list& wrong) {
   auto value = new_tensor(from.shape, from.type);
   MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
   auto* bytes = static_cast<char*>(value.mutable_data_ptr());
@@ -257,7 +257,7 @@ at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents
 }
 
 /// The header's text, its length checked against the file's.
-std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, complaints& wrong) {
+std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, diagnostic_list& wrong) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < length_bytes || !in.read(reinterpret_cast<char*>(&header_bytes), length_bytes)) {
     wrong.add(0, fmt::format("the file has {} bytes; a safetensors file has at least 10", file_bytes));
@@ -284,7 +284,7 @@ std::string header_of(const tensor_map& tensors) {
   std::uint64_t begin = 0;
   for (const auto& [name, value] : tensors) {
     MNEME_CHECK(name != metadata, name);
-    header[name] = {{"dtype", name_of(value.scalar_type())},
+    header[name] = {{"dtype", dtype_text(value.scalar_type())},
                     {"shape", value.sizes().vec()},
                     {"data_offsets", {begin, begin + value.nbytes()}}};
     begin += value.nbytes();
@@ -298,11 +298,11 @@ std::string header_of(const tensor_map& tensors) {
 
 std::vector<std::byte> safetensors_bytes(const tensor_map& tensors) {
   const auto header = header_of(tensors);
-  std::vector<std::byte> all(length_bytes + header.size() + static_cast<std::size_t>(tensors.bytes()));
+  std::vector<std::byte> bytes(length_bytes + header.size() + static_cast<std::size_t>(tensors.bytes()));
   const std::uint64_t header_bytes = header.size();
-  std::memcpy(all.data(), &header_bytes, length_bytes);
-  std::memcpy(all.data() + length_bytes, header.data(), header.size());
-  auto* to = all.data() + length_bytes + header.size();
+  std::memcpy(bytes.data(), &header_bytes, length_bytes);
+  std::memcpy(bytes.data() + length_bytes, header.data(), header.size());
+  auto* to = bytes.data() + length_bytes + header.size();
   for (const auto& [name, value] : tensors) {
     if (value.nbytes() == 0)
       continue;
@@ -310,7 +310,7 @@ std::vector<std::byte> safetensors_bytes(const tensor_map& tensors) {
     std::memcpy(to, host.const_data_ptr(), host.nbytes());
     to += host.nbytes();
   }
-  return all;
+  return bytes;
 }
 
 expected<tensor_map> read_safetensors(const std::filesystem::path& file) {
@@ -321,18 +321,18 @@ expected<tensor_map> read_safetensors(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (error || !in)
     return failed(file.string(), "the file cannot be opened; check its permissions");
-  complaints wrong(file.string());
+  diagnostic_list wrong(file.string());
   const auto header = header_text(in, file_bytes, wrong);
-  const auto all = header ? parsed_header(*header, wrong) : std::nullopt;
+  const auto object = header ? parsed_header(*header, wrong) : std::nullopt;
   if (!wrong.empty())
     return wrong.failed();
   const auto contents_begin = length_bytes + header->size();
-  const auto entries = checked_entries(*header, *all, file_bytes - contents_begin, wrong);
+  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, wrong);
   if (!wrong.empty())
     return wrong.failed();
   tensor_map result;
-  for (const auto& one : entries)
-    result.put(one.name, contents(in, one, contents_begin, wrong));
+  for (const auto& entry : entries)
+    result.put(entry.name, contents(in, entry, contents_begin, wrong));
   if (!wrong.empty())
     return wrong.failed();
   return result;

@@ -53,46 +53,46 @@ public:
   outcomes run(std::span<const job> batch) override {
     MNEME_CHECK(!batch.empty());
     compute_on_one_thread();
-    for (const auto& one : batch)
-      MNEME_CHECK(one.what.index() == batch[0].what.index(), name_of(one.what), name_of(batch[0].what));
+    for (const auto& queued : batch)
+      MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request), work_name(batch[0].request));
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
-    return std::holds_alternative<train_job>(batch[0].what) ? train(batch) : pass(batch);
+    return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);
   }
 
 private:
   outcomes train(std::span<const job> batch) {
     bool failed = false;
-    auto all = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(); });
+    auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(); });
     if (!failed)
-      return all;
+      return results;
     buffers_ = {}; // whatever state the failure has left them in
     if (batch.size() == 1)
-      return all;
+      return results;
     for (std::size_t i = 0; i < batch.size(); ++i)
-      all[i] = std::move(train(batch.subspan(i, 1))[0]);
-    return all;
+      results[i] = std::move(train(batch.subspan(i, 1))[0]);
+    return results;
   }
 
   /// Passes read large blocks of rows each, so nothing is won by fusing them.
   outcomes pass(std::span<const job> batch) {
-    outcomes all;
-    for (const auto& one : batch) {
+    outcomes results;
+    for (const auto& queued : batch) {
       bool failed = false;
-      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(one.what)}}; });
-      all.push_back(std::move(single[0]));
+      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request)}}; });
+      results.push_back(std::move(single[0]));
     }
-    return all;
+    return results;
   }
 
-  work_output output_of(const work& what) {
-    if (const auto* extract = std::get_if<extract_job>(&what))
-      return run_pass(*extract, images_, features_.get());
-    if (const auto* statistics = std::get_if<statistics_job>(&what))
-      return run_pass(*statistics, images_, features_.get());
-    if (const auto* computing = std::get_if<compute_job>(&what))
+  work_output output_of(const work& request) {
+    if (const auto* extract = std::get_if<extract_job>(&request))
+      return run_inference(*extract, images_, features_.get());
+    if (const auto* statistics = std::get_if<statistics_job>(&request))
+      return run_inference(*statistics, images_, features_.get());
+    if (const auto* computing = std::get_if<compute_job>(&request))
       return run_compute(*computing, images_.device());
-    return run_pass(std::get<evaluate_job>(what), images_, features_.get());
+    return run_inference(std::get<evaluate_job>(request), images_, features_.get());
   }
 
   image_store images_;
@@ -111,8 +111,8 @@ std::unique_ptr<executor> make_executor(const std::string& device, std::shared_p
   return std::make_unique<device_executor>(at::Device(device), std::move(features));
 }
 
-std::int64_t chosen_width(const work& what, const std::string& device) {
-  const auto* training = std::get_if<train_job>(&what);
+std::int64_t chosen_width(const work& request, const std::string& device) {
+  const auto* training = std::get_if<train_job>(&request);
   if (!training)
     return 1; // passes are not fused
   const auto& limits = at::Device(device).is_cpu() ? tuning::width_on_cpu : tuning::width_on_gpu;

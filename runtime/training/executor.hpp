@@ -21,7 +21,7 @@ public:
 
 /// How many jobs like `what` belong into one fused group on `device`: a function of net, options
 /// and device kind only, so that every node chooses alike.
-[[nodiscard]] std::int64_t chosen_width(const work& what, const std::string& device);
+[[nodiscard]] std::int64_t chosen_width(const work& request, const std::string& device);
 
 /// "cpu" or "cuda:N" for the scenario's `worker.device` ("auto": cuda:0 where there is one).
 /// Fails where a CUDA device is asked for and there is none.

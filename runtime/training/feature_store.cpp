@@ -15,31 +15,31 @@ std::size_t at_row(std::int64_t row) { return static_cast<std::size_t>(row); }
 
 /// What a net sees of a data set: pixels, transforms and normalisation, not labels.
 digest128 content_of(const dataset& source) {
-  run_digest all;
+  run_digest digest;
   const auto& table = source.vectors.defined() ? source.vectors : source.images;
   for (const auto extent : table.sizes())
-    all.add(extent);
-  all.add(digest_of({static_cast<const std::byte*>(table.const_data_ptr()), table.nbytes()}));
-  for (const auto& one : source.transforms) {
-    all.add(one.invert);
-    all.add(one.across_channels);
-    all.add(digest_of(std::as_bytes(std::span(one.pixels))));
+    digest.add(extent);
+  digest.add(digest_of({static_cast<const std::byte*>(table.const_data_ptr()), table.nbytes()}));
+  for (const auto& map : source.transforms) {
+    digest.add(map.invert);
+    digest.add(map.across_channels);
+    digest.add(digest_of(std::as_bytes(std::span(map.pixels))));
   }
   for (const auto* values : {&source.scale, &source.shift})
     for (const auto value : *values)
-      all.add(static_cast<double>(value));
-  return all.value();
+      digest.add(static_cast<double>(value));
+  return digest.value();
 }
 
 } // namespace
 
 std::vector<std::int64_t> feature_store::table::missing(std::span<const std::int64_t> rows) const {
   const std::lock_guard lock(guard_);
-  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> values;
   for (const auto row : rows)
     if (known_[at_row(row)] == 0)
-      all.push_back(row);
-  return all;
+      values.push_back(row);
+  return values;
 }
 
 void feature_store::table::put(std::span<const std::int64_t> rows, const at::Tensor& features) {
@@ -95,7 +95,7 @@ void feature_store::open(table& made, const dataset& source, const std::string& 
   name.add(content_of(source));
   name.add(digest_of(std::as_bytes(std::span(net))));
   name.add(weights);
-  made.file_ = (folder_ / (shown(name.value()) + ".safetensors")).string();
+  made.file_ = (folder_ / (hex_text(name.value()) + ".safetensors")).string();
   if (std::filesystem::exists(made.file_))
     read(made);
 }
@@ -118,15 +118,15 @@ void feature_store::save() {
   if (folder_.empty())
     return;
   std::filesystem::create_directories(folder_);
-  for (auto& [key, one] : tables_) {
-    if (!one.changed_)
+  for (auto& [key, table] : tables_) {
+    if (!table.changed_)
       continue;
-    tensor_map all;
-    all.put(features_name, one.features_);
-    all.put(known_name, at::from_blob(one.known_.data(), {std::ssize(one.known_)}, at::kByte).clone());
-    const auto bytes = safetensors_bytes(all);
-    write_atomically(one.file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    one.changed_ = false;
+    tensor_map tensors;
+    tensors.put(features_name, table.features_);
+    tensors.put(known_name, at::from_blob(table.known_.data(), {std::ssize(table.known_)}, at::kByte).clone());
+    const auto bytes = safetensors_bytes(tensors);
+    write_atomically(table.file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    table.changed_ = false;
   }
 }
 

@@ -18,10 +18,10 @@ bool has_quads(const at::Tensor& sum, const at::Tensor& floats) {
 kernels::cuda::folded_uploads fold_call(at::Tensor& sum, std::span<const weighted_upload> uploads) {
   MNEME_CHECK(uploads.size() <= kernels::cuda::uploads_max, uploads.size());
   kernels::cuda::folded_uploads call{.sum = sum.mutable_data_ptr<double>(), .size = sum.numel(), .quads = true};
-  for (const auto& one : uploads) {
-    call.quads = has_quads(sum, one.values) && call.quads;
-    call.upload[call.count] = one.values.const_data_ptr<float>();
-    call.weight[call.count++] = one.weight;
+  for (const auto& upload : uploads) {
+    call.quads = has_quads(sum, upload.values) && call.quads;
+    call.upload[call.count] = upload.values.const_data_ptr<float>();
+    call.weight[call.count++] = upload.weight;
   }
   return call;
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t line_floats = 16; // a cache line: every model's weights begin at one
 
-const train_job& training_of(const job& one) { return std::get<train_job>(one.what); }
+const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
@@ -42,7 +42,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     : options_(training_of(batch[0]).options), net_(*training_of(batch[0]).net), loss_(training_of(batch[0]).objective),
       images_(images), buffers_(buffers) {
   if (!loss_)
-    loss_ = cross_entropy();
+    loss_ = cross_entropy_objective();
   if (net_.classes() == 0)
     throw std::invalid_argument("the net '" + net_.identity() + "' has no head, so there is nothing to train");
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && !options_.squared_gradients;
@@ -50,27 +50,27 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   // A frozen body is in evaluation mode: its running statistics stay, and nothing is dropped.
   const bool padded = !net_.mixes_rows() || options_.head_only;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto& what = training_of(batch[i]);
-    const auto rows = options_.epochs == 0 ? 0 : what.samples.size();
-    clients_.push_back({.what = &what, .place = i, .plan = {rows, options_.batch_rows, padded}});
+    const auto& request = training_of(batch[i]);
+    const auto rows = options_.epochs == 0 ? 0 : request.samples.size();
+    clients_.push_back({.job = &request, .place = i, .plan = {rows, options_.batch_rows, padded}});
   }
   std::stable_sort(clients_.begin(), clients_.end(), [](const client& a, const client& b) {
     return std::pair(a.plan.steps(), last_padded_rows(a.plan)) > std::pair(b.plan.steps(), last_padded_rows(b.plan));
   });
   std::size_t rows = 0;
-  for (const auto& one : clients_)
-    rows += static_cast<std::size_t>(one.plan.rows);
+  for (const auto& trained : clients_)
+    rows += static_cast<std::size_t>(trained.plan.rows);
   buffers_.order.resize(rows);
   auto* order = buffers_.order.data();
-  for (auto& one : clients_) {
-    sides_.push_back(one.what->side);
-    one.order = {order, static_cast<std::size_t>(one.plan.rows)};
-    order += one.plan.rows;
+  for (auto& trained : clients_) {
+    sides_.push_back(trained.job->side);
+    trained.order = {order, static_cast<std::size_t>(trained.plan.rows)};
+    order += trained.plan.rows;
   }
 }
 
 outcomes fused_training::run() {
-  if (goes_one_by_one())
+  if (trains_one_by_one())
     return run_one_by_one();
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
@@ -85,11 +85,11 @@ outcomes fused_training::run() {
       step(epoch, s, active);
     }
   }
-  bring_home();
-  outcomes all(clients_.size());
+  copy_to_host();
+  outcomes results(clients_.size());
   for (std::size_t k = 0; k < clients_.size(); ++k)
-    all[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
-  return all;
+    results[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
+  return results;
 }
 
 /// Every client's row of the group: its weights are trained where they will leave, without copies.
@@ -109,20 +109,20 @@ void fused_training::take_weights() {
   if (!direct_)
     gradients_ = buffers_.gradients.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
   for (std::int64_t k = 0; k < models; ++k) {
-    auto& one = clients_[static_cast<std::size_t>(k)];
-    if (one.plan.steps() == 0)
+    auto& client = clients_[static_cast<std::size_t>(k)];
+    if (client.plan.steps() == 0)
       continue;
-    const auto& start = start_of(one);
+    const auto& start = start_of(client);
     const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
-    one.start = before && before->what->start == one.what->start ? before->start : start.to(images_.device());
+    client.start = before && before->job->start == client.job->start ? before->start : start.to(images_.device());
     if (options_.taught.size() > 0)
-      one.teacher = before && before->what->teacher == one.what->teacher
+      client.teacher = before && before->job->teacher == client.job->teacher
                         ? before->teacher
-                        : one.what->teacher->at(flat_weights).to(images_.device());
-    if (one.start.is_cpu())
-      std::copy_n(one.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
+                        : client.job->teacher->at(flat_weights).to(images_.device());
+    if (client.start.is_cpu())
+      std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
     else
-      weights_.select(0, k).copy_(one.start);
+      weights_.select(0, k).copy_(client.start);
   }
   if (options_.squared_gradients)
     squares_ = at::zeros({models, size}, options);
@@ -130,24 +130,24 @@ void fused_training::take_weights() {
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
 }
 
-const at::Tensor& fused_training::start_of(const client& one) const {
-  const auto& start = one.what->start->at(flat_weights);
+const at::Tensor& fused_training::start_of(const client& trained) const {
+  const auto& start = trained.job->start->at(flat_weights);
   MNEME_CHECK(start.dim() == 1 && start.numel() == net_.size() && start.is_contiguous(), start.sizes(), net_.size());
   return start;
 }
 
 void fused_training::shuffle(std::int64_t epoch) {
-  for (auto& one : clients_)
-    shuffle(one, epoch);
+  for (auto& client : clients_)
+    shuffle(client, epoch);
 }
 
-void fused_training::shuffle(client& one, std::int64_t epoch) const {
-  auto key = key_for(one.what->stream, purpose::shuffle);
+void fused_training::shuffle(client& trained, std::int64_t epoch) const {
+  auto key = key_for(trained.job->stream, purpose::shuffle);
   key.index = static_cast<std::uint64_t>(epoch);
-  std::iota(one.order.begin(), one.order.end(), 0);
+  std::iota(trained.order.begin(), trained.order.end(), 0);
   if (!options_.in_order)
-    rng_stream(key).shuffle(one.order);
-  one.loss_sum = 0.0;
+    rng_stream(key).shuffle(trained.order);
+  trained.loss_sum = 0.0;
 }
 
 /// Step s of the first `active` clients, once per padded size that occurs among them.
@@ -224,7 +224,7 @@ void fused_training::note_squares(model_run run) {
 std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_t epoch, std::int64_t s) {
   streams_.clear();
   for (auto k = run.first; net_.draws() && k < run.first + run.count; ++k) {
-    auto key = key_for(clients_[static_cast<std::size_t>(k)].what->stream, purpose::dropout_mask);
+    auto key = key_for(clients_[static_cast<std::size_t>(k)].job->stream, purpose::dropout_mask);
     key.index = static_cast<std::uint64_t>(epoch) << 28U | static_cast<std::uint64_t>(s); // a layer adds 8 bits
     streams_.push_back(key);
   }
@@ -234,7 +234,7 @@ std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_
 /// The step's rows, labels and row weights; padded rows are zeros that weigh nothing.
 void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
   const auto& device = images_.device();
-  const auto [channels, height, width] = clients_[static_cast<std::size_t>(run.first)].what->samples.source->shape();
+  const auto [channels, height, width] = clients_[static_cast<std::size_t>(run.first)].job->samples.source->shape();
   auto& inputs = buffers_.inputs;
   if (!inputs.defined())
     inputs = at::empty({0}, at::TensorOptions(at::kFloat).device(device));
@@ -272,25 +272,25 @@ void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
     return;
   auto left = tuning::prefetched_bytes_max;
   for (auto k = run.first; k < run.first + run.count; ++k) {
-    const auto& one = clients_[static_cast<std::size_t>(k)];
-    if (s >= one.plan.steps())
+    const auto& client = clients_[static_cast<std::size_t>(k)];
+    if (s >= client.plan.steps())
       continue;
-    const auto& samples = one.what->samples;
+    const auto& samples = client.job->samples;
     const rows_ahead ahead(*samples.source);
-    const auto first = s * options_.batch_rows, last = first + one.plan.rows_of(s);
+    const auto first = s * options_.batch_rows, last = first + client.plan.rows_of(s);
     for (auto i = first; i < last && left > 0; ++i) {
-      const auto position = static_cast<std::size_t>(one.order[static_cast<std::size_t>(i)]);
+      const auto position = static_cast<std::size_t>(client.order[static_cast<std::size_t>(i)]);
       left -= ahead.fetch((*samples.rows)[position]);
     }
   }
 }
 
 /// Appends one client's rows of the step and writes their labels. Padded rows are zeros: what they compute is finite.
-void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s,
+void fused_training::list_rows(const client& trained, std::int64_t rows, std::int64_t epoch, std::int64_t s,
                                std::int64_t* labels, float* row_weight) {
-  const auto& samples = one.what->samples;
+  const auto& samples = trained.job->samples;
   const bool noisy = samples.source->deviations.defined();
-  const auto real = one.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
+  const auto real = trained.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
   const auto& covered = options_.classes;
   const auto weight = 1.0F / static_cast<float>(real);
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -304,13 +304,13 @@ void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_
       row_weight[i] = 0.0F;
       continue;
     }
-    const auto position = one.order[static_cast<std::size_t>(first + i)];
+    const auto position = trained.order[static_cast<std::size_t>(first + i)];
     const auto row = (*samples.rows)[static_cast<std::size_t>(position)];
     rows_.push_back(row);
     if (options_.augment != augmentation_kind::none)
-      augment_.push_back(drawn_augmentation(options_.augment, one.what->stream, epoch, position));
+      augment_.push_back(drawn_augmentation(options_.augment, trained.job->stream, epoch, position));
     if (noisy)
-      noise_.push_back(noise_key(one.what->stream, epoch, position));
+      noise_.push_back(noise_key(trained.job->stream, epoch, position));
     const auto label = samples.source->label(row);
     if (label < covered.low || label >= covered.high)
       throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
@@ -324,7 +324,7 @@ void fused_training::list_rows(const client& one, std::int64_t rows, std::int64_
 /// Gathers the listed rows: neighbours that read the same data set at once.
 void fused_training::gather_rows(model_run run, std::int64_t rows) {
   const auto source_of = [&](std::int64_t i) -> const std::shared_ptr<const dataset>& {
-    return clients_[static_cast<std::size_t>(run.first + i)].what->samples.source;
+    return clients_[static_cast<std::size_t>(run.first + i)].job->samples.source;
   };
   for (std::int64_t first = 0, last = 0; first < run.count; first = last) {
     for (last = first + 1; last < run.count && source_of(last) == source_of(first);)
@@ -339,12 +339,12 @@ void fused_training::gather_rows(model_run run, std::int64_t rows) {
 
 void fused_training::regularise(model_run run) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
-    const auto& one = clients_[static_cast<std::size_t>(k)];
+    const auto& client = clients_[static_cast<std::size_t>(k)];
     const auto weights = weights_.select(0, k), gradients = gradients_.select(0, k); // [P]
     for (const auto& piece : trained_) {
       auto target = gradients.narrow(0, piece.offset, piece.size);
-      loss_->regularise(weights.narrow(0, piece.offset, piece.size), one.start.narrow(0, piece.offset, piece.size),
-                        piece.offset, one.what->side.get(), target);
+      loss_->regularise(weights.narrow(0, piece.offset, piece.size), client.start.narrow(0, piece.offset, piece.size),
+                        piece.offset, client.job->side.get(), target);
     }
   }
 }
@@ -363,7 +363,7 @@ void fused_training::note_losses(model_run run, const at::Tensor& values) {
 }
 
 /// What the host has to know of a training on a device: losses, and whose weights are finite.
-void fused_training::bring_home() {
+void fused_training::copy_to_host() {
   if (images_.device().is_cpu() || !losses_.defined())
     return;
   const auto sums = losses_.cpu(), finite = at::isfinite(weights_).all(1).cpu();
@@ -383,33 +383,33 @@ fused_training::group_view& fused_training::view_of(model_run run) {
   return view;
 }
 
-job_outcome fused_training::outcome_of(const client& one, std::int64_t k) const {
-  train_output out{.rows_seen = one.what->samples.size()};
-  if (one.plan.steps() == 0) {
-    const auto& start = one.what->start->at(flat_weights);
+job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) const {
+  train_output out{.rows_seen = trained.job->samples.size()};
+  if (trained.plan.steps() == 0) {
+    const auto& start = trained.job->start->at(flat_weights);
     out.weights = weights_only(options_.squared_gradients ? at::zeros_like(start) : start);
     return work_output{std::move(out)};
   }
-  out.loss_mean = one.loss_sum / static_cast<double>(one.plan.steps());
+  out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
   const auto weights =
-      options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(one.plan.steps()) : row_of(weights_, k);
-  if (!std::isfinite(out.loss_mean) || !one.finite || (weights.is_cpu() && !is_finite(weights)))
-    return failure_of(one, weights);
+      options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(trained.plan.steps()) : row_of(weights_, k);
+  if (!std::isfinite(out.loss_mean) || !trained.finite || (weights.is_cpu() && !is_finite(weights)))
+    return failure_of(trained, weights);
   out.weights = weights_only(weights);
   return work_output{std::move(out)};
 }
 
 /// What diverged, in words: the first parameter that holds a value which is no number.
-std::string fused_training::failure_of(const client& one, const at::Tensor& weights) const {
+std::string fused_training::failure_of(const client& trained, const at::Tensor& weights) const {
   std::string where = "the loss is";
   for (const auto& parameter : net_.layout())
     if (!is_finite(weights.narrow(0, parameter.offset, parameter.size))) {
       where = parameter.name + " holds values that are";
       break;
     }
-  return "training diverged: after " + std::to_string(options_.epochs * one.plan.steps()) + " steps on " +
-         std::to_string(one.plan.rows) + " rows " + where + " NaN or infinite; a smaller training.learning_rate (now " +
-         shown(options_.learning_rate) + ") or a training.clip_norm may help";
+  return "training diverged: after " + std::to_string(options_.epochs * trained.plan.steps()) + " steps on " +
+         std::to_string(trained.plan.rows) + " rows " + where + " NaN or infinite; a smaller training.learning_rate (now " +
+         values_text(options_.learning_rate) + ") or a training.clip_norm may help";
 }
 
 } // namespace mneme

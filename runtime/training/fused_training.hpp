@@ -36,7 +36,7 @@ public:
 
 private:
   struct client {
-    const train_job* what = nullptr;
+    const train_job* job = nullptr;
     std::size_t place = 0; // in the batch
     step_plan plan{};
     at::Tensor start{};              // [P] on the device
@@ -53,29 +53,29 @@ private:
   void take_memory();
   void take_weights();
   void shuffle(std::int64_t epoch);
-  void shuffle(client& one, std::int64_t epoch) const;
+  void shuffle(client& trained, std::int64_t epoch) const;
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
   /// One step of clients whose steps have `rows` padded rows.
   void step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
-  [[nodiscard]] bool goes_one_by_one() const;
+  [[nodiscard]] bool trains_one_by_one() const;
   outcomes run_one_by_one();
   void train_alone(dense_chain& net, std::size_t k);
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
   void forget_rows();
-  void list_rows(const client& one, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
+  void list_rows(const client& trained, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
                  float* row_weight);
   void gather_rows(model_run run, std::int64_t rows);
   at::Tensor teacher_logits(model_run run);
   void note_squares(model_run run);
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
-  void bring_home();
+  void copy_to_host();
   group_view& view_of(model_run run);
-  [[nodiscard]] const at::Tensor& start_of(const client& one) const;
-  [[nodiscard]] job_outcome outcome_of(const client& one, std::int64_t k) const;
-  [[nodiscard]] std::string failure_of(const client& one, const at::Tensor& weights) const;
+  [[nodiscard]] const at::Tensor& start_of(const client& trained) const;
+  [[nodiscard]] job_outcome outcome_of(const client& trained, std::int64_t k) const;
+  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& weights) const;
 
   const training_options& options_;
   const model& net_;

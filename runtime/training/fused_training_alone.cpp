@@ -4,16 +4,16 @@
 #include <algorithm>
 namespace mneme {
 
-bool fused_training::goes_one_by_one() const {
-  return images_.device().is_cpu() && direct_ && net_.dense_layers() && loss_ == cross_entropy() &&
+bool fused_training::trains_one_by_one() const {
+  return images_.device().is_cpu() && direct_ && net_.dense_layers() && loss_ == cross_entropy_objective() &&
          !options_.head_only && options_.taught.size() == 0;
 }
 
 outcomes fused_training::run_one_by_one() {
   std::int64_t rows_max = 0; // of a step
-  for (const auto& one : clients_)
-    if (one.plan.steps() > 0)
-      rows_max = std::max(rows_max, one.plan.padded_rows_of(0));
+  for (const auto& client : clients_)
+    if (client.plan.steps() > 0)
+      rows_max = std::max(rows_max, client.plan.padded_rows_of(0));
   const auto& layers = *net_.dense_layers();
   dense_chain net(layers, options_.classes.low, options_.classes.high, rows_max);
   buffers_.row_values.resize(static_cast<std::size_t>(rows_max * layers.front().in));
@@ -23,21 +23,21 @@ outcomes fused_training::run_one_by_one() {
   fetch_ahead({.first = 0, .count = 1}, 0);
   if (options_.epochs > 0 && clients_[0].plan.steps() > 0)
     take_memory();
-  outcomes all(clients_.size());
+  outcomes results(clients_.size());
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     train_alone(net, k);
     // At once, while its weights are in the cache.
-    all[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
+    results[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
   }
-  return all;
+  return results;
 }
 
 void fused_training::train_alone(dense_chain& net, std::size_t k) {
-  auto& one = clients_[k];
-  const auto steps = one.plan.steps(), at = static_cast<std::int64_t>(k);
+  auto& client = clients_[k];
+  const auto steps = client.plan.steps(), at = static_cast<std::int64_t>(k);
   if (steps == 0)
     return;
-  const float* from = start_of(one).const_data_ptr<float>();
+  const float* from = start_of(client).const_data_ptr<float>();
   float* const weights = weights_.mutable_data_ptr<float>() + at * weights_.stride(0);
   if (!net.moves_all()) {
     std::copy_n(from, net_.size(), weights);
@@ -45,17 +45,17 @@ void fused_training::train_alone(dense_chain& net, std::size_t k) {
   }
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     if (epoch > 0)
-      shuffle(one, epoch);
+      shuffle(client, epoch);
     for (std::int64_t s = 0; s < steps; ++s) {
-      const auto rows = one.plan.padded_rows_of(s);
+      const auto rows = client.plan.padded_rows_of(s);
       forget_rows();
-      list_rows(one, rows, epoch, s, buffers_.row_labels.data(), buffers_.row_weights.data());
-      gather_any(*one.what->samples.source, rows_, augment_, noise_, buffers_.row_values.data());
+      list_rows(client, rows, epoch, s, buffers_.row_labels.data(), buffers_.row_weights.data());
+      gather_any(*client.job->samples.source, rows_, augment_, noise_, buffers_.row_values.data());
       if (s + 1 < steps)
         fetch_ahead({.first = at, .count = 1}, s + 1);
       else if (k + 1 < clients_.size())
         fetch_ahead({.first = at + 1, .count = 1}, 0);
-      one.loss_sum += net.take({.weights = from,
+      client.loss_sum += net.take({.weights = from,
                                 .moved = weights,
                                 .inputs = buffers_.row_values.data(),
                                 .labels = buffers_.row_labels.data(),

@@ -10,13 +10,13 @@ namespace {
 
 /// pixels[D] = the file row's pixels as `map` shows them.
 void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::int64_t, 3> shape, float* pixels) {
-  const auto all = shape[0] * shape[1] * shape[2], plane = shape[1] * shape[2];
+  const auto total = shape[0] * shape[1] * shape[2], plane = shape[1] * shape[2];
   if (map.pixels.empty()) {
-    kernels::widen(pixels, image, all);
+    kernels::widen(pixels, image, total);
   } else {
     const auto targets = std::ssize(map.pixels);
-    MNEME_CHECK(targets == (map.across_channels ? all : plane), targets, all, plane);
-    for (std::int64_t base = 0; base < all; base += targets)
+    MNEME_CHECK(targets == (map.across_channels ? total : plane), targets, total, plane);
+    for (std::int64_t base = 0; base < total; base += targets)
       for (std::int64_t i = 0; i < targets; ++i) {
         const auto& taps = map.pixels[static_cast<std::size_t>(i)];
         float value = 0.0F;
@@ -27,7 +27,7 @@ void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::
       }
   }
   if (map.invert)
-    std::transform(pixels, pixels + all, pixels, [](float value) { return 255.0F - value; });
+    std::transform(pixels, pixels + total, pixels, [](float value) { return 255.0F - value; });
 }
 
 /// out[D] = the crop of `pixels` padded with black, flipped if so drawn.
@@ -52,11 +52,11 @@ struct pixel_runs {
   std::size_t count = 0;
   std::int64_t pixels = 0;
 };
-pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t all) {
+pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t total) {
   const auto alike = [](const std::vector<float>& values) {
     return std::all_of(values.begin(), values.end(), [&](float value) { return value == values[0]; });
   };
-  return alike(source.scale) && alike(source.shift) ? pixel_runs{1, all} : pixel_runs{source.scale.size(), plane};
+  return alike(source.scale) && alike(source.shift) ? pixel_runs{1, total} : pixel_runs{source.scale.size(), plane};
 }
 
 /// Returns the bytes asked for.
@@ -138,28 +138,28 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
             float* out) {
   MNEME_CHECK(augment.empty() || augment.size() == rows.size(), augment.size(), rows.size());
   const auto shape = source.shape();
-  const auto plane = shape[1] * shape[2], all = shape[0] * plane, files = source.files_rows();
+  const auto plane = shape[1] * shape[2], total = shape[0] * plane, files = source.files_rows();
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
-  const auto runs = runs_of(source, plane, all);
+  const auto runs = runs_of(source, plane, total);
   const auto prefetch = [&](std::size_t i) { // a row is some cache lines from anywhere in memory
     if (i >= rows.size() || rows[i] == padding_row)
       return;
-    fetch_lines(images + source.in_file(rows[i]) * all, all);
+    fetch_lines(images + source.in_file(rows[i]) * total, total);
   };
-  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(tuning::prefetched_rows_bytes / all, 1, 12));
+  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(tuning::prefetched_rows_bytes / total, 1, 12));
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
   std::vector<float> moved, cropped; // taken only where pixels move
-  for (std::size_t i = 0; i < rows.size(); ++i, out += all) {
+  for (std::size_t i = 0; i < rows.size(); ++i, out += total) {
     prefetch(i + ahead);
     const auto row = rows[i];
     if (row == padding_row) {
-      std::fill_n(out, all, 0.0F);
+      std::fill_n(out, total, 0.0F);
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
-    const auto* const image = images + source.in_file(row) * all;
+    const auto* const image = images + source.in_file(row) * total;
     const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
     const auto how = augment.empty() ? augmentation{} : augment[i];
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
@@ -167,10 +167,10 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       normalise_row(source, image, runs, how.brightness, out);
       continue;
     }
-    moved.resize(static_cast<std::size_t>(all));
+    moved.resize(static_cast<std::size_t>(total));
     transform(map, image, shape, moved.data());
     if (crops) {
-      cropped.resize(static_cast<std::size_t>(all));
+      cropped.resize(static_cast<std::size_t>(total));
       crop(how, moved.data(), shape, cropped.data());
     }
     normalise_row(source, crops ? cropped.data() : moved.data(), runs, how.brightness, out);

@@ -35,12 +35,12 @@ void check_sizes(const dataset& source) {
 gather_tables tables_on(const at::Device& device, const dataset& source) {
   check_sizes(source);
   const auto shape = source.shape();
-  const auto plane = shape[1] * shape[2], all = shape[0] * plane;
+  const auto plane = shape[1] * shape[2], total = shape[0] * plane;
   std::vector<tap_table> transforms;
   std::vector<pixel_taps> taps;
   for (const auto& map : source.transforms) {
     const auto targets = std::ssize(map.pixels);
-    MNEME_CHECK(targets == 0 || targets == (map.across_channels ? all : plane), targets, all, plane);
+    MNEME_CHECK(targets == 0 || targets == (map.across_channels ? total : plane), targets, total, plane);
     transforms.push_back(
         {.first = std::ssize(taps), .targets = static_cast<std::int32_t>(targets), .invert = map.invert ? 1 : 0});
     for (const auto& from : map.pixels) {

@@ -8,12 +8,12 @@ namespace {
 using namespace kernels::cuda;
 
 /// The run's rows of a tensor [K, P].
-rows_of<float> rows_in(const at::Tensor& all, model_run run) {
-  if (!all.defined())
+rows_of<float> rows_in(const at::Tensor& whole, model_run run) {
+  if (!whole.defined())
     return {};
-  MNEME_CHECK(all.dim() == 2 && all.stride(1) == 1 && run.first + run.count <= all.size(0), all.sizes(), all.strides(),
+  MNEME_CHECK(whole.dim() == 2 && whole.stride(1) == 1 && run.first + run.count <= whole.size(0), whole.sizes(), whole.strides(),
               run.first, run.count);
-  return {all.mutable_data_ptr<float>() + run.first * all.stride(0), all.stride(0)};
+  return {whole.mutable_data_ptr<float>() + run.first * whole.stride(0), whole.stride(0)};
 }
 rows_of<const float> constant(const rows_of<float>& rows) { return {rows.data, rows.pitch}; }
 
@@ -49,31 +49,31 @@ kernels::adam_step adam_step_of(const training_options& options, std::int64_t t)
           .root_correction = static_cast<float>(std::sqrt(1.0 - std::pow(adam_second_decay, steps)))};
 }
 
-std::vector<sgd_models> sgd_calls(const models_in_step& of, const training_options& options) {
-  sgd_models call{.weights = rows_in(of.weights, of.run),
-                  .gradients = constant(rows_in(of.gradients, of.run)),
-                  .momentum = rows_in(of.first, of.run),
-                  .models = of.run.count,
+std::vector<sgd_models> sgd_calls(const models_in_step& models, const training_options& options) {
+  sgd_models call{.weights = rows_in(models.weights, models.run),
+                  .gradients = constant(rows_in(models.gradients, models.run)),
+                  .momentum = rows_in(models.first, models.run),
+                  .models = models.run.count,
                   .with = sgd_step_of(options)};
   call.quads = call.weights.has_quads() && call.gradients.has_quads() && call.momentum.has_quads();
   std::vector<sgd_models> calls;
-  for (const auto& pieces : lists_of(of.trained)) {
+  for (const auto& pieces : lists_of(models.trained)) {
     call.pieces = pieces;
     calls.push_back(call);
   }
   return calls;
 }
 
-std::vector<adam_models> adam_calls(const models_in_step& of, const training_options& options,
+std::vector<adam_models> adam_calls(const models_in_step& models, const training_options& options,
                                     std::span<const std::int64_t> step_of) {
-  MNEME_CHECK(std::ssize(step_of) == of.run.count, step_of.size(), of.run.count);
+  MNEME_CHECK(std::ssize(step_of) == models.run.count, step_of.size(), models.run.count);
   std::vector<adam_models> calls;
-  for (std::int64_t done = 0; done < of.run.count; done += models_max) {
-    const model_run run{.first = of.run.first + done, .count = std::min<std::int64_t>(of.run.count - done, models_max)};
-    adam_models call{.weights = rows_in(of.weights, run),
-                     .gradients = constant(rows_in(of.gradients, run)),
-                     .first = rows_in(of.first, run),
-                     .second = rows_in(of.second, run),
+  for (std::int64_t done = 0; done < models.run.count; done += models_max) {
+    const model_run run{.first = models.run.first + done, .count = std::min<std::int64_t>(models.run.count - done, models_max)};
+    adam_models call{.weights = rows_in(models.weights, run),
+                     .gradients = constant(rows_in(models.gradients, run)),
+                     .first = rows_in(models.first, run),
+                     .second = rows_in(models.second, run),
                      .models = run.count,
                      .with = adam_step_of(options, 1)};
     call.quads =
@@ -87,7 +87,7 @@ std::vector<adam_models> adam_calls(const models_in_step& of, const training_opt
       const auto now = adam_step_of(options, *t);
       call.rates[k] = {.step_size = now.step_size, .root_correction = now.root_correction};
     }
-    for (const auto& pieces : lists_of(of.trained)) {
+    for (const auto& pieces : lists_of(models.trained)) {
       call.pieces = pieces;
       calls.push_back(call);
     }
@@ -95,22 +95,22 @@ std::vector<adam_models> adam_calls(const models_in_step& of, const training_opt
   return calls;
 }
 
-clip_calls calls_to_clip(const models_in_step& of, double norm_max, at::Tensor& partial, at::Tensor& factor) {
-  MNEME_CHECK(partial.is_contiguous() && partial.numel() == of.run.count * norm_lanes && factor.is_contiguous() &&
-                  factor.numel() == of.run.count,
-              partial.sizes(), factor.sizes(), of.run.count);
+clip_calls calls_to_clip(const models_in_step& models, double norm_max, at::Tensor& partial, at::Tensor& factor) {
+  MNEME_CHECK(partial.is_contiguous() && partial.numel() == models.run.count * norm_lanes && factor.is_contiguous() &&
+                  factor.numel() == models.run.count,
+              partial.sizes(), factor.sizes(), models.run.count);
   auto* const sums = partial.mutable_data_ptr<double>();
   auto* const factors = factor.mutable_data_ptr<float>();
-  const auto gradients = rows_in(of.gradients, of.run);
+  const auto gradients = rows_in(models.gradients, models.run);
   clip_calls calls{
       .factors = {
-          .partial = sums, .factor = factors, .models = of.run.count, .norm_max = norm_max, .epsilon = clip_epsilon}};
-  for (const auto& pieces : lists_of(of.trained)) {
+          .partial = sums, .factor = factors, .models = models.run.count, .norm_max = norm_max, .epsilon = clip_epsilon}};
+  for (const auto& pieces : lists_of(models.trained)) {
     calls.squares.push_back(
-        {.gradients = constant(gradients), .models = of.run.count, .pieces = pieces, .partial = sums});
+        {.gradients = constant(gradients), .models = models.run.count, .pieces = pieces, .partial = sums});
     calls.scaled.push_back({.gradients = gradients,
                             .factor = factors,
-                            .models = of.run.count,
+                            .models = models.run.count,
                             .pieces = pieces,
                             .quads = gradients.has_quads()});
   }

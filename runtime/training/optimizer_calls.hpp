@@ -26,11 +26,11 @@ struct models_in_step {
 };
 
 /// Launches hold a limited number of pieces, and of models with numbers of their own: mostly there is one.
-[[nodiscard]] std::vector<kernels::cuda::sgd_models> sgd_calls(const models_in_step& of,
+[[nodiscard]] std::vector<kernels::cuda::sgd_models> sgd_calls(const models_in_step& models,
                                                                const training_options& options);
 /// @param step_of [run.count] steps each model has taken, this one included
 [[nodiscard]] std::vector<kernels::cuda::adam_models>
-adam_calls(const models_in_step& of, const training_options& options, std::span<const std::int64_t> step_of);
+adam_calls(const models_in_step& models, const training_options& options, std::span<const std::int64_t> step_of);
 
 /// Clipping, in this order.
 struct clip_calls {
@@ -39,7 +39,7 @@ struct clip_calls {
   std::vector<kernels::cuda::scaled_models> scaled{};
 };
 /// @param partial [run.count, norm_lanes] float64, zeros @param factor [run.count] float32
-[[nodiscard]] clip_calls calls_to_clip(const models_in_step& of, double norm_max, at::Tensor& partial,
+[[nodiscard]] clip_calls calls_to_clip(const models_in_step& models, double norm_max, at::Tensor& partial,
                                        at::Tensor& factor);
 
 } // namespace mneme

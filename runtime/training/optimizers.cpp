@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-float* row_of(const at::Tensor& all, std::int64_t k) { return all.mutable_data_ptr<float>() + k * all.stride(0); }
+float* row_of(const at::Tensor& whole, std::int64_t k) { return whole.mutable_data_ptr<float>() + k * whole.stride(0); }
 
 /// Zeros as [K, P], with rows as far apart as those of `like`: what is aligned there is aligned here.
 at::Tensor zeros_beside(const at::Tensor& like) {

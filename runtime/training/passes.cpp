@@ -19,7 +19,7 @@ struct block {
   at::Tensor logits{};              ///< [b, classes], or undefined
 };
 
-struct pass_over {
+struct inference_pass {
   const model& net;
   const tensors_ref& weights;
   const sample_view& samples;
@@ -31,20 +31,20 @@ struct pass_over {
 using row_span = std::span<const std::int64_t>;
 
 /// Calls `use` with every block of `rows`, in order; what it is given lasts for the call.
-void run_blocks(const pass_over& what, row_span rows, image_store& images,
+void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
                 const std::function<void(const block&)>& use) {
   const auto device = images.device();
-  const auto weights = what.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
-  const auto [channels, height, width] = what.samples.source->shape();
+  const auto weights = pass.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
+  const auto [channels, height, width] = pass.samples.source->shape();
   tape kept; // lets blocks share their memory
   kept.for_backward = false;
-  const auto block_rows = block_rows_of(what.net);
+  const auto block_rows = block_rows_of(pass.net);
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
     const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
-    images.gather_into(inputs, what.samples.source,
+    images.gather_into(inputs, pass.samples.source,
                        rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), {});
-    const auto seen = what.net.forward(weights, inputs.unsqueeze(0), what.classes, &kept);
+    const auto seen = pass.net.forward(weights, inputs.unsqueeze(0), pass.classes, &kept);
     use({.first = first,
          .rows = count,
          .features = seen.features[0],
@@ -53,33 +53,33 @@ void run_blocks(const pass_over& what, row_span rows, image_store& images,
 }
 
 /// Features of a frozen net: those not known yet are computed and remembered, then all are shown.
-void show_remembered(const pass_over& what, image_store& images, feature_store& store,
+void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
                      const std::function<void(const block&)>& use) {
-  const row_span rows(*what.samples.rows);
-  auto& table = store.of(what.samples.source, what.net, what.weights);
+  const row_span rows(*pass.samples.rows);
+  auto& table = store.of(pass.samples.source, pass.net, pass.weights);
   const auto missing = table.missing(rows);
-  run_blocks(what, missing, images, [&](const block& seen) {
+  run_blocks(pass, missing, images, [&](const block& seen) {
     table.put(row_span(missing).subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)),
               seen.features);
   });
   for (std::int64_t first = 0; first < std::ssize(rows); first += tuning::block_rows_max) {
     const auto count = std::min(tuning::block_rows_max, std::ssize(rows) - first);
-    auto features = at::empty({count, what.net.feature_width()}, at::kFloat);
+    auto features = at::empty({count, pass.net.feature_width()}, at::kFloat);
     table.copy_to(features, rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     use({.first = first, .rows = count, .features = features.to(images.device())});
   }
 }
 
 /// Calls `use` with every block of the job's rows, in order; what it is given lasts for the call.
-void for_each_block(const pass_over& what, image_store& images, feature_store* store,
+void for_each_block(const inference_pass& pass, image_store& images, feature_store* store,
                     const std::function<void(const block&)>& use) {
-  if (what.samples.size() == 0)
+  if (pass.samples.size() == 0)
     return;
-  const bool remembered = store && what.frozen && what.classes.size() == 0 && what.net.size() > 0;
+  const bool remembered = store && pass.frozen && pass.classes.size() == 0 && pass.net.size() > 0;
   if (remembered)
-    show_remembered(what, images, *store, use);
+    show_remembered(pass, images, *store, use);
   else
-    run_blocks(what, *what.samples.rows, images, use);
+    run_blocks(pass, *pass.samples.rows, images, use);
 }
 
 std::int64_t label_of(const sample_view& samples, std::int64_t i) {
@@ -128,11 +128,11 @@ double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
 /// Scores of features that a read-out solved for gives, [b, classes of the mask] float32.
 class readout_scores {
 public:
-  readout_scores(const predictor& what, class_range mask, const at::Device& device)
-      : cosine_(what.kind == readout_kind::cosine) {
-    if (what.projection.defined())
-      projection_ = what.projection.to(device);
-    weights_ = what.readout.narrow(0, mask.low, mask.size()).to(device).to(at::kDouble);
+  readout_scores(const predictor& learnt, class_range mask, const at::Device& device)
+      : cosine_(learnt.kind == readout_kind::cosine) {
+    if (learnt.projection.defined())
+      projection_ = learnt.projection.to(device);
+    weights_ = learnt.readout.narrow(0, mask.low, mask.size()).to(device).to(at::kDouble);
     if (cosine_)
       weights_ = unit(weights_);
   }
@@ -153,9 +153,9 @@ private:
 /// Scores of features by the net behind them, [b, classes of the mask] float32.
 class scores_behind {
 public:
-  scores_behind(const predictor& what, class_range mask, const at::Device& device)
-      : behind_(*what.behind), mask_(mask), device_(device) {
-    const auto& whole = what.weights->at(flat_weights);
+  scores_behind(const predictor& learnt, class_range mask, const at::Device& device)
+      : behind_(*learnt.classifier), mask_(mask), device_(device) {
+    const auto& whole = learnt.weights->at(flat_weights);
     const auto size = behind_.net->size();
     weights_ = whole.narrow(0, whole.numel() - size, size).to(device).unsqueeze(0); // [1, P]
     kept_.for_backward = false;
@@ -187,7 +187,7 @@ private:
     return made;
   }
 
-  const net_behind& behind_;
+  const classifier_stage& behind_;
   class_range mask_;
   at::Device device_;
   at::Tensor weights_{};
@@ -202,7 +202,7 @@ std::int64_t block_rows_of(const model& net) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
-extract_output run_pass(const extract_job& job, image_store& images, feature_store* store) {
+extract_output run_inference(const extract_job& job, image_store& images, feature_store* store) {
   const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
@@ -219,7 +219,7 @@ extract_output run_pass(const extract_job& job, image_store& images, feature_sto
   return out;
 }
 
-statistics_output run_pass(const statistics_job& job, image_store& images, feature_store* store) {
+statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store) {
   const auto classes = job.classes.size();
   MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
   MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
@@ -258,7 +258,7 @@ statistics_output run_pass(const statistics_job& job, image_store& images, featu
 namespace {
 
 /// Adds the block's rows to `out`, given their logits [b, classes of the mask].
-void judge(evaluate_output& out, const evaluate_job& job, const block& seen, const at::Tensor& scores) {
+void evaluate(evaluate_output& out, const evaluate_job& job, const block& seen, const at::Tensor& scores) {
   const auto logits = scores.cpu().contiguous();
   const auto classes = job.mask.size();
   for (std::int64_t i = 0; i < seen.rows; ++i) {
@@ -273,28 +273,28 @@ void judge(evaluate_output& out, const evaluate_job& job, const block& seen, con
 
 } // namespace
 
-evaluate_output run_pass(const evaluate_job& job, image_store& images, feature_store* store) {
+evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store) {
   evaluate_output out{.rows = job.samples.size()};
-  const auto& what = job.what;
+  const auto& learnt = job.learnt;
   MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
   const auto look = [&](const tensors_ref& weights, class_range shown, bool frozen, const auto& scores_of) {
-    for_each_block({*what.net, weights, job.samples, shown, frozen}, images, store,
-                   [&](const block& seen) { judge(out, job, seen, scores_of(seen)); });
+    for_each_block({*learnt.net, weights, job.samples, shown, frozen}, images, store,
+                   [&](const block& seen) { evaluate(out, job, seen, scores_of(seen)); });
   };
-  if (what.behind) {
-    scores_behind scores(what, job.mask, images.device());
-    look(what.behind->front, {}, true, [&](const block& seen) {
+  if (learnt.classifier) {
+    scores_behind scores(learnt, job.mask, images.device());
+    look(learnt.classifier->front, {}, true, [&](const block& seen) {
       const row_span rows(*job.samples.rows);
       return scores.of(seen.features,
                        rows.subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)));
     });
-  } else if (what.kind != readout_kind::head) {
-    const readout_scores scores(what, job.mask, images.device());
-    look(what.weights, {}, what.frozen, [&](const block& seen) { return scores.of(seen.features); });
-  } else if (what.net->classes() == 0) {
-    throw std::invalid_argument("the net '" + what.net->identity() + "' has no head to evaluate");
+  } else if (learnt.kind != readout_kind::head) {
+    const readout_scores scores(learnt, job.mask, images.device());
+    look(learnt.weights, {}, learnt.frozen, [&](const block& seen) { return scores.of(seen.features); });
+  } else if (learnt.net->classes() == 0) {
+    throw std::invalid_argument("the net '" + learnt.net->identity() + "' has no head to evaluate");
   } else {
-    look(what.weights, job.mask, what.frozen, [](const block& seen) { return seen.logits; });
+    look(learnt.weights, job.mask, learnt.frozen, [](const block& seen) { return seen.logits; });
   }
   return out;
 }

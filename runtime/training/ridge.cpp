@@ -28,8 +28,8 @@ at::Tensor solve_ridge(const at::Tensor& gram, const at::Tensor& sums, double ri
 double mean_diagonal(const at::Tensor& gram) {
   const auto width = triangle_width(gram.numel());
   double sum = 0.0;
-  for (const auto& one : panels_of(gram, width))
-    sum += one.values.narrow(1, one.first, one.values.size(0)).diagonal().sum().item<double>();
+  for (const auto& panel : panels_of(gram, width))
+    sum += panel.values.narrow(1, panel.first, panel.values.size(0)).diagonal().sum().item<double>();
   return width > 0 ? sum / static_cast<double>(width) : 0.0;
 }
 

@@ -21,7 +21,7 @@ struct options {
 
 class ewc_loss final : public loss {
 public:
-  explicit ewc_loss(double lambda) : lambda_(lambda), plain_(cross_entropy()) {
+  explicit ewc_loss(double lambda) : lambda_(lambda), plain_(cross_entropy_objective()) {
     char text[32];
     identity_ = "ewc " + std::string(text, std::to_chars(text, text + sizeof text, lambda).ptr);
   }
@@ -47,7 +47,7 @@ private:
 class ewc_server final : public averaging_server {
 public:
   using averaging_server::averaging_server;
-  task<task_plan> open_task(server_context&, const round_place& where) override {
+  task<task_plan> open_task(server_context&, const round_place& place) override {
     if (!fresh_.empty()) {
       const auto known = static_cast<double>(before_.size()), seen = static_cast<double>(seen_.size());
       const auto mean = fresh_.take();
@@ -58,11 +58,11 @@ public:
       hold_ = std::move(made);
     }
     before_ = seen_;
-    seen_ = where.opened;
+    seen_ = place.opened;
     co_return task_plan{};
   }
-  broadcast open_round(const round_place& where) override {
-    auto made = averaging_server::open_round(where);
+  broadcast open_round(const round_place& place) override {
+    auto made = averaging_server::open_round(place);
     made.extra = hold_;
     return made;
   }
@@ -106,7 +106,7 @@ public:
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<ewc_server>(setup()); }
 
 protected:
-  class_range covered(const round_place& where) const override { return where.current; }
+  class_range covered(const round_place& place) const override { return place.current; }
   void adjust(train_job& job, const broadcast& in) const override {
     if (!in.extra || with_.mode == ewc_mode::repo_noop)
       return;

@@ -29,7 +29,7 @@ std::string digits(double value) {
 class lwf_loss final : public loss {
 public:
   lwf_loss(std::int64_t old_classes, const options& with)
-      : old_(old_classes), with_(with), plain_(cross_entropy()),
+      : old_(old_classes), with_(with), plain_(cross_entropy_objective()),
         identity_("lwf " + std::to_string(old_) + " " + digits(with.weight) + " " + digits(with.temperature)) {}
   std::string identity() const override { return identity_; }
 
@@ -71,13 +71,13 @@ private:
 class lwf_server final : public averaging_server {
 public:
   using averaging_server::averaging_server;
-  task<task_plan> open_task(server_context&, const round_place& where) override {
-    if (where.task.value > 0)
+  task<task_plan> open_task(server_context&, const round_place& place) override {
+    if (place.task.value > 0)
       teacher_ = weights_only(weights());
     co_return task_plan{};
   }
-  broadcast open_round(const round_place& where) override {
-    auto made = averaging_server::open_round(where);
+  broadcast open_round(const round_place& place) override {
+    auto made = averaging_server::open_round(place);
     made.extra = teacher_;
     return made;
   }

@@ -16,7 +16,7 @@ public:
   }
 
 protected:
-  loss_ref objective() const override { return proximal_cross_entropy(options_.mu); }
+  loss_ref objective() const override { return proximal_objective(options_.mu); }
 
 private:
   options options_;

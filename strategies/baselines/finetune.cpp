@@ -7,7 +7,7 @@ namespace {
 /// rows of the head that belong to older classes stay as they are.
 class finetune final : public averaging_method {
 protected:
-  class_range covered(const round_place& where) const override { return where.current; }
+  class_range covered(const round_place& place) const override { return place.current; }
 };
 
 const strategy_registration line{

@@ -126,7 +126,7 @@ train_job local_training(const method_setup& setup, const client_context& ctx, c
   return {.net = setup.net,
           .start = in.weights,
           .samples = std::move(over.samples),
-          .objective = cross_entropy(),
+          .objective = cross_entropy_objective(),
           .side = nullptr,
           .teacher = nullptr,
           .options = options_for_round(setup.training, setup.trainable, over.classes, in.place.round_of_task,
@@ -134,7 +134,7 @@ train_job local_training(const method_setup& setup, const client_context& ctx, c
           .stream = ctx.training_stream()};
 }
 
-findings averaging_method::check(const method_setup& setup) const {
+diagnostics averaging_method::check(const method_setup& setup) const {
   if (setup.net->classes() > 0)
     return {};
   return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train and to average; every other model "
@@ -151,7 +151,7 @@ void averaging_method::prepare(const method_setup& setup) {
 task<client_result> averaging_method::client_round(client_context& ctx, const broadcast& in) const {
   auto job = local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
   job.start = whole_weights(in.weights, in);
-  job.objective = lent(objective_);
+  job.objective = non_owning(objective_);
   adjust(job, in);
   auto training = ctx.train(std::move(job));
   auto trained = co_await training;

@@ -28,9 +28,9 @@ private:
 class averaging_server : public server_half {
 public:
   explicit averaging_server(const method_setup& setup);
-  broadcast open_round(const round_place& where) override;
+  broadcast open_round(const round_place& place) override;
   void fold(const delivery& in) override;
-  task<void> close_round(server_context& ctx, const round_place& where) override;
+  task<void> close_round(server_context& ctx, const round_place& place) override;
   [[nodiscard]] predictor predict() const override;
   void persist(archive& state) override { state.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
@@ -75,16 +75,16 @@ struct local_data {
 class averaging_method : public strategy {
 public:
   [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
-  [[nodiscard]] findings check(const method_setup& setup) const override;
+  [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
 
 protected:
   /// The local objective; made once, in prepare().
-  [[nodiscard]] virtual loss_ref objective() const { return cross_entropy(); }
+  [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }
   /// The classes that the loss of a round covers.
-  [[nodiscard]] virtual class_range covered(const round_place& where) const { return where.opened; }
+  [[nodiscard]] virtual class_range covered(const round_place& place) const { return place.opened; }
   /// What else differs in a client's training: a teacher, tensors its loss reads, an objective of the round's own.
   virtual void adjust(train_job& /*job*/, const broadcast& /*in*/) const {}
   [[nodiscard]] const method_setup& setup() const { return setup_; }

@@ -38,8 +38,8 @@ parted_net parted(const method_setup& setup, bool frozen) {
   return {.whole = setup, .learnt = frozen ? classifier_setup(setup) : setup, .net = as_embedding_model(setup.net)};
 }
 
-findings wrong_with_net(const method_setup& setup, const std::string& method, const std::string& expected) {
-  findings wrong;
+diagnostics wrong_with_net(const method_setup& setup, const std::string& method, const std::string& expected) {
+  diagnostics wrong;
   if (!as_embedding_model(setup.net))
     wrong.push_back({"model.name", fmt::format("'{}' has no encoder and classifier to part; expected {}",
                                                setup.net->identity(), expected)});
@@ -55,8 +55,8 @@ findings wrong_with_net(const method_setup& setup, const std::string& method, co
 encoder_server::encoder_server(const parted_net& parts, const frozen_encoder::options& with, const rules& how)
     : averaging_server(parts.learnt), encoder_(parts.whole, with), rules_(how) {}
 
-broadcast encoder_server::open_round(const round_place& where) {
-  auto made = averaging_server::open_round(where);
+broadcast encoder_server::open_round(const round_place& place) {
+  auto made = averaging_server::open_round(place);
   if (rules_.frozen)
     made.first_contact = encoder_.weights();
   return made;

@@ -36,11 +36,11 @@ struct rehearsal_options {
 struct parted_net {
   method_setup whole{}, learnt{};
   std::shared_ptr<const embedding_model> net{};
-  [[nodiscard]] const embedding_shape& shape() const { return net->what(); }
+  [[nodiscard]] const embedding_shape& shape() const { return net->shape(); }
 };
 [[nodiscard]] parted_net parted(const method_setup& setup, bool frozen);
 /// What is wrong with the net and its trained part. @param expected the models that would do, in words
-[[nodiscard]] findings wrong_with_net(const method_setup& setup, const std::string& method,
+[[nodiscard]] diagnostics wrong_with_net(const method_setup& setup, const std::string& method,
                                       const std::string& expected);
 
 /// Averages what is learnt (eq. 1). A frozen encoder is trained by open_task() of the method, sent to each client at
@@ -52,7 +52,7 @@ public:
     std::optional<rng_key> sampled{}; ///< Tests read keyed samples of the embeddings instead of their means.
   };
   encoder_server(const parted_net& parts, const frozen_encoder::options& with, const rules& how);
-  broadcast open_round(const round_place& where) override;
+  broadcast open_round(const round_place& place) override;
   [[nodiscard]] predictor predict() const override;
   [[nodiscard]] std::map<std::string, double> figures() const override;
   void persist(archive& state) override;

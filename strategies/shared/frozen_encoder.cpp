@@ -52,12 +52,12 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
 /// By eq. 9, or by cross-entropy alone where embeddings are points (eq. 7). All rows at once, which training.batch = 0
 /// means for clients, would be too many here.
 task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
-  const auto& shape = net_->what();
+  const auto& shape = net_->shape();
   if (with_.epochs > 0) {
     train_job job{.net = as_model_,
                   .start = setup_.initial,
                   .samples = samples,
-                  .objective = shape.normal ? ver_loss(with_.beta, shape.low, shape.high) : cross_entropy(),
+                  .objective = shape.normal ? ver_loss(with_.beta, shape.low, shape.high) : cross_entropy_objective(),
                   .stream = {.seed = setup_.seed, .client = server_itself}};
     job.options = {.optimizer = optimizer_kind::adam,
                    .epochs = with_.epochs,
@@ -80,7 +80,7 @@ task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class
 
 /// beta decides what is left for later tasks: the KL pressure strips embeddings of what task 1 does not need.
 void frozen_encoder::measure(server_context& ctx, const at::Tensor& features) {
-  const auto& shape = net_->what();
+  const auto& shape = net_->shape();
   const auto rows = features.size(0), width = shape.embedding;
   const auto* row = features.const_data_ptr<float>();
   double kl = 0.0, sigma = 0.0;
@@ -105,17 +105,17 @@ void frozen_encoder::add_figures(std::map<std::string, double>& to) const {
   if (!measured_)
     return;
   to["kl_per_sample"] = kl_nats_;
-  to["kl_per_dimension"] = kl_nats_ / static_cast<double>(net_->what().embedding);
+  to["kl_per_dimension"] = kl_nats_ / static_cast<double>(net_->shape().embedding);
   to["sigma_mean"] = sigma_mean_;
 }
 
 predictor frozen_encoder::with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const {
-  const auto& shape = net_->what();
-  net_behind behind{.net = net_->classifier(), .front = whole_, .reads = shape.embedding};
+  const auto& shape = net_->shape();
+  classifier_stage behind{.net = net_->classifier(), .front = whole_, .reads = shape.embedding};
   if (sampled && shape.normal)
     behind.sampled = sampled_features{.stream = *sampled, .low = shape.low, .high = shape.high};
   predictor made{.net = as_model_, .weights = weights_only(at::cat({weights_->at(flat_weights), classifier}))};
-  made.behind = behind;
+  made.classifier = behind;
   return made;
 }
 

@@ -17,14 +17,14 @@ void add_mask(at::Tensor& to, client_id first, const mask_ring& ring, bool off) 
     values[i] += off ? std::uint64_t{0} - draw.bits64() : draw.bits64();
 }
 
-client_id before(client_id who, const mask_ring& ring) {
+client_id before(client_id client, const mask_ring& ring) {
   const auto clients = static_cast<std::uint32_t>(ring.clients);
-  return {(who.value + clients - 1) % clients};
+  return {(client.value + clients - 1) % clients};
 }
 
 } // namespace
 
-at::Tensor masked(const at::Tensor& value, client_id who, const mask_ring& ring) {
+at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ring) {
   MNEME_CHECK(value.scalar_type() == at::kDouble && value.is_contiguous(), value.scalar_type());
   constexpr double value_max = 274'877'906'944.0; // 2^38: a sum of thousands still fits 63 bits
   auto hidden = at::empty_like(value, value.options().dtype(at::kLong));
@@ -36,22 +36,22 @@ at::Tensor masked(const at::Tensor& value, client_id who, const mask_ring& ring)
     hidden.mutable_data_ptr<std::int64_t>()[i] = std::llround(number * fixed_point_scale);
   }
   if (ring.clients > 1) {
-    add_mask(hidden, who, ring, false);
-    add_mask(hidden, before(who, ring), ring, true);
+    add_mask(hidden, client, ring, false);
+    add_mask(hidden, before(client, ring), ring, true);
   }
   return hidden;
 }
 
 at::Tensor unmasked(const at::Tensor& sum, const std::vector<client_id>& present, const mask_ring& ring) {
   auto plain = sum.clone();
-  const auto there = [&](client_id who) { return std::binary_search(present.begin(), present.end(), who); };
-  for (const auto who : present) {
+  const auto there = [&](client_id client) { return std::binary_search(present.begin(), present.end(), client); };
+  for (const auto client : present) {
     if (ring.clients < 2)
       break;
-    const client_id next{(who.value + 1) % static_cast<std::uint32_t>(ring.clients)};
+    const client_id next{(client.value + 1) % static_cast<std::uint32_t>(ring.clients)};
     if (!there(next))
-      add_mask(plain, who, ring, true);
-    if (const auto previous = before(who, ring); !there(previous))
+      add_mask(plain, client, ring, true);
+    if (const auto previous = before(client, ring); !there(previous))
       add_mask(plain, previous, ring, false);
   }
   return plain.to(at::kDouble).div_(fixed_point_scale);

@@ -21,7 +21,7 @@ struct mask_ring {
 
 /// @param value float64, contiguous; throws std::runtime_error where it does not fit the grid
 /// @return int64 of the same shape
-[[nodiscard]] at::Tensor masked(const at::Tensor& value, client_id who, const mask_ring& ring);
+[[nodiscard]] at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ring);
 /// Takes off what is left of the masks where only `present` (ascending) have been summed, and goes back to float64.
 [[nodiscard]] at::Tensor unmasked(const at::Tensor& sum, const std::vector<client_id>& present, const mask_ring& ring);
 

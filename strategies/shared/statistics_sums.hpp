@@ -23,7 +23,7 @@ public:
   /// Takes what comes after the end of its task, which had these classes; what cannot be told any more is left out.
   virtual void add_late(const delivery& in, class_range classes) = 0;
   /// Every client's statistics of the open task have come: they enter G and C.
-  virtual task<void> end_task(server_context& ctx, const round_place& where) = 0;
+  virtual task<void> end_task(server_context& ctx, const round_place& place) = 0;
   /// Adds the uplink of one client over all tasks so far, in MiB, as the paper counts it (Table 5; its "MB" are MiB).
   virtual void add_figures(std::map<std::string, double>& figures) const = 0;
 
@@ -34,7 +34,7 @@ public:
 protected:
   /// Makes G and C, all zeros, unless they are there.
   void begin(const at::TensorOptions& options);
-  void note_task(const round_place& where);
+  void note_task(const round_place& place);
   [[nodiscard]] double tasks_ended() const noexcept { return tasks_ended_; }
   /// The sum of c over the tasks that have ended.
   [[nodiscard]] double classes_ended() const noexcept { return classes_ended_; }
@@ -59,7 +59,7 @@ public:
   void add(const delivery& in) override;
   /// Late uploads enter the sums of their own classes, unless they are masked: then their masks are gone.
   void add_late(const delivery& in, class_range classes) override;
-  task<void> end_task(server_context& ctx, const round_place& where) override;
+  task<void> end_task(server_context& ctx, const round_place& place) override;
   void add_figures(std::map<std::string, double>& figures) const override;
   void persist(archive& state) override;
 
@@ -81,7 +81,7 @@ public:
   void add(const delivery& in) override;
   /// The parts of a task are estimated together, so what is late is left out.
   void add_late(const delivery& /*in*/, class_range /*classes*/) override {}
-  task<void> end_task(server_context& ctx, const round_place& where) override;
+  task<void> end_task(server_context& ctx, const round_place& place) override;
   void add_figures(std::map<std::string, double>& figures) const override;
   void persist(archive& state) override;
 

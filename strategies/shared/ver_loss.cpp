@@ -23,7 +23,7 @@ public:
   }
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
-    auto out = (*cross_entropy())(in);
+    auto out = (*cross_entropy_objective())(in);
     if (in.features.is_cpu())
       add_kl(in, out);
     else

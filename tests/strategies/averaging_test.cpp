@@ -82,10 +82,10 @@ TEST_CASE("sums start anew each round, in float64") {
 
 TEST_CASE("where only the head is trained, only the head travels, and the rest is sent once") {
   const auto setup = [] {
-    auto one = setup_of(trainable_part::head);
-    one.net = model_named("mlp", {1, 1, features}, classes); // 2-200-100-4
-    one.initial = weights_only(initial_weights(*one.net, 1));
-    return one;
+    auto changed = setup_of(trainable_part::head);
+    changed.net = model_named("mlp", {1, 1, features}, classes); // 2-200-100-4
+    changed.initial = weights_only(initial_weights(*changed.net, 1));
+    return changed;
   }();
   averaging_server server(setup);
   const auto sent = server.open_round({});
@@ -120,10 +120,10 @@ TEST_CASE("beside adapters only these and the head travel and are averaged, and 
   const auto moved = setup.initial->at(flat_weights) + 1.0; // the body too: what a client must not do
   server.fold({.assignment = {0}, .from = {0}, .started_from = {}, .upload = travelling.pick(moved), .rows = 3});
   const auto end = closed(server);
-  for (const auto& one : setup.net->layout()) {
-    INFO(one.name);
-    const auto piece = [&](const at::Tensor& flat) { return flat.narrow(0, one.offset, one.size); };
-    CHECK(at::equal(piece(end), piece(one.frozen ? setup.initial->at(flat_weights) : moved)));
+  for (const auto& parameter : setup.net->layout()) {
+    INFO(parameter.name);
+    const auto piece = [&](const at::Tensor& flat) { return flat.narrow(0, parameter.offset, parameter.size); };
+    CHECK(at::equal(piece(end), piece(parameter.frozen ? setup.initial->at(flat_weights) : moved)));
   }
 }
 

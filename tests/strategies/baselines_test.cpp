@@ -161,6 +161,6 @@ TEST_CASE("a client whose task has no classes before it asks no teacher, and tra
     const auto job = std::get<train_job>(std::get<plan>(step).at(0));
     CHECK(job.teacher == nullptr);
     CHECK(job.options.taught.size() == 0);
-    CHECK(job.objective->identity() == cross_entropy()->identity());
+    CHECK(job.objective->identity() == cross_entropy_objective()->identity());
   }
 }

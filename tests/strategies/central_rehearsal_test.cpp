@@ -92,20 +92,20 @@ private:
     drive(server->close_round(ctx, place), desk);
   }
   static std::vector<std::int64_t> rows_of_all() {
-    std::vector<std::int64_t> all;
+    std::vector<std::int64_t> values;
     for (std::uint32_t task = 0; task < tasks; ++task)
       for (const auto row : rows_of_task(task))
-        all.push_back(row);
-    return all;
+        values.push_back(row);
+    return values;
   }
   bool memory_open_ = false;
 };
 
-std::vector<std::int64_t> sizes(const study& one) {
-  std::vector<std::int64_t> all;
-  for (const auto& view : one.trained)
-    all.push_back(view.size());
-  return all;
+std::vector<std::int64_t> sizes(const study& run) {
+  std::vector<std::int64_t> values;
+  for (const auto& view : run.trained)
+    values.push_back(view.size());
+  return values;
 }
 using counts = std::vector<std::int64_t>;
 const std::pair<std::string, std::string> on_task_1{"vee_data", "task1-all"};
@@ -124,11 +124,11 @@ TEST_CASE("raw rehearsal through a frozen encoder is rehearsal of its embeddings
 
 TEST_CASE("without embeddings to keep, the encoder learns with its classifier") {
   for (const std::string system : {"none", "naive"}) {
-    const study one({{"system", system}});
-    CHECK_FALSE(one.encoder_rows.source);
-    CHECK(one.trained.front().source == one.rows); // pixels
-    CHECK_FALSE(one.server->predict().behind);
-    CHECK(sizes(one) == (system == "none" ? counts{40, 40, 40, 40, 40, 40} : counts{40, 40, 44, 44, 48, 48}));
+    const study run({{"system", system}});
+    CHECK_FALSE(run.encoder_rows.source);
+    CHECK(run.trained.front().source == run.rows); // pixels
+    CHECK_FALSE(run.server->predict().classifier);
+    CHECK(sizes(run) == (system == "none" ? counts{40, 40, 40, 40, 40, 40} : counts{40, 40, 44, 44, 48, 48}));
   }
 }
 
@@ -147,15 +147,15 @@ TEST_CASE("offline trains on all tasks from the first round on") {
 }
 
 TEST_CASE("rows held out for the encoder come from every task and are nobody else's") {
-  const study one({{"system", "naive"}, {"encoder", "frozen"}, {"held_out", "0.3"}});
-  const std::set<std::int64_t> held(one.encoder_rows.rows->begin(), one.encoder_rows.rows->end());
+  const study run({{"system", "naive"}, {"encoder", "frozen"}, {"held_out", "0.3"}});
+  const std::set<std::int64_t> held(run.encoder_rows.rows->begin(), run.encoder_rows.rows->end());
   CHECK(held.size() > 20);
   CHECK(held.size() < 55);
   for (std::uint32_t task = 0; task < tasks; ++task)
     CHECK(held.lower_bound(task * rows_each) != held.lower_bound((task + 1) * rows_each));
   const auto in_task_1 = std::distance(held.begin(), held.lower_bound(rows_each));
-  CHECK(one.trained.front().size() == rows_each - in_task_1);
-  const auto* kept = one.memory->find("rows.1");
+  CHECK(run.trained.front().size() == rows_each - in_task_1);
+  const auto* kept = run.memory->find("rows.1");
   REQUIRE(kept);
   for (std::int64_t i = 0; i < kept->numel(); ++i)
     CHECK_FALSE(held.contains(kept->const_data_ptr<std::int64_t>()[i]));
@@ -165,7 +165,7 @@ TEST_CASE("noise is a random encoder's: of the rehearsed vectors, or of all") {
   const study ebr({{"system", "ebr"}, on_task_1}), other({{"system", "noise"}, on_task_1}),
       front({{"system", "noise"}, {"noise_reading", "b"}, on_task_1});
   CHECK(sizes(other) == sizes(ebr));
-  const auto last = [](const study& one) { return one.trained.back().source->vectors; };
+  const auto last = [](const study& run) { return run.trained.back().source->vectors; };
   CHECK(at::equal(last(other).narrow(0, 0, 40), last(ebr).narrow(0, 0, 40)));
   CHECK_FALSE(at::equal(last(other).narrow(0, 40, 8), last(ebr).narrow(0, 40, 8)));
   CHECK(other.trained.back().source->labels == ebr.trained.back().source->labels);

@@ -91,12 +91,12 @@ archive loading_from(const archive& saved) {
 TEST_CASE("a client's round is a pure function of its assignment") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation all(entry.name);
-    const auto server = all.method->make_server();
-    const auto in = opened(all, *server);
-    const auto first = run_round(*all.method, *all.device, all.work_for(1, in, nullptr));
-    (void)run_round(*all.method, *all.device, all.work_for(0, in, nullptr));
-    const auto second = run_round(*all.method, *all.device, all.work_for(1, in, nullptr));
+    federation federated(entry.name);
+    const auto server = federated.method->make_server();
+    const auto in = opened(federated, *server);
+    const auto first = run_round(*federated.method, *federated.device, federated.work_for(1, in, nullptr));
+    (void)run_round(*federated.method, *federated.device, federated.work_for(0, in, nullptr));
+    const auto second = run_round(*federated.method, *federated.device, federated.work_for(1, in, nullptr));
     check_equal(first.upload, second.upload);
     check_equal(first.memory, second.memory);
     CHECK(first.rows == second.rows);
@@ -107,14 +107,14 @@ TEST_CASE("a client's round is a pure function of its assignment") {
 TEST_CASE("a round may be dropped at any stage") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation all(entry.name);
-    const auto server = all.method->make_server();
-    const auto in = opened(all, *server);
+    federation federated(entry.name);
+    const auto server = federated.method->make_server();
+    const auto in = opened(federated, *server);
     for (std::uint32_t stages = 0;; ++stages) {
-      client_run run(*all.method, all.work_for(0, in, nullptr));
+      client_run run(*federated.method, federated.work_for(0, in, nullptr));
       auto step = run.start();
       while (run.stage() < stages && std::holds_alternative<plan>(step))
-        step = run.resume(run_plan(*all.device, std::get<plan>(std::move(step))));
+        step = run.resume(run_plan(*federated.device, std::get<plan>(std::move(step))));
       if (!std::holds_alternative<plan>(step))
         break; // it has ended: all stages have been tried
     }
@@ -124,9 +124,9 @@ TEST_CASE("a round may be dropped at any stage") {
 TEST_CASE("a failed job becomes the round's failure, in words") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation all(entry.name);
-    const auto server = all.method->make_server();
-    client_run run(*all.method, all.work_for(2, opened(all, *server), nullptr));
+    federation federated(entry.name);
+    const auto server = federated.method->make_server();
+    client_run run(*federated.method, federated.work_for(2, opened(federated, *server), nullptr));
     auto step = run.start();
     REQUIRE(std::holds_alternative<plan>(step));
     const auto jobs = std::get<plan>(step).size();
@@ -140,22 +140,22 @@ TEST_CASE("a failed job becomes the round's failure, in words") {
 TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation all(entry.name);
-    const auto server = all.method->make_server();
-    const auto in = opened(all, *server);
+    federation federated(entry.name);
+    const auto server = federated.method->make_server();
+    const auto in = opened(federated, *server);
     const auto before = server->predict().weights->at(flat_weights).clone();
     for (std::uint32_t c = 0; c < 3; ++c) {
-      auto result = run_round(*all.method, *all.device, all.work_for(c, in, nullptr));
+      auto result = run_round(*federated.method, *federated.device, federated.work_for(c, in, nullptr));
       server->fold({.assignment = {c}, .from = {c}, .started_from = {}, .upload = result.upload, .rows = result.rows});
     }
     job_desk desk;
-    server_context ctx(desk, &all.central);
-    run_step(server->close_round(ctx, all.place), desk, *all.device);
+    server_context ctx(desk, &federated.central);
+    run_step(server->close_round(ctx, federated.place), desk, *federated.device);
     const auto after = server->predict().weights->at(flat_weights);
     CHECK(after.sizes() == before.sizes());
     CHECK_FALSE(at::equal(after, before));
     CHECK(at::isfinite(after).all().item<bool>());
-    const auto next = server->open_round(all.place);
+    const auto next = server->open_round(federated.place);
     CHECK(next.weights->bytes() == in.weights->bytes());
   }
 }
@@ -163,19 +163,19 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
 TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhere") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation all(entry.name);
-    const auto server = all.method->make_server();
-    const auto in = opened(all, *server);
+    federation federated(entry.name);
+    const auto server = federated.method->make_server();
+    const auto in = opened(federated, *server);
     std::vector<delivery> uploads;
     for (std::uint32_t c = 0; c < 3; ++c) {
-      auto result = run_round(*all.method, *all.device, all.work_for(c, in, nullptr));
+      auto result = run_round(*federated.method, *federated.device, federated.work_for(c, in, nullptr));
       uploads.push_back({.assignment = {c}, .from = {c}, .upload = result.upload, .rows = result.rows});
     }
     server->fold(uploads[0]);
     server->fold(uploads[1]);
     archive saved;
     server->persist(saved);
-    const auto elsewhere = all.method->make_server();
+    const auto elsewhere = federated.method->make_server();
     auto loaded = loading_from(saved);
     elsewhere->persist(loaded);
     loaded.expect_end();
@@ -185,9 +185,9 @@ TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhe
       job_desk desk;
       server_context ctx(desk);
       half.fold(uploads[2]);
-      run_step(half.close_round(ctx, all.place), desk, *all.device);
+      run_step(half.close_round(ctx, federated.place), desk, *federated.device);
       const round_place next{.round = {1}, .task = {1}, .opened = {0, 4}, .current = {2, 4}};
-      (void)run_step(half.open_task(ctx, next), desk, *all.device);
+      (void)run_step(half.open_task(ctx, next), desk, *federated.device);
       return half.open_round(next);
     };
     const auto here = go_on(*server), there = go_on(*elsewhere);

@@ -13,7 +13,7 @@ embedding_pool::limits limits_of(pool_kind kind, std::int64_t rows_max) {
   return {.kind = kind,
           .rows_max = rows_max,
           .labels = {{0, labels}, {0, labels}, {0, labels}},
-          .stream = {.seed = 4, .what = first_method_purpose}};
+          .stream = {.seed = 4, .purpose = first_method_purpose}};
 }
 
 /// Rows numbered from `first` on, as features of one number; row i has label i mod 3.

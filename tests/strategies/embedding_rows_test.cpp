@@ -11,7 +11,7 @@ using Catch::Matchers::WithinAbs;
 
 namespace {
 
-const rng_key some_key{.seed = 3, .what = first_method_purpose};
+const rng_key some_key{.seed = 3, .purpose = first_method_purpose};
 const embedding_shape two_wide{.embedding = 2};
 
 /// Rows of mu (i, -i) and log sigma (0.5, -20), labels i.
@@ -88,7 +88,7 @@ TEST_CASE("drawn positions repeat none before all have come") {
   CHECK(drawn_positions(0, 0, some_key).empty());
   std::vector<int> hits(10);
   for (std::uint64_t i = 0; i < 20'000; ++i)
-    for (const auto position : drawn_positions(10, 3, {.seed = i, .what = first_method_purpose}))
+    for (const auto position : drawn_positions(10, 3, {.seed = i, .purpose = first_method_purpose}))
       ++hits[static_cast<std::size_t>(position)];
   for (const auto count : hits)
     CHECK_THAT(count / 20'000.0, WithinAbs(0.3, 0.015));

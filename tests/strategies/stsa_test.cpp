@@ -19,7 +19,7 @@ using dealt_rows = std::vector<std::vector<std::int64_t>>; // [clients]
 std::shared_ptr<const dataset> drawn_rows_of_classes() {
   auto made = std::make_shared<dataset>(*striped_rows(rows, features, classes));
   made->images = at::empty({rows, 1, 1, features}, at::kByte);
-  rng_stream draw({.seed = 3, .what = first_method_purpose});
+  rng_stream draw({.seed = 3, .purpose = first_method_purpose});
   for (std::int64_t i = 0; i < made->images.numel(); ++i)
     made->images.mutable_data_ptr<std::uint8_t>()[i] =
         static_cast<std::uint8_t>(draw.below(200) + 7 * (i / features % classes));
@@ -30,9 +30,9 @@ std::shared_ptr<const dataset> drawn_rows_of_classes() {
 class stsa_run {
 public:
   stsa_run(const key_texts& keys, std::int64_t clients, std::int64_t tasks = 3) : clients_(clients), tasks_(tasks) {
-    key_texts all{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
-    all.insert(all.end(), keys.begin(), keys.end());
-    give_keys(*method_, all);
+    key_texts texts{{"adaptation", "none"}, {"projection_width", std::to_string(width)}, {"ridge", "3.5"}};
+    texts.insert(texts.end(), keys.begin(), keys.end());
+    give_keys(*method_, texts);
     auto setup = setup_of_run(net_, features, tasks);
     setup.weighting = upload_weighting::uniform;
     setup.classes = classes; // the net has no head
@@ -84,7 +84,7 @@ public:
   /// Rows of task t dealt over the clients at random.
   [[nodiscard]] dealt_rows at_random(std::uint32_t task, std::uint64_t seed) const {
     dealt_rows dealt(static_cast<std::size_t>(clients_));
-    rng_stream draw({.seed = seed, .what = first_method_purpose, .task = {task}});
+    rng_stream draw({.seed = seed, .purpose = first_method_purpose, .task = {task}});
     for (std::int64_t r = 0; r < rows; ++r)
       if (r % classes / (classes / tasks_) == task)
         dealt[draw.below(dealt.size())].push_back(r);
@@ -92,12 +92,12 @@ public:
   }
   /// Random features of all rows, [rows, M], and one-hot labels [rows, C].
   [[nodiscard]] at::Tensor h() const {
-    std::vector<std::int64_t> all(rows);
-    std::iota(all.begin(), all.end(), 0);
-    const std::vector<job> one{
-        {.what = extract_job{.net = net_, .weights = weights_only(at::zeros({0})), .samples = view_of(source_, all)}}};
-    const auto seen = std::get<extract_output>(std::get<work_output>(device_->run(one).at(0)));
-    const auto projection = random_projection({.seed = 5, .what = first_method_purpose}, features, width);
+    std::vector<std::int64_t> values(rows);
+    std::iota(values.begin(), values.end(), 0);
+    const std::vector<job> single{
+        {.request = extract_job{.net = net_, .weights = weights_only(at::zeros({0})), .samples = view_of(source_, values)}}};
+    const auto seen = std::get<extract_output>(std::get<work_output>(device_->run(single).at(0)));
+    const auto projection = random_projection({.seed = 5, .purpose = first_method_purpose}, features, width);
     return at::relu(seen.features.to(at::kDouble).mm(projection));
   }
   [[nodiscard]] static at::Tensor y() { return at::one_hot(at::arange(rows) % classes, classes).to(at::kDouble); }
@@ -178,8 +178,8 @@ TEST_CASE("after t tasks the state is that of one task with the classes of all",
 TEST_CASE("classes not seen yet, and classes that nobody holds, have columns of zeros", "[stsa]") {
   stsa_run run({}, 2);
   auto dealt = run.at_random(0, 1);
-  for (auto& one : dealt)
-    std::erase_if(one, [](std::int64_t row) { return row % classes == 1; });
+  for (auto& rows : dealt)
+    std::erase_if(rows, [](std::int64_t row) { return row % classes == 1; });
   run.learn(0, dealt, {0, 1});
   const auto w = run.readout();
   CHECK(w[0].norm().item<double>() > 0.0);
@@ -253,8 +253,8 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
     job_desk desk;
     server_context ctx(desk);
     for (std::uint32_t t = 0; t < 10; ++t) {
-      const auto where = class_task(t, c);
-      auto step = server->close_round(ctx, where);
+      const auto place = class_task(t, c);
+      auto step = server->close_round(ctx, place);
       for (step.start(); !step.done();) {
         REQUIRE(desk.take_plan().size() == 1);
         tensor_map zeros;
@@ -317,10 +317,10 @@ TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa
 }
 
 TEST_CASE("the projection is one for all widths: a smaller one is its first columns", "[stsa]") {
-  const rng_key key{.seed = 5, .what = first_method_purpose};
+  const rng_key key{.seed = 5, .purpose = first_method_purpose};
   const auto wide = random_projection(key, 64, 300), narrow = random_projection(key, 64, 100);
   CHECK(at::equal(wide.narrow(1, 0, 100).contiguous(), narrow));
-  CHECK_FALSE(at::equal(random_projection({.seed = 6, .what = first_method_purpose}, 64, 100), narrow));
+  CHECK_FALSE(at::equal(random_projection({.seed = 6, .purpose = first_method_purpose}, 64, 100), narrow));
   const double bound = 4.0 / std::sqrt(64.0 * 300.0);
   CHECK(std::abs(wide.mean().item<double>()) < bound);
   CHECK_THAT(wide.var().item<double>(), Catch::Matchers::WithinAbs(1.0, bound * 2));
@@ -355,11 +355,11 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
     const auto method = strategy_named("stsa");
     give_keys(*method, {{"adaptation", "none"}});
     give_keys(*method, keys);
-    std::string all;
-    for (const auto& one :
+    std::string text;
+    for (const auto& diagnostic :
          method->check({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
-      all += one.where + ": " + one.text + "\n";
-    return all;
+      text += diagnostic.where + ": " + diagnostic.text + "\n";
+    return text;
   };
   CHECK(said({{"secure_sum", "true"}, {"estimator", "estimated"}}).starts_with("strategy.secure_sum: "));
   CHECK(said({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));

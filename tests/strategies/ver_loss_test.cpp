@@ -49,7 +49,7 @@ TEST_CASE("log deviations beyond their bounds count as the bound") {
 
 TEST_CASE("the KL divergence is what sampling says it is") {
   const double mean = 0.8, log = -0.4, sigma = std::exp(log);
-  rng_stream draw({.seed = 1, .what = first_method_purpose});
+  rng_stream draw({.seed = 1, .purpose = first_method_purpose});
   double sum = 0.0;
   constexpr int draws = 400'000;
   for (int i = 0; i < draws; ++i) {
@@ -60,8 +60,8 @@ TEST_CASE("the KL divergence is what sampling says it is") {
 }
 
 TEST_CASE("beta times the KL divergence is added to the cross-entropy, summed over the embedding, mean over rows") {
-  const step one;
-  const auto plain = one.at_beta(0.0), with = one.at_beta(0.1);
+  const step single;
+  const auto plain = single.at_beta(0.0), with = single.at_beta(0.1);
   CHECK(at::equal(with.d_logits, plain.d_logits));
   const double kl = kl_of({0.5F, -1.0F}, {0.2F, -0.7F}) + kl_of({2.0F, 0.1F}, {4.0F, -8.0F});
   CHECK_THAT(with.values[0].item<double>() - plain.values[0].item<double>(), WithinRel(0.1 * 0.5 * kl, 1e-6));
@@ -69,8 +69,8 @@ TEST_CASE("beta times the KL divergence is added to the cross-entropy, summed ov
 }
 
 TEST_CASE("the gradient of the KL divergence is mu and sigma^2 - 1, and 0 beyond the bounds") {
-  const step one;
-  const auto d = one.at_beta(0.1).d_features;
+  const step single;
+  const auto d = single.at_beta(0.1).d_features;
   const auto wanted = at::tensor({0.05 * 0.5, 0.05 * -1.0, 0.05 * (std::exp(0.4) - 1.0), 0.05 * (std::exp(-1.4) - 1.0),
                                   0.05 * 2.0, 0.05 * 0.1, 0.0, 0.0})
                           .view({1, 2, 4});
@@ -90,13 +90,13 @@ TEST_CASE("padded rows add nothing to the loss of a variational encoder") {
 }
 
 TEST_CASE("a model's KL divergence does not depend on the models beside it") {
-  const step one;
+  const step single;
   step two;
-  two.logits = at::cat({one.logits, one.logits.flip(1)});
-  two.features = at::cat({one.features, one.features.flip(1)});
-  two.labels = at::cat({one.labels, one.labels.flip(1)});
-  two.row_weight = at::cat({one.row_weight, one.row_weight});
-  const auto alone = one.at_beta(0.3), beside = two.at_beta(0.3);
+  two.logits = at::cat({single.logits, single.logits.flip(1)});
+  two.features = at::cat({single.features, single.features.flip(1)});
+  two.labels = at::cat({single.labels, single.labels.flip(1)});
+  two.row_weight = at::cat({single.row_weight, single.row_weight});
+  const auto alone = single.at_beta(0.3), beside = two.at_beta(0.3);
   CHECK(at::equal(beside.d_features[0], alone.d_features[0]));
   CHECK(beside.values[0].item<double>() == alone.values[0].item<double>());
 }

@@ -108,12 +108,12 @@ inline round_place class_task(std::uint32_t task, std::int64_t classes) {
 
 /// Runs the jobs of a plan one by one.
 inline outcomes run_plan(executor& device, plan wanted) {
-  outcomes all;
-  for (auto& one : wanted) {
-    const std::vector<job> single{{.id = {}, .what = std::move(one)}};
-    all.push_back(device.run(single).front());
+  outcomes results;
+  for (auto& request : wanted) {
+    const std::vector<job> single{{.id = {}, .request = std::move(request)}};
+    results.push_back(device.run(single).front());
   }
-  return all;
+  return results;
 }
 
 /// Drives a client's round to its end.

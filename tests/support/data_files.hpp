@@ -68,11 +68,11 @@ inline std::string xzipped(const std::string& content) {
 /// What a failed result says, one finding a line; "" for a success.
 template <class T>
 std::string said(const expected<T>& result) {
-  std::string all;
+  std::string text;
   if (!result)
-    for (const auto& one : result.error())
-      all += shown(one) + "\n";
-  return all;
+    for (const auto& problem : result.error())
+      text += diagnostic_text(problem) + "\n";
+  return text;
 }
 
 } // namespace mneme::test

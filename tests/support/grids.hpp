@@ -8,22 +8,22 @@ namespace mneme::test {
 /// Runs the kernel of `what` as `threads_x` x `threads_y` threads would, last thread first: their order must not
 /// matter.
 template <class What>
-void run_on_host(const What& what, std::int64_t threads_x, std::int64_t threads_y = 1) {
+void run_on_host(const What& kernel, std::int64_t threads_x, std::int64_t threads_y = 1) {
   for (auto y = threads_y; y-- > 0;)
     for (auto x = threads_x; x-- > 0;)
-      run_thread(what, {.x = {x, threads_x}, .y = {y, threads_y}});
+      run_thread(kernel, {.x = {x, threads_x}, .y = {y, threads_y}});
 }
 /// In the shape that a device would get.
 template <class What>
-void run_on_host(const What& what) {
-  const auto grid = grid_of(what);
-  run_on_host(what, grid.blocks_x * kernels::cuda::block_threads, grid.blocks_y);
+void run_on_host(const What& kernel) {
+  const auto grid = grid_of(kernel);
+  run_on_host(kernel, grid.blocks_x * kernels::cuda::block_threads, grid.blocks_y);
 }
 
 /// Floats in -1 .. 1.
 inline at::Tensor drawn_floats(at::IntArrayRef shape, std::uint64_t seed) {
   auto made = at::empty(shape);
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   for (std::int64_t i = 0; i < made.numel(); ++i)
     made.mutable_data_ptr<float>()[i] = static_cast<float>(draw.uniform(-1.0, 1.0));
   return made;

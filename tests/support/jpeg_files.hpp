@@ -17,7 +17,7 @@ struct made_jpeg {
   std::vector<jpeg_scan_info> scans{}; ///< Of a progressive file.
 };
 
-inline std::string jpeg_of(const made_jpeg& what) {
+inline std::string jpeg_of(const made_jpeg& image) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -25,22 +25,22 @@ inline std::string jpeg_of(const made_jpeg& what) {
   unsigned char* bytes = nullptr;
   unsigned long count = 0;
   jpeg_mem_dest(&info, &bytes, &count);
-  info.image_width = what.width;
-  info.image_height = what.height;
-  info.input_components = what.colours == JCS_RGB ? 3 : what.colours == JCS_CMYK ? 4 : 1;
-  info.in_color_space = what.colours;
+  info.image_width = image.width;
+  info.image_height = image.height;
+  info.input_components = image.colours == JCS_RGB ? 3 : image.colours == JCS_CMYK ? 4 : 1;
+  info.in_color_space = image.colours;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
-  if (!what.scans.empty()) {
-    info.scan_info = what.scans.data();
-    info.num_scans = static_cast<int>(what.scans.size());
+  if (!image.scans.empty()) {
+    info.scan_info = image.scans.data();
+    info.num_scans = static_cast<int>(image.scans.size());
   }
   jpeg_start_compress(&info, TRUE);
   std::vector<std::uint8_t> line;
-  for (unsigned x = 0; x < what.width; ++x)
+  for (unsigned x = 0; x < image.width; ++x)
     for (int channel = 0; channel < info.input_components; ++channel)
-      line.push_back((2 * x < what.width ? what.left : what.right)[static_cast<std::size_t>(channel)]);
-  for (unsigned y = 0; y < what.height; ++y) {
+      line.push_back((2 * x < image.width ? image.left : image.right)[static_cast<std::size_t>(channel)]);
+  for (unsigned y = 0; y < image.height; ++y) {
     auto* row = line.data();
     jpeg_write_scanlines(&info, &row, 1);
   }

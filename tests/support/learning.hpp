@@ -9,7 +9,7 @@ namespace mneme::test {
 inline std::shared_ptr<dataset> drawn_data(std::int64_t rows, shape3 shape, std::int64_t classes) {
   auto made = std::make_shared<dataset>();
   made->images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte);
-  rng_stream draw({.seed = 7, .what = first_method_purpose});
+  rng_stream draw({.seed = 7, .purpose = first_method_purpose});
   for (std::int64_t i = 0; i < made->images.numel(); ++i)
     made->images.mutable_data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(draw.below(256));
   for (std::int64_t row = 0; row < rows; ++row)

@@ -26,7 +26,7 @@ inline at::Tensor tensor_of(const matrix& values) {
 /// Standard normal values.
 inline matrix drawn_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
   matrix made(rows, columns);
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   for (std::int64_t i = 0; i < made.size(); ++i)
     made.data()[i] = draw.normal();
   return made;

@@ -31,10 +31,10 @@ inline finished_run run_toml(const std::string& toml, const run_setup& setup = {
   std::ofstream(file) << toml;
   const auto read = read_scenario(file, setup.over);
   if (!read) {
-    std::string all;
-    for (const auto& one : read.error())
-      all += shown(one) + "\n";
-    FAIL("scenario refused:\n" << all);
+    std::string text;
+    for (const auto& diagnostic : read.error())
+      text += diagnostic_text(diagnostic) + "\n";
+    FAIL("scenario refused:\n" << text);
   }
   const auto out = folder.path() / "out";
   auto ended = run_simulation(read->value, {.out = out,
@@ -43,7 +43,7 @@ inline finished_run run_toml(const std::string& toml, const run_setup& setup = {
                                             .trace = setup.trace,
                                             .interrupts = setup.interrupts});
   if (!ended)
-    FAIL("run refused: " << shown(ended.error().front()));
+    FAIL("run refused: " << diagnostic_text(ended.error().front()));
   return {.summary = std::move(*ended),
           .events = content_of(out / "events.csv"),
           .metrics = content_of(out / "metrics.jsonl"),
@@ -60,7 +60,7 @@ inline std::string refusal_of(const std::string& toml) {
   const auto wrong = read ? check_against_data(read->value) : read.error();
   std::string text;
   for (const auto& found : wrong)
-    text += shown(found) + "\n";
+    text += diagnostic_text(found) + "\n";
   const auto lead = folder.path().string() + "/";
   for (auto at = text.find(lead); at != std::string::npos; at = text.find(lead))
     text.erase(at, lead.size());

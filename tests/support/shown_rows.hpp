@@ -8,12 +8,12 @@ namespace mneme::test {
 /// both of these inverted.
 inline dataset shown_data(shape3 shape) {
   auto source = *drawn_data(20, shape, 5);
-  const auto plane = static_cast<std::int32_t>(shape[1] * shape[2]), all = static_cast<std::int32_t>(shape[0]) * plane;
+  const auto plane = static_cast<std::int32_t>(shape[1] * shape[2]), total = static_cast<std::int32_t>(shape[0]) * plane;
   pixel_map blurred, turned{.across_channels = true};
   for (std::int32_t i = 0; i < plane; ++i)
     blurred.pixels.push_back({.from = {i, i - 1, i + 7 < plane ? i + 7 : -1, -1}, .weight = {0.5F, 0.3F, 0.2F, 0}});
-  for (std::int32_t i = 0; i < all; ++i)
-    turned.pixels.push_back({.from = {all - 1 - i, -1, -1, -1}, .weight = {1, 0, 0, 0}});
+  for (std::int32_t i = 0; i < total; ++i)
+    turned.pixels.push_back({.from = {total - 1 - i, -1, -1, -1}, .weight = {1, 0, 0, 0}});
   auto blurred_inverse = blurred;
   blurred_inverse.invert = true;
   source.transforms = {{}, {.invert = true}, blurred, turned, blurred_inverse};
@@ -27,9 +27,9 @@ struct shown_batch {
 /// Fifty rows of all transforms, padding among them.
 inline shown_batch shown_rows(const dataset& source, bool augmented) {
   shown_batch made;
-  const auto all = source.files_rows() * std::ssize(source.transforms);
+  const auto total = source.files_rows() * std::ssize(source.transforms);
   for (std::int64_t i = 0; i < 50; ++i) {
-    made.rows.push_back(i % 9 == 8 ? padding_row : i * 7 % all);
+    made.rows.push_back(i % 9 == 8 ? padding_row : i * 7 % total);
     if (augmented)
       made.augment.push_back(drawn_augmentation(augmentation_kind::crop_flip_jitter, {.seed = 5}, 2, i));
   }

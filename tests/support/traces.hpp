@@ -34,7 +34,7 @@ inline const scenario_text three_clients =
 /// Lines of events.csv without its header, cut to "time actor event client"; times to a tenth, cut off.
 inline std::string events_of(const std::string& csv) {
   std::istringstream in(csv);
-  std::string line, all;
+  std::string line, text;
   std::getline(in, line);
   while (std::getline(in, line)) {
     std::vector<std::string> fields;
@@ -42,9 +42,9 @@ inline std::string events_of(const std::string& csv) {
     for (std::string cell; std::getline(cells, cell, ',');)
       fields.push_back(cell);
     auto time = fields.at(0).substr(0, fields.at(0).find('.') + 2);
-    all += time + " " + fields.at(1) + " " + fields.at(2) + (fields.at(3).empty() ? "" : " " + fields.at(3)) + "\n";
+    text += time + " " + fields.at(1) + " " + fields.at(2) + (fields.at(3).empty() ? "" : " " + fields.at(3)) + "\n";
   }
-  return all;
+  return text;
 }
 
 } // namespace mneme::test

@@ -250,9 +250,9 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
   }
   for (const auto& entry : strategies()) {
     const auto text = mneme_in(here.path(), "help " + entry.name).out;
-    const auto one = entry.make();
+    const auto method = entry.make();
     key_table own;
-    one->keys(own);
+    method->keys(own);
     CHECK(contains(text, entry.summary));
     for (const auto& key : own.all())
       CHECK(contains(text, "  " + key.name + " = " + key.default_text));
@@ -269,10 +269,10 @@ TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") 
   write_file(here.path() / "scenarios/sub/b.toml", tiny);
   write_file(here.path() / "scenarios/a.toml", "title = \"First\"\n");
   CHECK(mneme_in(here.path(), "list scenarios").out == "  scenarios/a.toml      First\n  scenarios/sub/b.toml  Tiny\n");
-  const auto all = mneme_in(here.path(), "list").out;
+  const auto text = mneme_in(here.path(), "list").out;
   for (const auto* name :
        {"strategies:", "fedavg", "models:", "mlp", "datasets:", "synthetic", "partitions:", "dirichlet"})
-    CHECK(contains(all, name));
+    CHECK(contains(text, name));
   const auto table = mneme_in(here.path(), "list --markdown strategies").out;
   CHECK(table.starts_with("| name | what it is | own keys |\n|---|---|---|\n| `"));
   CHECK(contains(table, "\n| `fedavg` |"));

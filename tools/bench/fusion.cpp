@@ -36,35 +36,35 @@ std::shared_ptr<const dataset> random_data(std::int64_t rows, std::int64_t featu
   return made;
 }
 
-model_ref mlp(const net_workload& what) {
+model_ref mlp(const net_workload& workload) {
   for (const auto& entry : models())
     if (entry.name == "mlp") {
       const auto kind = entry.make();
       key_table keys;
       kind->keys(keys);
-      *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {what.hidden};
-      return kind->build({1, 1, what.features}, 10).value();
+      *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {workload.hidden};
+      return kind->build({1, 1, workload.features}, 10).value();
     }
   std::abort(); // mlp is registered
 }
 
 /// One job per client: the same start, its own rows.
-std::vector<job> round_of(const net_workload& what, std::int64_t clients) {
-  const auto source = random_data(clients * what.rows, what.features);
-  const auto net = mlp(what);
+std::vector<job> round_of(const net_workload& workload, std::int64_t clients) {
+  const auto source = random_data(clients * workload.rows, workload.features);
+  const auto net = mlp(workload);
   const auto start = weights_only(initial_weights(*net, 1));
-  std::vector<job> all;
+  std::vector<job> jobs;
   for (std::int64_t client = 0; client < clients; ++client) {
-    std::vector<std::int64_t> rows(static_cast<std::size_t>(what.rows));
-    std::iota(rows.begin(), rows.end(), client * what.rows);
-    all.push_back({.id = {{static_cast<std::uint64_t>(client)}, 0, 0},
-                   .what = train_job{.net = net,
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(workload.rows));
+    std::iota(rows.begin(), rows.end(), client * workload.rows);
+    jobs.push_back({.id = {{static_cast<std::uint64_t>(client)}, 0, 0},
+                   .request = train_job{.net = net,
                                      .start = start,
                                      .samples = {source, std::make_shared<std::vector<std::int64_t>>(rows)},
-                                     .options = {.batch_rows = what.batch_rows, .classes = {0, 10}},
+                                     .options = {.batch_rows = workload.batch_rows, .classes = {0, 10}},
                                      .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(client)}}}});
   }
-  return all;
+  return jobs;
 }
 
 /// Calls per CPU second, times `clients`: the median of at least eleven calls.
@@ -91,14 +91,14 @@ double rate_at(std::int64_t width, std::span<const job> clients, double seconds)
 }
 
 /// Of the loop that plain LibTorch code would run: the program bench_loops compares more of them.
-double bare_rate(const net_workload& what, double seconds) {
+double bare_rate(const net_workload& workload, double seconds) {
   constexpr std::int64_t clients = 32; // the loop is slow
-  const bench::workload work{.shape = {what.features},
-                             .hidden = what.hidden,
+  const bench::workload work{.shape = {workload.features},
+                             .hidden = workload.hidden,
                              .clients = clients,
-                             .rows = what.rows,
+                             .rows = workload.rows,
                              .cohort = clients,
-                             .batch = what.batch_rows};
+                             .batch = workload.batch_rows};
   const auto loop = bench::bare_mlp(work);
   const auto cohort = bench::cohort_of(work, 0);
   return rate_of(cohort.size(), seconds, [&] { loop->round(0, cohort); });
@@ -109,12 +109,12 @@ double bare_rate(const net_workload& what, double seconds) {
 int main(int argc, char** argv) {
   at::set_num_threads(1);
   const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
-  for (const net_workload what : {net_workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10},
+  for (const net_workload workload : {net_workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10},
                                   net_workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
-    const auto clients = round_of(what, 256);
+    const auto clients = round_of(workload, 256);
     std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1  to plain\n",
-                what.name, static_cast<long>(what.batch_rows), static_cast<long>(chosen_width(clients[0].what, "cpu")));
-    const double bare = bare_rate(what, seconds);
+                workload.name, static_cast<long>(workload.batch_rows), static_cast<long>(chosen_width(clients[0].request, "cpu")));
+    const double bare = bare_rate(workload, seconds);
     std::printf("  plain %29.0f\n", bare);
     double alone = 0.0;
     for (const std::int64_t width : {1, 4, 16, 64, 256}) {

@@ -33,15 +33,15 @@ std::int64_t peak_bytes() {
 }
 
 /// Why this loop cannot be measured on the workload; "": it can.
-std::string wrong_with(const std::string& name, const workload& what) {
+std::string wrong_with(const std::string& name, const workload& load) {
   const bool images = name.ends_with("cnn");
-  if (images ? what.shape.size() != 3 || std::min(what.shape[1], what.shape[2]) < 6 : what.shape.empty())
+  if (images ? load.shape.size() != 3 || std::min(load.shape[1], load.shape[2]) < 6 : load.shape.empty())
     return images ? "--shape is channels,height,width, at least 6 pixels each way" : "--shape is missing";
-  if (!images && what.hidden < 1)
+  if (!images && load.hidden < 1)
     return "--hidden is at least 1";
-  if (what.batch < 1 || what.rows < 1 || what.rows % what.batch != 0)
+  if (load.batch < 1 || load.rows < 1 || load.rows % load.batch != 0)
     return "--rows is a multiple of --batch";
-  if (what.width < 1 || what.cohort < 1 || what.cohort % what.width != 0 || what.cohort > what.clients)
+  if (load.width < 1 || load.cohort < 1 || load.cohort % load.width != 0 || load.cohort > load.clients)
     return "--cohort is a multiple of --width and at most --clients";
   return "";
 }
@@ -53,18 +53,18 @@ int measure_limits(double seconds) {
   return 0;
 }
 
-int measure_loop(const maker& make, const workload& what, double seconds) {
-  const auto loop = make(what);
-  loop->round(0, cohort_of(what, 0)); // pages, caches; and what the contenders are compared by
+int measure_loop(const maker& make, const workload& load, double seconds) {
+  const auto loop = make(load);
+  loop->round(0, cohort_of(load, 0)); // pages, caches; and what the contenders are compared by
   const double norm = loop->weights_norm();
   const double cpu_began = cpu_seconds(), wall_began = wall_seconds();
   std::int64_t rounds = 0;
   do
-    loop->round(rounds + 1, cohort_of(what, rounds + 1));
+    loop->round(rounds + 1, cohort_of(load, rounds + 1));
   while (++rounds, cpu_seconds() - cpu_began < seconds);
   fmt::print("{{\"client_rounds\": {}, \"cpu_seconds\": {:.6f}, \"wall_seconds\": {:.6f}, \"peak_rss_bytes\": {}, "
              "\"first_norm\": {:.9g}, \"last_norm\": {:.9g}}}\n",
-             rounds * what.cohort, cpu_seconds() - cpu_began, wall_seconds() - wall_began, peak_bytes(), norm,
+             rounds * load.cohort, cpu_seconds() - cpu_began, wall_seconds() - wall_began, peak_bytes(), norm,
              loop->weights_norm());
   return 0;
 }
@@ -75,26 +75,26 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   CLI::App program("Measures a loop of plain LibTorch, or the machine's limits");
   std::string name;
-  workload what;
+  workload load;
   double seconds = 1.0;
   program.add_option("name", name)->required();
-  program.add_option("--shape", what.shape)->delimiter(',');
-  program.add_option("--hidden", what.hidden);
-  program.add_option("--clients", what.clients);
-  program.add_option("--rows", what.rows);
-  program.add_option("--cohort", what.cohort);
-  program.add_option("--batch", what.batch);
-  program.add_option("--width", what.width);
-  program.add_option("--learning-rate", what.learning_rate);
+  program.add_option("--shape", load.shape)->delimiter(',');
+  program.add_option("--hidden", load.hidden);
+  program.add_option("--clients", load.clients);
+  program.add_option("--rows", load.rows);
+  program.add_option("--cohort", load.cohort);
+  program.add_option("--batch", load.batch);
+  program.add_option("--width", load.width);
+  program.add_option("--learning-rate", load.learning_rate);
   program.add_option("--seconds", seconds);
   CLI11_PARSE(program, argc, argv);
   if (name == "limits")
     return measure_limits(seconds);
   const auto found = makers.find(name);
-  const auto wrong = found == makers.end() ? "there is no such loop" : wrong_with(name, what);
+  const auto wrong = found == makers.end() ? "there is no such loop" : wrong_with(name, load);
   if (!wrong.empty()) {
     fmt::print(stderr, "bench_loops: {}: {}\n", name, wrong);
     return 2;
   }
-  return measure_loop(found->second, what, seconds);
+  return measure_loop(found->second, load, seconds);
 }

@@ -32,7 +32,7 @@ struct resume_arguments {
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const std::vector<std::string>& scenarios);
 /// `what`: "" for all, or one of listed_things().
-[[nodiscard]] int list_things(const std::string& what, bool markdown);
+[[nodiscard]] int list_things(const std::string& text, bool markdown);
 [[nodiscard]] const std::vector<std::string>& listed_things();
 /// A section, method, model or key; commands are explained by their own options.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);

@@ -6,17 +6,17 @@ namespace mneme {
 namespace {
 
 /// "  cohort = 10", then what may stand there and what it means.
-void print_key(const key& one, const std::string& lead = "") {
-  std::printf("  %s%s = %s\n      %s. %s\n", lead.c_str(), one.name.c_str(), one.default_text.c_str(),
-              expected_text(one).c_str(), one.meaning.c_str());
+void print_key(const key& option, const std::string& lead = "") {
+  std::printf("  %s%s = %s\n      %s. %s\n", lead.c_str(), option.name.c_str(), option.default_text.c_str(),
+              expected_text(option).c_str(), option.meaning.c_str());
 }
 
-void print_section(const section& one) {
-  if (one.name.empty())
-    std::printf("%s\n\n", one.meaning.c_str());
+void print_section(const section& group) {
+  if (group.name.empty())
+    std::printf("%s\n\n", group.meaning.c_str());
   else
-    std::printf("[%s]\n%s\n\n", one.name.c_str(), one.meaning.c_str());
-  for (const auto& key : one.keys.all())
+    std::printf("[%s]\n%s\n\n", group.name.c_str(), group.meaning.c_str());
+  for (const auto& key : group.keys.all())
     print_key(key);
 }
 
@@ -24,9 +24,9 @@ void print_section(const section& one) {
 template <class Entry>
 void print_entry(const Entry& entry, const char* kind, const char* section) {
   std::printf("%s \"%s\": %s\n\n", kind, entry.name.c_str(), entry.summary.c_str());
-  const auto one = entry.make(); // the table is bound to its members
+  const auto item = entry.make(); // the table is bound to its members
   key_table own;
-  one->keys(own);
+  item->keys(own);
   if (own.all().empty())
     std::printf("It has no keys of its own in [%s].\n", section);
   else
@@ -34,7 +34,7 @@ void print_entry(const Entry& entry, const char* kind, const char* section) {
   for (const auto& key : own.all())
     print_key(key);
   if constexpr (std::is_same_v<Entry, strategy_entry>)
-    for (const auto& preset : one->presets())
+    for (const auto& preset : item->presets())
       std::printf("\npreset = \"%s\": %s\n%s", preset.name.c_str(), preset.meaning.c_str(), preset.toml.c_str());
 }
 
@@ -48,28 +48,28 @@ bool print_entry_named(const Entries& entries, const std::string& name, const ch
   return false;
 }
 
-void print_overview(const std::vector<section>& all) {
+void print_overview(const std::vector<section>& sections) {
   std::printf(
       "\nA scenario is a TOML file. `extends = \"../base/x.toml\"` (or a list) reads other files first; paths are\n"
       "relative to the file that says them; what is not given has a default. %s\n\n",
-      all.front().meaning.c_str());
-  for (const auto& key : all.front().keys.all())
+      sections.front().meaning.c_str());
+  for (const auto& key : sections.front().keys.all())
     print_key(key);
   std::printf("\nSections:\n");
   std::vector<std::pair<std::string, std::string>> rows;
-  for (const auto& one : all)
-    if (!one.name.empty())
-      rows.emplace_back(one.name, one.meaning);
+  for (const auto& group : sections)
+    if (!group.name.empty())
+      rows.emplace_back(group.name, group.meaning);
   print_columns(rows);
   std::printf("\nmneme help SECTION, STRATEGY, MODEL or KEY explains them; mneme list shows what there is.\n");
 }
 
 /// "cohort" or "rounds.cohort".
-bool print_keys_named(const std::vector<section>& all, const std::string& name) {
+bool print_keys_named(const std::vector<section>& sections, const std::string& name) {
   bool found = false;
-  for (const auto& one : all)
-    for (const auto& key : one.keys.all())
-      if (const auto lead = one.name.empty() ? "" : one.name + "."; key.name == name || lead + key.name == name) {
+  for (const auto& group : sections)
+    for (const auto& key : group.keys.all())
+      if (const auto lead = group.name.empty() ? "" : group.name + "."; key.name == name || lead + key.name == name) {
         print_key(key, lead);
         found = true;
       }
@@ -80,28 +80,28 @@ bool print_keys_named(const std::vector<section>& all, const std::string& name) 
 
 int explain(const std::string& topic, const std::vector<std::string>& commands) {
   scenario defaults;
-  const auto all = sections_of(defaults);
+  const auto sections = sections_of(defaults);
   if (topic.empty()) {
-    print_overview(all);
+    print_overview(sections);
     return exit_done;
   }
   auto known = commands;
-  for (const auto& one : all) {
-    if (!one.name.empty() && one.name == topic) {
-      print_section(one);
+  for (const auto& section : sections) {
+    if (!section.name.empty() && section.name == topic) {
+      print_section(section);
       return exit_done;
     }
-    if (!one.name.empty())
-      known.push_back(one.name);
+    if (!section.name.empty())
+      known.push_back(section.name);
   }
   const bool method = print_entry_named(strategies(), topic, "strategy", "strategy");
   const bool net = print_entry_named(models(), topic, "model", "model");
-  if (method || net || print_keys_named(all, topic))
+  if (method || net || print_keys_named(sections, topic))
     return exit_done;
-  for (const auto& one : strategies())
-    known.push_back(one.name);
-  for (const auto& one : models())
-    known.push_back(one.name);
+  for (const auto& entry : strategies())
+    known.push_back(entry.name);
+  for (const auto& entry : models())
+    known.push_back(entry.name);
   return unknown_word("topic", topic, known);
 }
 

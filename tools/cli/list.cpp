@@ -17,9 +17,9 @@ template <class Entries>
 std::vector<listed> with_keys(const Entries& entries) {
   std::vector<listed> rows;
   for (const auto& entry : entries) {
-    const auto one = entry.make(); // the table is bound to its members
+    const auto item = entry.make(); // the table is bound to its members
     key_table own;
-    one->keys(own);
+    item->keys(own);
     std::string text;
     for (const auto& key : own.all())
       text += (text.empty() ? "`" : ", `") + key.name + " = " + key.default_text + "`";
@@ -37,8 +37,8 @@ std::vector<listed> datasets() {
 
 std::vector<listed> partitions() {
   std::vector<listed> rows;
-  for (const auto& one : partition_words())
-    rows.push_back({one.word, one.meaning});
+  for (const auto& word : partition_words())
+    rows.push_back({word.word, word.meaning});
   return rows;
 }
 
@@ -54,14 +54,14 @@ std::vector<listed> scenarios() {
   return rows;
 }
 
-std::vector<listed> rows_of(const std::string& what) {
-  if (what == "strategies")
+std::vector<listed> rows_of(const std::string& text) {
+  if (text == "strategies")
     return with_keys(strategies());
-  if (what == "models")
+  if (text == "models")
     return with_keys(models());
-  if (what == "datasets")
+  if (text == "datasets")
     return datasets();
-  return what == "partitions" ? partitions() : scenarios();
+  return text == "partitions" ? partitions() : scenarios();
 }
 
 void print(const std::vector<listed>& rows) {
@@ -77,8 +77,8 @@ std::string cell(std::string text) {
   return text;
 }
 
-void print_markdown(const std::string& what, const std::vector<listed>& rows) {
-  const bool keys = what != "datasets";
+void print_markdown(const std::string& text, const std::vector<listed>& rows) {
+  const bool keys = text != "datasets";
   std::printf("| name | what it is |%s\n|---|---|%s\n", keys ? " own keys |" : "", keys ? "---|" : "");
   for (const auto& row : rows) {
     std::printf("| `%s` | %s |", row.name.c_str(), cell(row.summary).c_str());
@@ -93,22 +93,22 @@ const std::vector<std::string>& listed_things() {
   return things;
 }
 
-int list_things(const std::string& what, bool markdown) {
-  const auto& all = listed_things();
-  if (!what.empty() && std::find(all.begin(), all.end(), what) == all.end())
-    return unknown_word("list", what, all);
-  if (markdown && what != "strategies" && what != "models" && what != "datasets")
+int list_things(const std::string& text, bool markdown) {
+  const auto& names = listed_things();
+  if (!text.empty() && std::find(names.begin(), names.end(), text) == names.end())
+    return unknown_word("list", text, names);
+  if (markdown && text != "strategies" && text != "models" && text != "datasets")
     return bad_input("--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
   if (markdown) {
-    print_markdown(what, rows_of(what));
+    print_markdown(text, rows_of(text));
     return exit_done;
   }
-  for (const auto& one : all) {
-    if (!what.empty() && one != what)
+  for (const auto& name : names) {
+    if (!text.empty() && name != text)
       continue;
-    if (what.empty())
-      std::printf("%s%s:\n", one == all.front() ? "" : "\n", one.c_str());
-    print(rows_of(one));
+    if (text.empty())
+      std::printf("%s%s:\n", name == names.front() ? "" : "\n", name.c_str());
+    print(rows_of(name));
   }
   return exit_done;
 }

@@ -7,20 +7,20 @@ namespace mneme {
 
 int bad_input(const std::string& text) { return print_errors({{"", text}}); }
 
-int unknown_word(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
+int unknown_word(const std::string& text, const std::string& word, const std::vector<std::string>& known) {
   const auto meant = nearest(word, known);
-  return bad_input("unknown " + what + " '" + word + "'; " +
+  return bad_input("unknown " + text + " '" + word + "'; " +
                    (meant.empty() ? "expected one of " + joined_by_comma(known) : "did you mean '" + meant + "'?"));
 }
 
-int print_errors(const findings& all) {
-  for (const auto& one : all)
-    std::fprintf(stderr, "%s\n", printable(shown(one)).c_str());
+int print_errors(const diagnostics& problems) {
+  for (const auto& diagnostic : problems)
+    std::fprintf(stderr, "%s\n", printable(diagnostic_text(diagnostic)).c_str());
   return exit_bad_input;
 }
 
-void print_warnings(const findings& all, warning_style style) {
-  for (const auto& [where, text] : all) {
+void print_warnings(const diagnostics& problems, warning_style style) {
+  for (const auto& [where, text] : problems) {
     if (style == warning_style::text)
       std::fprintf(stderr, "%s: warning: %s\n", printable(where).c_str(), printable(text).c_str());
     if (style != warning_style::json)

@@ -7,13 +7,13 @@ namespace mneme {
 /// "error: text" on stderr; returns exit_bad_input.
 int bad_input(const std::string& text);
 /// "unknown WHAT 'word'; did you mean 'x'?", or all that is known; returns exit_bad_input.
-int unknown_word(const std::string& what, const std::string& word, const std::vector<std::string>& known);
+int unknown_word(const std::string& text, const std::string& word, const std::vector<std::string>& known);
 /// "file:line:column: error: text" on stderr; returns exit_bad_input.
-int print_errors(const findings& all);
+int print_errors(const diagnostics& problems);
 
 enum class warning_style { text, json, none };
 /// "file:line:column: warning: text" on stderr, or a JSON object per line on stdout.
-void print_warnings(const findings& all, warning_style style);
+void print_warnings(const diagnostics& problems, warning_style style);
 
 [[nodiscard]] std::string joined_by_comma(const std::vector<std::string>& words);
 /// Two columns, the first as wide as its longest entry, indented by two.

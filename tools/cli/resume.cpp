@@ -7,13 +7,13 @@ int resume_run(const resume_arguments& arguments) {
   if (arguments.folders.size() != 1)
     return bad_input(std::string(arguments.folders.empty() ? "no run given" : "more than one run given") +
                      "; expected mneme resume RUN_DIR, as in mneme resume runs/quickstart-fedavg-s1-01234567");
-  const auto threads = parsed_threads(arguments.threads);
+  const auto threads = threads_option(arguments.threads);
   if (!threads)
     return print_errors(threads.error());
   const auto& folder = arguments.folders.front();
   const auto ended = resume_simulation(
       folder,
-      {.threads = *threads, .style = style_of(arguments.quiet, arguments.json), .interrupts = &watch_interrupts()});
+      {.threads = *threads, .style = style_option(arguments.quiet, arguments.json), .interrupts = &watch_interrupts()});
   if (!ended)
     return print_errors(ended.error());
   if (*ended)

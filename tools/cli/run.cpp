@@ -12,7 +12,7 @@ namespace mneme {
 namespace {
 
 struct planned_run {
-  scenario what{};
+  scenario scenario{};
   std::filesystem::path out{};
 };
 
@@ -45,31 +45,31 @@ expected<std::vector<std::int64_t>> parsed_seeds(const std::string& text) {
 
 expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
   overrides out;
-  for (const auto& one : settings) {
-    const auto equals = one.find('=');
+  for (const auto& name : settings) {
+    const auto equals = name.find('=');
     if (equals == std::string::npos || equals == 0)
-      return failed("", "--set '" + one + "': expected KEY=VALUE, as in --set rounds.cohort=5");
-    out.emplace_back(one.substr(0, equals), one.substr(equals + 1));
+      return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");
+    out.emplace_back(name.substr(0, equals), name.substr(equals + 1));
   }
   return out;
 }
 
 /// DIR, DIR/NAME with several scenarios, and below that s1, s2, ... with several seeds; "" without DIR.
-std::filesystem::path folder_of(const run_arguments& arguments, const scenario& what) {
+std::filesystem::path folder_of(const run_arguments& arguments, const scenario& settings) {
   if (arguments.out.empty())
     return {};
   std::filesystem::path folder = arguments.out;
   if (arguments.scenarios.size() > 1)
-    folder /= what.name;
-  return arguments.seeds.empty() ? folder : folder / fmt::format("s{}", what.seed);
+    folder /= settings.name;
+  return arguments.seeds.empty() ? folder : folder / fmt::format("s{}", settings.seed);
 }
 
-findings wrong_arguments(const run_arguments& arguments) {
-  findings wrong;
+diagnostics wrong_arguments(const run_arguments& arguments) {
+  diagnostics wrong;
   if (arguments.scenarios.empty())
     wrong.push_back(
         {"", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml"});
-  if (const auto threads = parsed_threads(arguments.threads); !threads)
+  if (const auto threads = threads_option(arguments.threads); !threads)
     wrong.push_back(threads.error().front());
   std::error_code ignored;
   if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)) &&
@@ -80,10 +80,10 @@ findings wrong_arguments(const run_arguments& arguments) {
 }
 
 /// Reads all scenarios, with all seeds, before the first of them runs. What is wrong goes to `wrong`.
-std::vector<planned_run> planned_runs(const run_arguments& arguments, findings& wrong) {
+std::vector<planned_run> planned_runs(const run_arguments& arguments, diagnostics& wrong) {
   const auto settings = parsed_settings(arguments.settings);
   const auto seeds = parsed_seeds(arguments.seeds);
-  for (const auto& error : {settings ? findings{} : settings.error(), seeds ? findings{} : seeds.error()})
+  for (const auto& error : {settings ? diagnostics{} : settings.error(), seeds ? diagnostics{} : seeds.error()})
     wrong.insert(wrong.end(), error.begin(), error.end());
   std::vector<planned_run> runs;
   std::set<std::string> names;
@@ -120,14 +120,14 @@ int run_scenarios(const run_arguments& arguments) {
   if (!wrong.empty())
     return print_errors(wrong);
   const auto& interrupts = watch_interrupts();
-  run_options options{.threads = *parsed_threads(arguments.threads),
-                      .style = style_of(arguments.quiet, arguments.json),
+  run_options options{.threads = *threads_option(arguments.threads),
+                      .style = style_option(arguments.quiet, arguments.json),
                       .trace = arguments.trace,
                       .interrupts = &interrupts};
   int worst = exit_done; // of the first run that went wrong; the others run all the same
   for (const auto& run : runs) {
     options.out = run.out;
-    const auto ended = run_simulation(run.what, options);
+    const auto ended = run_simulation(run.scenario, options);
     const int code = ended ? exit_code_of(*ended) : print_errors(ended.error());
     worst = worst == exit_done ? code : worst;
     if (code == exit_interrupted || interrupts.load() > 0)

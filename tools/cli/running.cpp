@@ -4,7 +4,7 @@
 #include <charconv>
 namespace mneme {
 
-expected<std::int64_t> parsed_threads(const std::string& text) {
+expected<std::int64_t> threads_option(const std::string& text) {
   constexpr std::int64_t threads_max = 4096;
   std::int64_t threads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
@@ -14,7 +14,7 @@ expected<std::int64_t> parsed_threads(const std::string& text) {
   return failed("", "--threads = '" + text + "': expected an integer in [1, " + std::to_string(threads_max) + "]");
 }
 
-progress_style style_of(bool quiet, bool json) {
+progress_style style_option(bool quiet, bool json) {
   if (json)
     return progress_style::json;
   return quiet ? progress_style::quiet : default_style(stdout);

@@ -4,8 +4,8 @@
 namespace mneme {
 
 /// The value of --threads; 0 for "".
-[[nodiscard]] expected<std::int64_t> parsed_threads(const std::string& text);
-[[nodiscard]] progress_style style_of(bool quiet, bool json);
+[[nodiscard]] expected<std::int64_t> threads_option(const std::string& text);
+[[nodiscard]] progress_style style_option(bool quiet, bool json);
 /// Says on stderr why a run did not end well, and how to go on with it.
 int exit_code_of(const run_summary& ended);
 

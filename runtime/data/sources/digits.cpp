@@ -34,7 +34,7 @@ image_table chained(image_table first, const image_table& second) {
 expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
   auto mnist = load_part("mnist", data, roots);
   auto usps = load_part("usps", data, roots);
-  if (auto wrong = all_findings(mnist, usps); !wrong.empty())
+  if (auto wrong = all_diagnostics(mnist, usps); !wrong.empty())
     return tl::unexpected(wrong);
   for (auto* table : {&usps->train, &usps->test})
     table->images = resized_bilinear(table->images, 28, 28);

@@ -24,7 +24,7 @@ struct split_photographs {
 };
 expected<split_photographs> split(const std::vector<path>& classes) {
   split_photographs made;
-  findings wrong;
+  diagnostics wrong;
   for (std::size_t label = 0; label < classes.size(); ++label) {
     const auto of_class = jpegs_in(classes[label]);
     if (!of_class) {
@@ -49,8 +49,8 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     return tl::unexpected(both.error());
   if (both->test.empty())
     return failed(found->front().parent_path().string(), "no class has five images: fetch the data set again");
-  const auto read = [&](const std::vector<photograph>& all, row_limits limits) {
-    return read_photographs(all, limits, std::ssize(classes), side_px, photograph_fit::centre);
+  const auto read = [&](const std::vector<photograph>& photographs, row_limits limits) {
+    return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::centre);
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),

@@ -18,15 +18,15 @@ const record_layout layout{.label_bytes = 2, .label_at = 1, .classes = 7, .domai
 
 /// The file has no split of its own. The test set is every fifth record of each (domain, class): with
 /// the records of a pair counted from 0 in file order, numbers 4, 9, 14, ...
-raw_data split(const image_table& all, raw_data about) {
+raw_data split(const image_table& images, raw_data about) {
   std::array<std::array<std::int64_t, 7>, 4> seen{}; // [domain, class]
   std::vector<std::int64_t> train, test;
-  for (std::size_t row = 0; row < all.labels.size(); ++row) {
-    auto& before = seen[static_cast<std::size_t>(all.domains[row])][static_cast<std::size_t>(all.labels[row])];
+  for (std::size_t row = 0; row < images.labels.size(); ++row) {
+    auto& before = seen[static_cast<std::size_t>(images.domains[row])][static_cast<std::size_t>(images.labels[row])];
     (before++ % 5 == 4 ? test : train).push_back(static_cast<std::int64_t>(row));
   }
-  about.train = selected(all, train);
-  about.test = selected(all, test);
+  about.train = selected(images, train);
+  about.test = selected(images, test);
   return about;
 }
 
@@ -34,10 +34,10 @@ expected<raw_data> load(const data_section& data, const std::vector<std::filesys
   const auto found = find_files(files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
-  const auto all = read_records(*found, layout, {});
-  if (!all)
-    return tl::unexpected(all.error());
-  return split(*all, {.name = "pacs",
+  const auto images = read_records(*found, layout, {});
+  if (!images)
+    return tl::unexpected(images.error());
+  return split(*images, {.name = "pacs",
                       .classes = layout.classes,
                       .domain_names = {"photo", "art_painting", "cartoon", "sketch"},
                       .mean = {0.5, 0.5, 0.5},

@@ -43,7 +43,7 @@ std::uint8_t as_pixel(double x) {
 
 /// A class's mean and the noise of one row.
 void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& key) {
-  if (kernels::gaussian_pixels(pixels, mean, name_of(key)))
+  if (kernels::gaussian_pixels(pixels, mean, stream_name_of(key)))
     return;
   rng_stream noise(key); // some value is too near to an integer for the kernel's accuracy
   for (std::size_t i = 0; i < pixels.size(); ++i)
@@ -66,8 +66,8 @@ image_table made(std::uint64_t seed, part split, const std::vector<float>& means
 }
 
 /// What is wrong with the keys that describe made data.
-findings wrong_keys(const data_section& data) {
-  findings wrong;
+diagnostics wrong_keys(const data_section& data) {
+  diagnostics wrong;
   const auto& shape = data.shape;
   if ((shape.size() != 1 && shape.size() != 3) || std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 1; }))
     wrong.push_back({"data.shape", fmt::format("[{}] was found; synthetic data need [features] or [channels, height, "

@@ -40,8 +40,8 @@ expected<std::vector<std::string>> read_classes(const path& file) {
 }
 
 expected<image_table> read_train(const path& folder, const std::vector<std::string>& classes, row_limits limits) {
-  std::vector<photograph> all;
-  findings wrong;
+  std::vector<photograph> photographs;
+  diagnostics wrong;
   for (std::size_t label = 0; label < classes.size(); ++label) {
     const auto of_class = jpegs_in(folder / classes[label] / "images");
     if (!of_class) {
@@ -49,16 +49,16 @@ expected<image_table> read_train(const path& folder, const std::vector<std::stri
       continue;
     }
     for (const auto& file : *of_class)
-      all.push_back({file, static_cast<std::int32_t>(label)});
+      photographs.push_back({file, static_cast<std::int32_t>(label)});
   }
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return read_photographs(all, limits, std::ssize(classes), side_px, photograph_fit::exact);
+  return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::exact);
 }
 
 /// The lines of `file`: name, class, and a box that is not read.
 expected<image_table> read_validation(const path& file, const std::vector<std::string>& classes, row_limits limits) {
-  std::vector<photograph> all;
+  std::vector<photograph> photographs;
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -66,13 +66,13 @@ expected<image_table> read_validation(const path& file, const std::vector<std::s
     words >> name >> label;
     const auto found = std::lower_bound(classes.begin(), classes.end(), label);
     if (name.empty() || name.find('/') != std::string::npos || found == classes.end() || *found != label)
-      return failed(fmt::format("{}:{}", file.string(), all.size() + 1),
+      return failed(fmt::format("{}:{}", file.string(), photographs.size() + 1),
                     "expected the name of an image and one of the classes of wnids.txt: fetch the data set again");
-    all.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(found - classes.begin())});
+    photographs.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(found - classes.begin())});
   }
-  if (all.empty())
+  if (photographs.empty())
     return failed(file.string(), "names no images: fetch the data set again");
-  return read_photographs(all, limits, std::ssize(classes), side_px, photograph_fit::exact);
+  return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::exact);
 }
 
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {

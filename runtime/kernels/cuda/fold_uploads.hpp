@@ -28,14 +28,14 @@ struct folded_mean {
 
 /// Calls whole(i) for the quads of 0 .. size - 1, one(i) for what is left.
 template <class Whole, class One>
-MNEME_HOST_DEVICE void for_each_quad(std::int64_t size, bool quads, share x, const Whole& whole, const One& one) {
+MNEME_HOST_DEVICE void for_each_quad(std::int64_t size, bool quads, share x, const Whole& whole, const One& element) {
   for (std::int64_t i = x.first * 4; i < size; i += x.step * 4) {
     if (quads && i + 4 <= size) {
       whole(i);
       continue;
     }
     for (std::int64_t j = i; j < (i + 4 < size ? i + 4 : size); ++j)
-      one(j);
+      element(j);
   }
 }
 

@@ -91,7 +91,7 @@ struct scaled_models {
 // -- One element ------------------------------------------------------------------------------------------------------
 
 /// @param v the velocity; where there is no momentum, any number and left alone
-MNEME_HOST_DEVICE inline void sgd_element(float& w, float g, float& v, bool has_velocity, const sgd_step& with) {
+MNEME_HOST_DEVICE inline void sgd_step_of_element(float& w, float g, float& v, bool has_velocity, const sgd_step& with) {
   float change = g + with.weight_decay * w;
   if (has_velocity) {
     change = with.momentum * v + change;
@@ -100,7 +100,7 @@ MNEME_HOST_DEVICE inline void sgd_element(float& w, float g, float& v, bool has_
   w -= with.learning_rate * change;
 }
 
-MNEME_HOST_DEVICE inline void adam_element(float& w, float g, float& m, float& v, const adam_step& with,
+MNEME_HOST_DEVICE inline void adam_step_of_element(float& w, float g, float& m, float& v, const adam_step& with,
                                            const adam_rate& now) {
   const float gradient = g + with.decay * w;
   m += (1.0F - with.first) * (gradient - m);
@@ -114,7 +114,7 @@ MNEME_HOST_DEVICE inline void adam_element(float& w, float g, float& m, float& v
 /// Calls whole(i) for quads i .. i + 3 within the pieces where `quads`, one(i) for every other index of them.
 template <class Whole, class One>
 MNEME_HOST_DEVICE void for_each_quad(const piece_list& pieces, bool quads, share x, const Whole& whole,
-                                     const One& one) {
+                                     const One& element) {
   for (int p = 0; p < pieces.count; ++p) {
     const piece part = pieces.at[p];
     const std::int64_t last = (part.end + 3) / 4;
@@ -126,7 +126,7 @@ MNEME_HOST_DEVICE void for_each_quad(const piece_list& pieces, bool quads, share
       }
       const std::int64_t begin = i < part.begin ? part.begin : i, end = i + 4 < part.end ? i + 4 : part.end;
       for (std::int64_t j = begin; j < end; ++j)
-        one(j);
+        element(j);
     }
   }
 }
@@ -151,14 +151,14 @@ MNEME_HOST_DEVICE inline void run_thread(const sgd_models& on, thread_place at) 
           if (v)
             velocity = quad_at(v, i);
           for (int j = 0; j < 4; ++j)
-            sgd_element(weights.at[j], gradients.at[j], velocity.at[j], v != nullptr, on.with);
+            sgd_step_of_element(weights.at[j], gradients.at[j], velocity.at[j], v != nullptr, on.with);
           if (v)
             quad_at(v, i) = velocity;
           quad_at(w, i) = weights;
         },
         [&](std::int64_t i) {
           float none = 0.0F;
-          sgd_element(w[i], g[i], v ? v[i] : none, v != nullptr, on.with);
+          sgd_step_of_element(w[i], g[i], v ? v[i] : none, v != nullptr, on.with);
         });
   }
 }
@@ -174,12 +174,12 @@ MNEME_HOST_DEVICE inline void run_thread(const adam_models& on, thread_place at)
           four_floats weights = quad_at(w, i), first = quad_at(m, i), second = quad_at(v, i);
           const four_floats gradients = quad_at(g, i);
           for (int j = 0; j < 4; ++j)
-            adam_element(weights.at[j], gradients.at[j], first.at[j], second.at[j], on.with, now);
+            adam_step_of_element(weights.at[j], gradients.at[j], first.at[j], second.at[j], on.with, now);
           quad_at(m, i) = first;
           quad_at(v, i) = second;
           quad_at(w, i) = weights;
         },
-        [&](std::int64_t i) { adam_element(w[i], g[i], m[i], v[i], on.with, now); });
+        [&](std::int64_t i) { adam_step_of_element(w[i], g[i], m[i], v[i], on.with, now); });
   }
 }
 
@@ -214,8 +214,8 @@ MNEME_HOST_DEVICE inline void run_thread(const scaled_models& on, thread_place a
         on.pieces, on.quads, at.x,
         [&](std::int64_t i) {
           four_floats gradients = quad_at(g, i);
-          for (float& one : gradients.at)
-            one *= factor;
+          for (float& value : gradients.at)
+            value *= factor;
           quad_at(g, i) = gradients;
         },
         [&](std::int64_t i) { g[i] *= factor; });

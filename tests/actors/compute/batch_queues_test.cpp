@@ -43,7 +43,7 @@ TEST_CASE("a worker takes its own shards' batches in order, then the first of th
   CHECK(number(queues.take({0})) == 10);
   const auto third = queues.take({2});
   CHECK(number(third) == 21);
-  CHECK(third->line == 2);
+  CHECK(third->queue == 2);
   CHECK(number(queues.take({2})) == 30);
   CHECK(number(queues.take({2})) == 11);
   CHECK(number(queues.take({2})) == 0);
@@ -62,11 +62,11 @@ TEST_CASE("a worker that hosts several shards takes turns between them, so that 
 
 TEST_CASE("the server's jobs are taken by whoever has no batch of its own") {
   batch_queues queues(2, 2, 2);
-  (void)queues.put(queues.server_line(), batches(10, 2));
+  (void)queues.put(queues.server_queue(), batches(10, 2));
   (void)queues.put(1, batches(20, 1));
   CHECK(number(queues.take({1})) == 20);
   CHECK(number(queues.take({1})) == 10);
-  CHECK(queues.take({0})->line == queues.server_line());
+  CHECK(queues.take({0})->queue == queues.server_queue());
 }
 
 TEST_CASE("only workers that wait are told of a batch, and only once") {
@@ -86,8 +86,8 @@ TEST_CASE("others are told of as many batches as keep them busy, the first worke
   CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, long_job))) == workers{1, 3, 2, 0});
   CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, 1.0))) == workers{1}); // over before another is awake
   batch_queues queues(2, 4, 2);
-  CHECK(numbers(queues.put(queues.server_line(), batches(10, 1, long_job))) == workers{0});
-  CHECK(numbers(queues.put(queues.server_line(), batches(20, 3, long_job))) == workers{3, 2});
+  CHECK(numbers(queues.put(queues.server_queue(), batches(10, 1, long_job))) == workers{0});
+  CHECK(numbers(queues.put(queues.server_queue(), batches(20, 3, long_job))) == workers{3, 2});
 }
 
 TEST_CASE("threads that share the queues run every batch once") {
@@ -104,6 +104,6 @@ TEST_CASE("threads that share the queues run every batch once") {
     while (const auto next = queues.take(mine))
       ++times.at(number(next));
   };
-  { const std::jthread one(run, worker_id{0}), two(run, worker_id{1}); }
+  { const std::jthread thread(run, worker_id{0}), two(run, worker_id{1}); }
   CHECK(std::all_of(times.begin(), times.end(), [](const auto& n) { return n == 1; }));
 }

@@ -20,22 +20,22 @@ TEST_CASE("on a CPU every worker hosts a shard where a wave keeps it busy") {
 
 TEST_CASE("where nobody trains one worker hosts all shards, and the others wait for evaluations") {
   const auto run = hand_made_run(40, small);
-  run->what.training.epochs = 0;
+  run->scenario.training.epochs = 0;
   CHECK(layout_of(*run, 4).hosts == 1);
   CHECK(layout_of(*run, 4).workers == 4);
 }
 
 TEST_CASE("stated numbers of shards and workers hold") {
   const auto run = hand_made_run(40, large);
-  run->what.worker.shards = 3;
-  run->what.worker.count = 2;
+  run->scenario.worker.shards = 3;
+  run->scenario.worker.count = 2;
   CHECK(layout_of(*run, 8).shards == 3);
   CHECK(layout_of(*run, 8).workers == 2);
 }
 
 TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the number of threads") {
   const auto run = hand_made_run(40, large);
-  run->what.worker.shards = 3;
+  run->scenario.worker.shards = 3;
   run->device = "cuda:0";
   for (const std::int64_t threads : {1, 8}) {
     const auto layout = layout_of(*run, threads);

@@ -16,7 +16,7 @@ public:
   void use(model_ref net) { net_ = std::move(net); }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     const training_options options{.epochs = 1, .batch_rows = 5, .learning_rate = 0.1, .classes = {0, 2}};
-    auto training = ctx.train({.net = net_, .start = in.weights, .samples = ctx.samples(), .objective = cross_entropy(),
+    auto training = ctx.train({.net = net_, .start = in.weights, .samples = ctx.samples(), .objective = cross_entropy_objective(),
                                .side = nullptr, .options = options, .stream = ctx.training_stream()});
     auto trained = co_await training;
     co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
@@ -28,33 +28,33 @@ private:
 };
 
 /// `clients` of ten rows each, four pixels, two classes, one hidden layer.
-inline std::shared_ptr<world> hand_made_run(std::int64_t clients, std::int64_t hidden = 3) {
+inline std::shared_ptr<run_context> hand_made_run(std::int64_t clients, std::int64_t hidden = 3) {
   scenario from;
   from.tasks.kind = task_kind::single;
   from.tasks.count = 1;
   from.partition.kind = partition_kind::iid;
   from.clients.count = clients;
   from.rounds.cohort = clients;
-  auto made = std::make_shared<world>();
+  auto made = std::make_shared<run_context>();
   auto data = hand_made_data(2, 10 * clients, {1, 1, 4});
-  made->tasks = std::make_shared<const curriculum>(make_curriculum(from, std::move(data)).value());
-  made->people = std::make_shared<const population>(from);
+  made->tasks = std::make_shared<const task_stream>(make_task_stream(from, std::move(data)).value());
+  made->population = std::make_shared<const population>(from);
   const auto split = make_partition(from, made->tasks).value();
   made->net = mlp_of({hidden}, 4, 2);
   auto method = std::make_shared<train_once>();
   method->use(made->net);
   made->method = method;
   made->needs = method->needs();
-  made->rows = std::make_shared<const client_rows>(made->tasks, split, made->people, rows_shown::current);
+  made->rows = std::make_shared<const client_rows>(made->tasks, split, made->population, rows_shown::current);
   made->device = "cpu";
-  made->what = std::move(from);
+  made->scenario = std::move(from);
   return made;
 }
 
 /// A shard whose clients run in a plain loop, without actors.
 class shard_of_loop final : public client_host {
 public:
-  explicit shard_of_loop(const world& run) : tested({0}, run, *this), run_(run) {}
+  explicit shard_of_loop(const run_context& run) : tested({0}, run, *this), run_(run) {}
   [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override {
     const auto id = assigned.id;
     auto round = std::make_shared<client_run>(*run_.method, std::move(assigned));
@@ -87,7 +87,7 @@ private:
     std::shared_ptr<client_run> round_;
   };
 
-  const world& run_;
+  const run_context& run_;
   std::vector<std::function<void()>> turns_;
 };
 

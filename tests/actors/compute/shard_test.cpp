@@ -14,14 +14,14 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 /// Assignments 10, 11, ... to clients 0, 1, ..., whose downloads are over after 0, 1, ... seconds.
-start_rounds wave_of(const world& run, std::uint32_t clients, bool at_once = false) {
+start_rounds wave_of(const run_context& run, std::uint32_t clients, bool at_once = false) {
   broadcast sent;
   sent.place = {.opened = {0, 2}, .current = {0, 2}};
   sent.weights = weights_only(initial_weights(*run.net, 1));
   const auto in = std::make_shared<const broadcast>(std::move(sent));
   start_rounds wave{.at_once = at_once};
   for (std::uint32_t c = 0; c < clients; ++c) {
-    wave.all.push_back(
+    wave.assignments.push_back(
         {.id = {10 + c}, .client = {c}, .in = in, .memory = nullptr, .samples = {}, .seed = 1, .visit = 0});
     wave.ready.push_back(virtual_time{std::chrono::seconds(c)});
   }
@@ -51,7 +51,7 @@ TEST_CASE("a shard reports the jobs that its clients ask for, in the order of th
   shard_of_loop host(*run);
   auto& tested = host.tested;
   auto wave = wave_of(*run, 3);
-  std::reverse(wave.all.begin(), wave.all.end());
+  std::reverse(wave.assignments.begin(), wave.assignments.end());
   tested.start(std::move(wave));
   CHECK(tested.take_batches().empty());
   const auto reports = tested.take_reports();

@@ -18,11 +18,11 @@ finished_run run_async(overrides over, bool trace = true) {
 /// The lines of `events` that hold `word`.
 std::string lines_with(const std::string& events, const std::string& word) {
   std::istringstream in(events);
-  std::string all;
+  std::string text;
   for (std::string line; std::getline(in, line);)
     if (line.find(word) != std::string::npos)
-      all += line + "\n";
-  return all;
+      text += line + "\n";
+  return text;
 }
 
 } // namespace
@@ -105,7 +105,7 @@ TEST_CASE("a client that drops out at work vanishes within its first stage, and 
   scenario from;
   from.seed = 2;
   from.clients.count = 3;
-  const auto point = population(from).vanishing_point({1}, 0);
+  const auto point = population(from).dropout_point({1}, 0);
   CHECK(point > 0.0);
   CHECK(point < 1.0);
   const auto when = std::to_string(0.6 + 2.0 * point).substr(0, 3); // two seconds of training, from 0.6 s on

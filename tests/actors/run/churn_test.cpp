@@ -25,15 +25,15 @@ std::vector<line> lines_of(const std::string& csv) {
   std::istringstream in(csv);
   std::string text;
   std::getline(in, text);
-  std::vector<line> all;
+  std::vector<line> lines;
   while (std::getline(in, text)) {
     std::istringstream cells(text);
     std::string at, actor, event, client, task;
     for (auto* cell : {&at, &actor, &event, &client, &task})
       std::getline(cells, *cell, ',');
-    all.push_back({.at = std::stod(at), .event = event, .client = client, .task = task});
+    lines.push_back({.at = std::stod(at), .event = event, .client = client, .task = task});
   }
-  return all;
+  return lines;
 }
 
 } // namespace
@@ -48,21 +48,21 @@ TEST_CASE("work begins only for clients that are enrolled, idle and awake, in bo
     CHECK(run.summary.task_transitions > 60);
     std::map<std::string, bool> enrolled, busy;
     std::int64_t lost = 0;
-    for (const auto& one : lines_of(run.events)) {
-      if (one.event == "enrol")
-        enrolled[one.client] = true;
-      if (one.event == "dispatch") {
-        REQUIRE(enrolled[one.client]);
-        REQUIRE_FALSE(busy[one.client]);
-        busy[one.client] = true;
+    for (const auto& line : lines_of(run.events)) {
+      if (line.event == "enrol")
+        enrolled[line.client] = true;
+      if (line.event == "dispatch") {
+        REQUIRE(enrolled[line.client]);
+        REQUIRE_FALSE(busy[line.client]);
+        busy[line.client] = true;
       }
-      if (one.event == "left") {
-        lost += busy[one.client];
-        enrolled[one.client] = false;
+      if (line.event == "left") {
+        lost += busy[line.client];
+        enrolled[line.client] = false;
       }
-      if (one.event == "left" || one.event == "deliver" || (one.event == "drop_out" && std::string(mode) == "async"))
-        busy[one.client] = false;
-      if (one.event == "close_round" && std::string(mode) == "sync")
+      if (line.event == "left" || line.event == "deliver" || (line.event == "drop_out" && std::string(mode) == "async"))
+        busy[line.client] = false;
+      if (line.event == "close_round" && std::string(mode) == "sync")
         busy.clear();
     }
     CHECK(lost > 0); // some left at work

@@ -106,12 +106,12 @@ TEST_CASE("FIL-VER has one digest for any number of threads and any width, with 
   for (const std::string mode : {"sync", "async"}) {
     const overrides over{{"rounds.mode", mode}};
     const auto table = mode == "sync" ? shrinking : full;
-    const auto one = run_toml(with_table(table), {.over = over, .threads = 1});
-    CHECK(one.summary.status == "done");
-    CHECK(one.summary.figures.at("pool_rows") > 0.0);
+    const auto single = run_toml(with_table(table), {.over = over, .threads = 1});
+    CHECK(single.summary.status == "done");
+    CHECK(single.summary.figures.at("pool_rows") > 0.0);
     auto narrow = over;
     narrow.emplace_back("worker.models_max", "1");
-    CHECK(run_toml(with_table(table), {.over = narrow, .threads = 3}).summary.run_digest == one.summary.run_digest);
+    CHECK(run_toml(with_table(table), {.over = narrow, .threads = 3}).summary.run_digest == single.summary.run_digest);
   }
 }
 

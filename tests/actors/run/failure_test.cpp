@@ -49,10 +49,10 @@ public:
       throw std::runtime_error("the fold is wrong");
     averaging_server::fold(in);
   }
-  task<void> close_round(server_context& ctx, const round_place& where) override {
-    if (method_.place_ == "close" && where.round.value + 1 == method_.round_)
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    if (method_.place_ == "close" && place.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
-    return averaging_server::close_round(ctx, where);
+    return averaging_server::close_round(ctx, place);
   }
 
 private:

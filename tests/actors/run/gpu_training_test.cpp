@@ -17,7 +17,7 @@ std::vector<job> ragged_group(const model_ref& net, const std::shared_ptr<const 
   const auto start = weights_only(initial_weights(*net, 1));
   std::vector<job> batch;
   for (std::int64_t k = 0; k < 8; ++k)
-    batch.push_back({.what = train_job{.net = net,
+    batch.push_back({.request = train_job{.net = net,
                                        .start = start,
                                        .samples = rows_from(source, k, 1 + 4 * k),
                                        .options = options,
@@ -26,10 +26,10 @@ std::vector<job> ragged_group(const model_ref& net, const std::shared_ptr<const 
 }
 
 std::vector<at::Tensor> trained_on(const std::string& device, const std::vector<job>& batch) {
-  std::vector<at::Tensor> all;
+  std::vector<at::Tensor> tensors;
   for (const auto& outcome : make_executor(device)->run(batch))
-    all.push_back(weights_of(outcome).cpu());
-  return all;
+    tensors.push_back(weights_of(outcome).cpu());
+  return tensors;
 }
 
 } // namespace

@@ -49,7 +49,7 @@ TEST_CASE("so does one that comes and goes, sleeps and changes task by itself, w
 }
 
 TEST_CASE("a round of clients that do not train leaves the model alone, on any number of threads") {
-  const auto one = run_toml(no_op, {.threads = 1}), three = run_toml(no_op, {.threads = 3});
-  CHECK(one.summary.run_digest == three.summary.run_digest);
-  CHECK(one.model == run_toml(no_op, {.over = {{"rounds.per_task", "1"}}}).model);
+  const auto single = run_toml(no_op, {.threads = 1}), three = run_toml(no_op, {.threads = 3});
+  CHECK(single.summary.run_digest == three.summary.run_digest);
+  CHECK(single.model == run_toml(no_op, {.over = {{"rounds.per_task", "1"}}}).model);
 }

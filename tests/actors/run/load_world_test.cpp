@@ -13,11 +13,11 @@ std::string refused(const std::string& toml) {
   std::ofstream(file) << toml;
   const auto read = read_scenario(file, {});
   REQUIRE(read);
-  std::string all;
-  for (const auto& one : check_against_data(read->value))
-    all += shown(one) + "\n";
-  const auto place = all.find(folder.path().string());
-  return place == std::string::npos ? all : all.erase(place, folder.path().string().size() + 1);
+  std::string text;
+  for (const auto& diagnostic : check_against_data(read->value))
+    text += diagnostic_text(diagnostic) + "\n";
+  const auto place = text.find(folder.path().string());
+  return place == std::string::npos ? text : text.erase(place, folder.path().string().size() + 1);
 }
 
 const std::string few_rows = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [4]\n[tasks]\nkind = \"single\"\n"

@@ -41,27 +41,27 @@ tensor_map ask_in_server_job(const tensor_map& /*in*/) {
 class asking_server final : public server_half {
 public:
   explicit asking_server(std::unique_ptr<server_half> inner) : inner_(std::move(inner)) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& where) override {
+  task<task_plan> open_task(server_context& ctx, const round_place& at_place) override {
     ask(place::server_handler);
-    return inner_->open_task(ctx, where);
+    return inner_->open_task(ctx, at_place);
   }
-  broadcast open_round(const round_place& where) override {
+  broadcast open_round(const round_place& at_place) override {
     ask(place::server_handler);
-    return inner_->open_round(where);
+    return inner_->open_round(at_place);
   }
   void fold(const delivery& in) override {
     ask(place::server_handler);
     inner_->fold(in);
   }
-  task<void> close_round(server_context& ctx, const round_place& where) override {
+  task<void> close_round(server_context& ctx, const round_place& at_place) override {
     ask(place::server_handler);
     auto asking = ctx.compute({.name = "ask", .run = &ask_in_server_job, .in = std::make_shared<const tensor_map>()});
     auto answer = co_await asking;
-    auto closing = inner_->close_round(ctx, where);
+    auto closing = inner_->close_round(ctx, at_place);
     co_await closing;
   }
   predictor predict() const override { return inner_->predict(); }
-  void persist(archive& all) override { inner_->persist(all); }
+  void persist(archive& state) override { inner_->persist(state); }
 
 private:
   std::unique_ptr<server_half> inner_;

@@ -11,18 +11,18 @@ const accuracy_matrix two_tasks{.rows = {{98.7}, {5.125, 100}}, .pooled = {98.7,
 } // namespace
 
 TEST_CASE("durations read as people say them") {
-  CHECK(duration_text(0) == "0.0 s");
-  CHECK(duration_text(59.94) == "59.9 s");
-  CHECK(duration_text(59.96) == "1 min 00 s");
-  CHECK(duration_text(245) == "4 min 05 s");
-  CHECK(duration_text(3600 * 3 + 60 * 7 + 59) == "3 h 07 min");
-  CHECK(duration_text(86400 * 2 + 3600 * 4) == "2 d 04 h");
+  CHECK(elapsed_text(0) == "0.0 s");
+  CHECK(elapsed_text(59.94) == "59.9 s");
+  CHECK(elapsed_text(59.96) == "1 min 00 s");
+  CHECK(elapsed_text(245) == "4 min 05 s");
+  CHECK(elapsed_text(3600 * 3 + 60 * 7 + 59) == "3 h 07 min");
+  CHECK(elapsed_text(86400 * 2 + 3600 * 4) == "2 d 04 h");
 }
 
 TEST_CASE("traffic is shown in MiB, much of it in GiB") {
-  CHECK(size_text(0) == "0.0 MiB");
-  CHECK(size_text(1 << 20) == "1.0 MiB");
-  CHECK(size_text(std::int64_t{20'480} << 20) == "20.0 GiB");
+  CHECK(mebibytes_text(0) == "0.0 MiB");
+  CHECK(mebibytes_text(1 << 20) == "1.0 MiB");
+  CHECK(mebibytes_text(std::int64_t{20'480} << 20) == "20.0 GiB");
 }
 
 TEST_CASE("the accuracy matrix is an aligned table") {

@@ -47,31 +47,31 @@ public:
   run_summary run(const std::string& name, run_options options = {}, const overrides& over = {}) const {
     const auto read = read_scenario(path("test.toml"), over);
     if (!read)
-      FAIL("scenario refused: " << shown(read.error().front()));
+      FAIL("scenario refused: " << diagnostic_text(read.error().front()));
     options.out = path(name);
     auto ended = run_simulation(read->value, set_up(options));
     if (!ended)
-      FAIL("run refused: " << shown(ended.error().front()));
+      FAIL("run refused: " << diagnostic_text(ended.error().front()));
     return *ended;
   }
   run_summary resume(const std::string& name, const run_options& options = {}) const {
     auto ended = resume_simulation(path(name), set_up(options));
     if (!ended)
-      FAIL("resume refused: " << shown(ended.error().front()));
+      FAIL("resume refused: " << diagnostic_text(ended.error().front()));
     REQUIRE(*ended);
     return **ended;
   }
   [[nodiscard]] std::string refusal(const std::string& name) const {
     auto ended = resume_simulation(path(name), set_up({}));
-    return ended ? "" : shown(ended.error().front());
+    return ended ? "" : diagnostic_text(ended.error().front());
   }
   [[nodiscard]] std::vector<fs::path> checkpoints(const std::string& name) const {
-    std::vector<fs::path> all;
-    for (const auto& one : fs::directory_iterator(path(name) / "checkpoint"))
-      if (one.path().extension() == ".checkpoint")
-        all.push_back(one.path());
-    std::sort(all.begin(), all.end());
-    return all;
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::directory_iterator(path(name) / "checkpoint"))
+      if (entry.path().extension() == ".checkpoint")
+        paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+    return paths;
   }
 
 private:
@@ -238,8 +238,8 @@ TEST_CASE("without a whole checkpoint the run starts from the beginning") {
   const workshop shop(eventful);
   REQUIRE(shop.run("whole", {.trace = true}).status == "done");
   REQUIRE(shop.run("lost", {.trace = true, .events_max = 60}).status == "interrupted");
-  for (const auto& one : shop.checkpoints("lost"))
-    write_file(one, content_of(one).substr(0, 100));
+  for (const auto& file : shop.checkpoints("lost"))
+    write_file(file, content_of(file).substr(0, 100));
   CHECK(shop.resume("lost").status == "done");
   check_equal_files(shop.path("whole"), shop.path("lost"));
   CHECK(shop.checkpoints("lost").size() == 8);
@@ -292,7 +292,7 @@ TEST_CASE("a disk that is full during a checkpoint costs that checkpoint and not
   const auto ended = shop.resume("full", {.events_max = 30});
   REQUIRE(ended.status == "interrupted");
   CHECK(shop.checkpoints("full").size() >= before.size());
-  for (const auto& one : before)
-    CHECK(fs::exists(one));
+  for (const auto& file : before)
+    CHECK(fs::exists(file));
   CHECK(shop.resume("full").run_digest == whole.run_digest);
 }

@@ -140,14 +140,14 @@ TEST_CASE("a round of drop-outs closes at once, empty, and leaves the model as i
 }
 
 TEST_CASE("a drop-out does not hold up its round and changes nobody else's draws") {
-  const auto all = run_toml(three_clients, {.over = {{"rounds.per_task", "30"}}, .trace = true});
+  const auto run = run_toml(three_clients, {.over = {{"rounds.per_task", "30"}}, .trace = true});
   const auto some =
       run_toml(three_clients, {.over = {{"rounds.per_task", "30"}, {"devices.dropout", "0.3"}}, .trace = true});
   CHECK(some.summary.dropped > 10); // of 90; 27 expected
   CHECK(some.summary.dropped < 45);
   CHECK(some.summary.client_rounds == 90 - some.summary.dropped);
-  CHECK(all.summary.virtual_seconds == 30 * 6.7);
-  CHECK(some.summary.virtual_seconds < all.summary.virtual_seconds);
+  CHECK(run.summary.virtual_seconds == 30 * 6.7);
+  CHECK(some.summary.virtual_seconds < run.summary.virtual_seconds);
 }
 
 TEST_CASE("wire formats weigh what they say") {

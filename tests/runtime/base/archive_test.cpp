@@ -33,7 +33,7 @@ T round_trip(T value) {
 struct island {
   std::string name{};
   tensors_ref treasure{};
-  void persist(archive& all) { all.section("island")(name)(treasure); }
+  void persist(archive& state) { state.section("island")(name)(treasure); }
 };
 
 /// What reading as a T complains of, or "".
@@ -123,10 +123,10 @@ TEST_CASE("a tensor that stands alone is copied when it is saved, one of a map i
 
 TEST_CASE("what is shared is saved once and shared again") {
   const auto big = weights_only(at::ones({1000}));
-  std::vector<island> all{{"a", big}, {"b", nullptr}, {"c", big}, {"d", weights_only(big->at(flat_weights))}};
-  auto alone = all.front();
+  std::vector<island> islands{{"a", big}, {"b", nullptr}, {"c", big}, {"d", weights_only(big->at(flat_weights))}};
+  auto alone = islands.front();
   archive saved, once;
-  saved(all);
+  saved(islands);
   once(alone);
   CHECK(saved.size() < once.size() + 1000);
   auto loaded = reading(bytes_of(saved));
@@ -142,8 +142,8 @@ TEST_CASE("what is shared is saved once and shared again") {
 
 TEST_CASE("an event queue goes on in the same order, with the same sequence") {
   struct event {
-    int what = 0;
-    void persist(archive& all) { all(what); }
+    int kind = 0;
+    void persist(archive& state) { state(kind); }
   };
   event_queue<event> before;
   const auto at = [](int ns) { return virtual_time{virtual_duration{ns}}; };
@@ -160,7 +160,7 @@ TEST_CASE("an event queue goes on in the same order, with the same sequence") {
   before.push(at(3), {100});
   while (!before.empty()) {
     REQUIRE_FALSE(after.empty());
-    CHECK(after.pop().what == before.pop().what);
+    CHECK(after.pop().kind == before.pop().kind);
   }
   CHECK(after.empty());
 }

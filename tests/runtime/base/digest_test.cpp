@@ -27,7 +27,7 @@ tensor_map one(const char* name, at::Tensor value) {
 } // namespace
 
 TEST_CASE("digests agree with the vectors of xxHash's sanity check") {
-  CHECK(shown(digest_of_text("")) == "99aa06d3014798d86001c324468d497f");
+  CHECK(hex_text(digest_of_text("")) == "99aa06d3014798d86001c324468d497f");
   CHECK(digest_of_text(sanity_bytes(1)) == digest128{0xA6CD5E9392000F6A, 0xC44BDFF4074EECDB});
   CHECK(digest_of_text(sanity_bytes(6)) == digest128{0x082AFE0B8162D12A, 0x3E7039BDDA43CFC6});
   CHECK(digest_of_text(sanity_bytes(222)) == digest128{0x337E09641B948717, 0xF1AEBD597CEC6B3A});
@@ -35,7 +35,7 @@ TEST_CASE("digests agree with the vectors of xxHash's sanity check") {
 }
 
 TEST_CASE("a digest shows the high half first, with leading zeros") {
-  CHECK(shown(digest128{.high = 0xab, .low = 1}) == "00000000000000ab0000000000000001");
+  CHECK(hex_text(digest128{.high = 0xab, .low = 1}) == "00000000000000ab0000000000000001");
 }
 
 TEST_CASE("a chained digest is the hash of what was before and the item") {
@@ -72,7 +72,7 @@ TEST_CASE("a digest enters another with both halves") {
 
 TEST_CASE("names, dtypes, shapes and contents all count in the digest of tensors") {
   const auto values = at::arange(6, at::kFloat);
-  const std::set<digest128> all{digest_of(one("a", values)),
+  const std::set<digest128> digests{digest_of(one("a", values)),
                                 digest_of(one("b", values)),
                                 digest_of(one("a", values.view({2, 3}))),
                                 digest_of(one("a", values.view({3, 2}))),
@@ -80,7 +80,7 @@ TEST_CASE("names, dtypes, shapes and contents all count in the digest of tensors
                                 digest_of(one("a", values + 1)),
                                 digest_of(one("a", values.slice(0, 0, 5))),
                                 digest_of(tensor_map{})};
-  CHECK(all.size() == 8);
+  CHECK(digests.size() == 8);
   CHECK(digest_of(one("a", values)) == digest_of(one("a", values.clone())));
 }
 

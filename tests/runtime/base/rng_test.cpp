@@ -37,7 +37,7 @@ double chi_square(const std::vector<int>& counts) {
   return sum;
 }
 
-rng_stream stream(std::uint64_t index) { return rng_stream{{.seed = 2024, .what = 7, .index = index}}; }
+rng_stream stream(std::uint64_t index) { return rng_stream{{.seed = 2024, .purpose = 7, .index = index}}; }
 
 } // namespace
 
@@ -51,7 +51,7 @@ TEST_CASE("Philox4x32-10 gives the published known answers", "[rng]") {
 }
 
 TEST_CASE("a stream is the same whenever it is made, and its first words never change", "[rng]") {
-  const rng_key key{.seed = 1, .what = 2, .client = {3}, .task = {4}, .visit = 5, .index = 6};
+  const rng_key key{.seed = 1, .purpose = 2, .client = {3}, .task = {4}, .visit = 5, .index = 6};
   rng_stream a(key), b(key);
   for (int i = 0; i < 100; ++i)
     REQUIRE(a.bits32() == b.bits32());
@@ -64,19 +64,19 @@ TEST_CASE("a stream is the same whenever it is made, and its first words never c
 TEST_CASE("keys that differ in any one field name different streams", "[rng]") {
   std::set<std::array<std::uint64_t, 2>> seen;
   const auto add = [&](const rng_key& key) {
-    rng_stream one(key);
-    const auto first = one.bits64();
-    seen.insert({first, one.bits64()});
+    rng_stream stream(key);
+    const auto first = stream.bits64();
+    seen.insert({first, stream.bits64()});
   };
-  const rng_key base{.seed = 9, .what = 9, .client = {9}, .task = {9}, .visit = 9, .index = 9};
+  const rng_key base{.seed = 9, .purpose = 9, .client = {9}, .task = {9}, .visit = 9, .index = 9};
   add(base);
   for (std::uint32_t i = 0; i < 1000; ++i) {
     const std::uint32_t value = 10 + i;
     const std::uint64_t wide = std::uint64_t{value} << 32;
-    std::vector<rng_key> all(8, base);
-    all[0].seed = value, all[1].seed = wide, all[2].what = value, all[3].client = {value};
-    all[4].task = {value}, all[5].visit = value, all[6].index = value, all[7].index = wide;
-    std::for_each(all.begin(), all.end(), add);
+    std::vector<rng_key> keys(8, base);
+    keys[0].seed = value, keys[1].seed = wide, keys[2].purpose = value, keys[3].client = {value};
+    keys[4].task = {value}, keys[5].visit = value, keys[6].index = value, keys[7].index = wide;
+    std::for_each(keys.begin(), keys.end(), add);
   }
   CHECK(seen.size() == 8001);
 }
@@ -93,32 +93,32 @@ TEST_CASE("neighbouring streams are uncorrelated", "[rng]") {
 }
 
 TEST_CASE("uniform numbers fill their interval evenly", "[rng]") {
-  auto one = stream(1);
+  auto single = stream(1);
   std::vector<int> counts(100);
   for (int i = 0; i < draws; ++i) {
-    const double u = one.uniform();
+    const double u = single.uniform();
     REQUIRE((u >= 0.0 && u < 1.0));
     ++counts[static_cast<std::size_t>(u * 100)];
   }
   CHECK(chi_square(counts) < 99 + 4 * std::sqrt(2.0 * 99));
-  const auto ranged = measured([&] { return one.uniform(-45, 45); });
+  const auto ranged = measured([&] { return single.uniform(-45, 45); });
   CHECK(std::abs(ranged.mean) < 4 * 90 / std::sqrt(12.0 * draws));
   CHECK(ranged.variance == Catch::Approx(90.0 * 90 / 12).epsilon(0.01));
 }
 
 TEST_CASE("below is even, also where the bound does not divide the words", "[rng]") {
-  auto one = stream(2);
+  auto single = stream(2);
   for (const std::uint64_t bound : {1ULL, 2ULL, 7ULL, 10ULL, 250ULL}) {
     std::vector<int> counts(bound);
     for (int i = 0; i < draws; ++i)
-      ++counts.at(one.below(bound));
+      ++counts.at(single.below(bound));
     CHECK(chi_square(counts) < double(bound) + 4 * std::sqrt(2.0 * double(bound)));
   }
   // A plain product over three quarters of the range would give every third number twice its chance.
   for (const std::uint64_t bound : {0xC0000000ULL, 0xC000000000000000ULL}) {
     std::vector<int> thirds(3), remainders(3);
     for (int i = 0; i < draws; ++i) {
-      const auto drawn = one.below(bound);
+      const auto drawn = single.below(bound);
       REQUIRE(drawn < bound);
       ++thirds[drawn / (bound / 3)];
       ++remainders[drawn % 3];
@@ -129,10 +129,10 @@ TEST_CASE("below is even, also where the bound does not divide the words", "[rng
 }
 
 TEST_CASE("normal and exponential draws have their moments", "[rng]") {
-  auto one = stream(3);
+  auto single = stream(3);
   double fourth = 0.0, beyond = 0.0;
   const auto normal = measured([&] {
-    const double x = one.normal();
+    const double x = single.normal();
     fourth += x * x * x * x / draws;
     beyond += (std::abs(x) > 1.959964) / double{draws};
     return x;
@@ -141,46 +141,46 @@ TEST_CASE("normal and exponential draws have their moments", "[rng]") {
   CHECK(normal.variance == Catch::Approx(1.0).margin(4 * std::sqrt(2.0 / draws)));
   CHECK(fourth == Catch::Approx(3.0).margin(4 * std::sqrt(96.0 / draws)));
   CHECK(beyond == Catch::Approx(0.05).margin(4 * std::sqrt(0.05 * 0.95 / draws)));
-  const auto waiting = measured([&] { return one.exponential(3.0); });
+  const auto waiting = measured([&] { return single.exponential(3.0); });
   CHECK(waiting.mean == Catch::Approx(3.0).margin(4 * 3 / std::sqrt(double{draws})));
   CHECK(waiting.variance == Catch::Approx(9.0).epsilon(0.03));
 }
 
 TEST_CASE("gamma draws have mean and variance equal to their shape", "[rng]") {
-  auto one = stream(4);
+  auto single = stream(4);
   for (const double shape : {0.05, 0.3, 1.0, 2.5, 40.0}) {
-    const auto found = measured([&] { return one.gamma(shape); });
+    const auto found = measured([&] { return single.gamma(shape); });
     CHECK(found.mean == Catch::Approx(shape).margin(4 * std::sqrt(shape / draws)));
     CHECK(found.variance == Catch::Approx(shape).epsilon(0.06)); // relative standard error below 1.3 % at shape 0.05
   }
 }
 
 TEST_CASE("the logarithm of a gamma variate has the mean of the digamma function", "[rng]") {
-  auto one = stream(5);
-  const auto half = measured([&] { return one.log_gamma_variate(0.5); }); // digamma(1/2) = -gamma - 2 ln 2
+  auto single = stream(5);
+  const auto half = measured([&] { return single.log_gamma_variate(0.5); }); // digamma(1/2) = -gamma - 2 ln 2
   CHECK(half.mean == Catch::Approx(-1.963510).margin(4 * 2.2214 / std::sqrt(double{draws})));
-  const auto tiny = measured([&] { return one.log_gamma_variate(1e-4); }); // digamma(a) = -1/a - gamma + O(a)
+  const auto tiny = measured([&] { return single.log_gamma_variate(1e-4); }); // digamma(a) = -1/a - gamma + O(a)
   CHECK(tiny.mean == Catch::Approx(-10000.577).margin(4 * 1e4 / std::sqrt(double{draws})));
 }
 
 TEST_CASE("Dirichlet shares sum to one and are finite however small beta is", "[rng]") {
-  auto one = stream(6);
+  auto single = stream(6);
   for (const double beta : {1e-320, 1e-300, 1e-4, 1e-3, 0.1, 1.0, 1e6, 1e300})
     for (int i = 0; i < 200; ++i) {
-      const auto shares = one.dirichlet(20, beta);
+      const auto shares = single.dirichlet(20, beta);
       REQUIRE(std::all_of(shares.begin(), shares.end(), [](double p) { return p >= 0.0 && p <= 1.0; }));
       REQUIRE(std::accumulate(shares.begin(), shares.end(), 0.0) == Catch::Approx(1.0));
     }
-  CHECK(one.dirichlet(1, 0.5) == std::vector<double>{1.0});
+  CHECK(single.dirichlet(1, 0.5) == std::vector<double>{1.0});
 }
 
 TEST_CASE("a Dirichlet share has mean 1/n and the textbook variance", "[rng]") {
-  auto one = stream(7);
+  auto single = stream(7);
   constexpr int rounds = 20'000;
   for (const double beta : {0.1, 1.0, 10.0}) {
     double mean = 0.0, squares = 0.0;
     for (int i = 0; i < rounds; ++i) {
-      const double share = one.dirichlet(5, beta)[i % 5];
+      const double share = single.dirichlet(5, beta)[i % 5];
       mean += share / rounds;
       squares += share * share / rounds;
     }
@@ -191,11 +191,11 @@ TEST_CASE("a Dirichlet share has mean 1/n and the textbook variance", "[rng]") {
 }
 
 TEST_CASE("a shuffle keeps all elements and reaches every order equally often", "[rng]") {
-  auto one = stream(8);
+  auto single = stream(8);
   std::vector<int> counts(24);
   for (int i = 0; i < 24'000; ++i) {
     std::array<int, 4> order{0, 1, 2, 3};
-    one.shuffle(std::span<int>(order));
+    single.shuffle(std::span<int>(order));
     std::size_t rank = 0; // Lehmer code
     for (std::size_t a = 0; a < 4; ++a)
       rank = rank * (4 - a) +

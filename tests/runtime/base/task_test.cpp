@@ -72,11 +72,11 @@ task<void> awaiting(task<void>& inner) {
 
 TEST_CASE("a task without a value runs when it is started, and says when it has ended") {
   lines seen;
-  auto one = noted(seen, "it ran");
+  auto step = noted(seen, "it ran");
   CHECK(seen.empty());
-  one.start();
-  CHECK(one.done());
-  one.take();
+  step.start();
+  CHECK(step.done());
+  step.take();
   CHECK(seen == lines{"it ran"});
 }
 

@@ -14,7 +14,7 @@ scenario ordered(class_order_choice choice) {
   scenario from;
   from.tasks.class_order = std::move(choice);
   from.data.name = "cifar100";
-  from.given["tasks.class_order"] = "a.toml:3:5";
+  from.key_places["tasks.class_order"] = "a.toml:3:5";
   return from;
 }
 
@@ -24,12 +24,12 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> order) {
 }
 
 const std::vector<std::int64_t>& numbers_to_99() {
-  static const auto all = [] {
+  static const auto values = [] {
     std::vector<std::int64_t> order(100);
     std::iota(order.begin(), order.end(), 0);
     return order;
   }();
-  return all;
+  return values;
 }
 
 } // namespace

@@ -39,13 +39,13 @@ scenario from_file(const csv_file& file) {
   from.clients.count = 3;
   from.partition.kind = partition_kind::file;
   from.partition.file = file.path();
-  from.given["partition.file"] = "a.toml:4:2";
+  from.key_places["partition.file"] = "a.toml:4:2";
   return from;
 }
 
 expected<std::shared_ptr<const partition>> split_of(const csv_file& file) {
   const auto from = from_file(file);
-  return make_partition(from, std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 10)).value()));
+  return make_partition(from, std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value()));
 }
 
 } // namespace
@@ -111,7 +111,7 @@ TEST_CASE("all wrong lines of a partition file are named, up to twenty", "[parti
 TEST_CASE("a missing partition file is named, and so is a missing name", "[partition]") {
   const csv_file file("client,row\n");
   auto from = from_file(file);
-  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 10)).value());
+  const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value());
   from.partition.file = "/nowhere/rows.csv";
   CHECK_THAT(first_finding(make_partition(from, tasks)),
              ContainsSubstring("a.toml:4:2: cannot read '/nowhere/rows.csv'"));
@@ -124,7 +124,7 @@ TEST_CASE("without a task column a row of a permuted run is the client's in ever
   auto from = from_file(file);
   from.tasks.kind = task_kind::domain_incremental;
   from.tasks.transform = task_transform::permute;
-  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 10)).value());
+  const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value());
   const auto split = make_partition(from, tasks).value();
   CHECK(split->rows({2}, {0}) == numbers{3});
   CHECK(split->rows({2}, {1}) == numbers{13});
@@ -142,7 +142,7 @@ TEST_CASE("rows are named by their numbers in the original file", "[partition]")
   const csv_file file("client,row\n1,14\n1,27\n");
   auto from = from_file(file);
   from.data.train_per_class = 2;
-  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, data).value());
+  const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, data).value());
   const auto split = make_partition(from, tasks).value();
   CHECK(split->rows({1}, {0}) == numbers{4});
   CHECK(split->rows({1}, {1}) == numbers{7});
@@ -155,6 +155,6 @@ TEST_CASE("a limit of rows in a class that drops no row leaves the rows their nu
   const csv_file file("client,row\n1,1\n");
   auto from = from_file(file);
   from.data.train_per_class = 2;
-  const auto tasks = std::make_shared<const curriculum>(make_curriculum(from, hand_made_data(4, 8)).value());
+  const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 8)).value());
   CHECK(make_partition(from, tasks).value()->rows({1}, {0}) == numbers{1});
 }

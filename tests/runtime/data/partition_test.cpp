@@ -19,35 +19,35 @@ scenario split_by(partition_kind kind, std::int64_t clients, std::int64_t tasks 
   from.tasks.count = tasks;
   from.clients.count = clients;
   from.partition.kind = kind;
-  from.given["partition.beta"] = "a.toml:7:1";
+  from.key_places["partition.beta"] = "a.toml:7:1";
   return from;
 }
 
-std::shared_ptr<const curriculum> curriculum_of(const scenario& from, raw_data data) {
-  return std::make_shared<const curriculum>(make_curriculum(from, std::move(data)).value());
+std::shared_ptr<const task_stream> curriculum_of(const scenario& from, raw_data data) {
+  return std::make_shared<const task_stream>(make_task_stream(from, std::move(data)).value());
 }
 /// `rows` rows of `classes` classes in turn.
-std::shared_ptr<const curriculum> curriculum_of(const scenario& from, std::int64_t classes, std::int64_t rows) {
+std::shared_ptr<const task_stream> curriculum_of(const scenario& from, std::int64_t classes, std::int64_t rows) {
   return curriculum_of(from, hand_made_data(classes, rows, {1, 1, 1}));
 }
 
 /// Rows of every client in a task.
 std::vector<numbers> all_rows(const partition& split, const scenario& from, task_id task) {
-  std::vector<numbers> all;
+  std::vector<numbers> rows;
   for (std::uint32_t c = 0; c < from.clients.count; ++c) {
-    all.push_back(split.rows({c}, task));
-    REQUIRE(split.size({c}, task) == std::ssize(all.back()));
-    REQUIRE(std::is_sorted(all.back().begin(), all.back().end()));
+    rows.push_back(split.rows({c}, task));
+    REQUIRE(split.size({c}, task) == std::ssize(rows.back()));
+    REQUIRE(std::is_sorted(rows.back().begin(), rows.back().end()));
   }
-  return all;
+  return rows;
 }
 
 numbers joined(const std::vector<numbers>& parts) {
-  numbers all;
+  numbers rows;
   for (const auto& part : parts)
-    all.insert(all.end(), part.begin(), part.end());
-  std::sort(all.begin(), all.end());
-  return all;
+    rows.insert(rows.end(), part.begin(), part.end());
+  std::sort(rows.begin(), rows.end());
+  return rows;
 }
 
 /// Largest and smallest number of rows that satisfy `counts`.
@@ -63,10 +63,10 @@ constexpr auto any_row = [](std::int64_t) { return true; };
 
 /// Mean and standard error of a statistic over seeds 1 .. `seeds`.
 template <class Statistic>
-std::pair<double, double> over_seeds(int seeds, Statistic of) {
+std::pair<double, double> over_seeds(int seeds, Statistic order) {
   double sum = 0.0, squares = 0.0;
   for (int seed = 1; seed <= seeds; ++seed) {
-    const double x = of(seed);
+    const double x = order(seed);
     sum += x;
     squares += x * x;
   }

@@ -100,9 +100,9 @@ TEST_CASE("the first task sees pictures as they are and each later one its own p
     }
     orders.push_back(order);
     std::sort(order.begin(), order.end());
-    std::vector<std::int32_t> all(48);
-    std::iota(all.begin(), all.end(), 0);
-    CHECK(order == all);
+    std::vector<std::int32_t> labels(48);
+    std::iota(labels.begin(), labels.end(), 0);
+    CHECK(order == labels);
   }
   CHECK(orders[0] != orders[1]);
   CHECK(orders[1] != orders[2]);
@@ -110,10 +110,10 @@ TEST_CASE("the first task sees pictures as they are and each later one its own p
 
 TEST_CASE("transforms depend on the seed and the task, not on how many tasks there are", "[transforms]") {
   const auto order = [](const pixel_map& map) {
-    std::vector<std::int32_t> all;
+    std::vector<std::int32_t> labels;
     for (const auto& taps : map.pixels)
-      all.push_back(taps.from[0]);
-    return all;
+      labels.push_back(taps.from[0]);
+    return labels;
   };
   const auto few = task_transforms(task_transform::permute, 3, {1, 5, 5}, 1);
   const auto many = task_transforms(task_transform::permute, 9, {1, 5, 5}, 1);

@@ -19,7 +19,7 @@ scenario of_clients(std::int64_t count) {
   return from;
 }
 
-availability availability_of(const scenario& from, std::shared_ptr<const reach_trace> trace = nullptr) {
+availability availability_of(const scenario& from, std::shared_ptr<const availability_trace> trace = nullptr) {
   return availability(std::make_shared<const population>(from, std::move(trace)));
 }
 
@@ -80,16 +80,16 @@ TEST_CASE("clients arrive, stay and are away for exponential times") {
   std::vector<virtual_time> since(clients);
   std::vector<int> joins(clients);
   virtual_time before{};
-  for (const auto& one : who.move_to(when(4000s))) {
-    REQUIRE(one.at >= before);
-    before = one.at;
-    const auto c = one.client.value;
-    const double waited = in_seconds(virtual_time(one.at - since[c]));
-    if (one.change_kind == kind::joined)
+  for (const auto& change : who.move_to(when(4000s))) {
+    REQUIRE(change.at >= before);
+    before = change.at;
+    const auto c = change.client.value;
+    const double waited = in_seconds(virtual_time(change.at - since[c]));
+    if (change.change_kind == kind::joined)
       (joins[c]++ == 0 ? arrivals : absences).push_back(waited);
     else
       stays.push_back(waited);
-    since[c] = one.at;
+    since[c] = change.at;
   }
   REQUIRE(arrivals.size() == clients);
   check_exponential(arrivals, 100.0);
@@ -104,7 +104,7 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
   const population people(coming_and_going(clients, 0s));
   std::vector<double> stays;
   for (std::uint32_t c = 0; c < clients; ++c)
-    stays.push_back(in_seconds(virtual_time(people.stay({c}, 0))));
+    stays.push_back(in_seconds(virtual_time(people.enrolled_time({c}, 0))));
   check_exponential(stays, 50.0);
   auto who = availability_of(coming_and_going(clients, 0s));
   CHECK_FALSE(who.endless());
@@ -117,13 +117,13 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
 TEST_CASE("a client's times do not depend on how many clients there are or when one looks") {
   auto few = availability_of(coming_and_going(10, 20s)), many = availability_of(coming_and_going(1000, 20s));
   std::vector<virtual_time> one_look, many_looks;
-  for (const auto& one : few.move_to(when(500s)))
-    if (one.client.value == 7)
-      one_look.push_back(one.at);
+  for (const auto& change : few.move_to(when(500s)))
+    if (change.client.value == 7)
+      one_look.push_back(change.at);
   while (many.next_change() <= when(500s))
-    for (const auto& one : many.move_to(*many.next_change()))
-      if (one.client.value == 7)
-        many_looks.push_back(one.at);
+    for (const auto& change : many.move_to(*many.next_change()))
+      if (change.client.value == 7)
+        many_looks.push_back(change.at);
   CHECK(one_look.size() > 3);
   CHECK((one_look == many_looks));
 }
@@ -139,18 +139,18 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
   for (std::uint32_t c = 0; c < clients; ++c)
     first += who.is_available({c});
   CHECK(std::abs(first - clients / 2) < 4 * 23); // sqrt(2000) / 2
-  for (const auto& one : who.move_to(when(10'000s)))
-    changes[one.client.value].push_back(one);
+  for (const auto& change : who.move_to(when(10'000s)))
+    changes[change.client.value].push_back(change);
   std::vector<double> mornings;
-  for (const auto& [client, all] : changes) {
-    REQUIRE(all.size() == 20);
-    for (std::size_t i = 1; i < all.size(); ++i) {
-      REQUIRE(all[i].at - all[i - 1].at == 500s);
-      REQUIRE(all[i].change_kind != all[i - 1].change_kind);
+  for (const auto& [client, batches] : changes) {
+    REQUIRE(batches.size() == 20);
+    for (std::size_t i = 1; i < batches.size(); ++i) {
+      REQUIRE(batches[i].at - batches[i - 1].at == 500s);
+      REQUIRE(batches[i].change_kind != batches[i - 1].change_kind);
     }
-    for (const auto& one : {all[0], all[1]})
-      if (one.change_kind == kind::reachable)
-        mornings.push_back(in_seconds(one.at));
+    for (const auto& change : {batches[0], batches[1]})
+      if (change.change_kind == kind::reachable)
+        mornings.push_back(in_seconds(change.at));
   }
   REQUIRE(changes.size() == clients);
   const auto spread = moments_of(mornings);
@@ -161,9 +161,9 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
 TEST_CASE("a file says when a client can be reached") {
   auto from = of_clients(3);
   from.devices.availability = device_availability::file;
-  const std::vector<reach_span> spans{{.who = {0}, .from = when(0s), .to = when(10s)},
-                                      {.who = {1}, .from = when(5s), .to = when(7s)}};
-  auto who = availability_of(from, std::make_shared<const reach_trace>(spans));
+  const std::vector<availability_span> spans{{.client = {0}, .from = when(0s), .to = when(10s)},
+                                      {.client = {1}, .from = when(5s), .to = when(7s)}};
+  auto who = availability_of(from, std::make_shared<const availability_trace>(spans));
   who.open_task({0}, when(0s));
   CHECK(who.is_available({0}));
   CHECK_FALSE(who.is_available({1}));
@@ -187,18 +187,18 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   who.open_task({1}, when(1000s));
   CHECK(who.task_of({5}) == task_id{0});
   std::vector<double> delays;
-  for (const auto& one : who.move_to(when(1050s))) {
-    CHECK(one.change_kind == kind::entered_task);
-    CHECK(who.task_of(one.client) == task_id{1});
-    delays.push_back(in_seconds(one.at) - 1000.0);
+  for (const auto& change : who.move_to(when(1050s))) {
+    CHECK(change.change_kind == kind::entered_task);
+    CHECK(who.task_of(change.client) == task_id{1});
+    delays.push_back(in_seconds(change.at) - 1000.0);
   }
   CHECK(std::abs(std::ssize(delays) - clients / 2) < 4 * 50);
   CHECK(moments_of(delays).mean == Catch::Approx(25.0).margin(4 * 50 / std::sqrt(12.0 * clients / 2)));
   who.open_task({2}, when(1050s)); // before everybody is in the second
   std::map<std::uint32_t, task_id> newest;
-  for (const auto& one : who.move_to(when(1200s))) {
-    CHECK(one.task > newest[one.client.value]);
-    newest[one.client.value] = one.task;
+  for (const auto& change : who.move_to(when(1200s))) {
+    CHECK(change.task > newest[change.client.value]);
+    newest[change.client.value] = change.task;
   }
   for (std::uint32_t c = 0; c < clients; ++c)
     REQUIRE(who.task_of({c}) == task_id{2});

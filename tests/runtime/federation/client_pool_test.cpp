@@ -19,7 +19,7 @@ federation_settings settings_of(const scenario& from) {
   settings.seed = 3;
   settings.clients = std::make_shared<const population>(from);
   settings.rows =
-      std::make_shared<const client_rows>(std::make_shared<const curriculum>(), std::make_shared<const rows_of_even>(),
+      std::make_shared<const client_rows>(std::make_shared<const task_stream>(), std::make_shared<const rows_of_even>(),
                                           settings.clients, rows_shown::current);
   settings.rounds = from.rounds;
   return settings;
@@ -97,13 +97,13 @@ TEST_CASE("waiting brings nobody to a run whose clients are all gone for good, t
   client_pool pool(settings);
   pool.open_task({0}, {});
   pool.plan_task({});
-  CHECK(pool.somebody_may_come());
+  CHECK(pool.clients_may_come());
   (void)pool.move_to(virtual_time{1000s});
   CHECK((pool.enrolled() == 0));
   CHECK(pool.next_change());
-  CHECK_FALSE(pool.somebody_may_come());
+  CHECK_FALSE(pool.clients_may_come());
   pool.plan_task({.clients_without_rows = true});
-  CHECK_FALSE(pool.somebody_may_come());
+  CHECK_FALSE(pool.clients_may_come());
 }
 
 TEST_CASE("a pool that is saved and loaded draws as before") {

@@ -18,9 +18,9 @@ TEST_CASE("a bundle holds uploads in the order in which they came, and is due by
   CHECK(buffer.is_due());
   const auto bundle = buffer.take();
   REQUIRE(bundle);
-  REQUIRE(bundle->all.size() == tuning::bundled_uploads_max);
+  REQUIRE(bundle->uploads.size() == tuning::bundled_uploads_max);
   for (std::uint32_t c = 0; c < tuning::bundled_uploads_max; ++c)
-    CHECK(bundle->all[c].from == client_id{c});
+    CHECK(bundle->uploads[c].from == client_id{c});
   CHECK_FALSE(bundle->tell_when_folded);
   CHECK_FALSE(buffer.is_due());
   CHECK_FALSE(buffer.take());

@@ -22,13 +22,13 @@ struct waiting_results {
       assignment_in_flight added;
       added.id = {i};
       added.client = {static_cast<std::uint32_t>(i)};
-      added.phase = flight_phase::finished;
+      added.phase = assignment_phase::finished;
       added.horizon = virtual_time{std::chrono::seconds(arrivals[i])};
       added.upload_bytes = 10;
       results.added(table.add(std::move(added)));
     }
   }
-  std::vector<std::uint64_t> in_phase(flight_phase phase) {
+  std::vector<std::uint64_t> in_phase(assignment_phase phase) {
     std::vector<std::uint64_t> found;
     for (const auto id : table.ids())
       if (table.at(id).phase == phase)
@@ -46,8 +46,8 @@ TEST_CASE("results that arrive last are evicted where memory has no room for all
   waiting_results waiting(25, {4, 1, 3, 2});
   waiting.table.hold(waiting.table.at({0}), 100);
   CHECK(waiting.results.evict(waiting.table, clients));
-  CHECK((waiting.in_phase(flight_phase::finished) == ids{1, 3}));
-  CHECK((waiting.in_phase(flight_phase::evicted) == ids{0, 2}));
+  CHECK((waiting.in_phase(assignment_phase::finished) == ids{1, 3}));
+  CHECK((waiting.in_phase(assignment_phase::evicted) == ids{0, 2}));
   CHECK((waiting.table.at({0}).held_bytes == 0)); // its outcomes are in memory no more
   CHECK_FALSE(waiting.results.evict(waiting.table, clients));
 }
@@ -59,21 +59,21 @@ TEST_CASE("an upload delivered while a wave was out counts as if it had waited f
   waiting.results.delivered_during_wave(10);
   CHECK_FALSE(waiting.results.has_room_during_wave(16));
   CHECK(waiting.results.evict(waiting.table, clients));
-  CHECK((waiting.in_phase(flight_phase::finished) == ids{1}));
+  CHECK((waiting.in_phase(assignment_phase::finished) == ids{1}));
   CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // the next wave begins with nothing delivered
 }
 
 TEST_CASE("nothing is evicted where a second result might be another") {
   waiting_results waiting(1, {1, 2}, false);
   CHECK_FALSE(waiting.results.evict(waiting.table, instant_clients()));
-  CHECK((waiting.in_phase(flight_phase::finished) == ids{0, 1}));
+  CHECK((waiting.in_phase(assignment_phase::finished) == ids{0, 1}));
 }
 
 TEST_CASE("what is needed is computed again, with what arrives next as far as there is room") {
   const auto clients = instant_clients();
   waiting_results waiting(35, {5, 4, 3, 2, 1});
   CHECK(waiting.results.evict(waiting.table, clients));
-  REQUIRE((waiting.in_phase(flight_phase::evicted) == ids{0, 1}));
+  REQUIRE((waiting.in_phase(assignment_phase::evicted) == ids{0, 1}));
   for (const std::uint64_t id : {4, 3}) { // are delivered
     waiting.results.removed(waiting.table.at({id}));
     waiting.table.erase({id});
@@ -92,7 +92,7 @@ TEST_CASE("results that arrive at one time are kept in the order in which they w
     waiting_results waiting(10, {5, 5});
     change(waiting.table.at({0}), waiting.table.at({1}));
     CHECK(waiting.results.evict(waiting.table, clients));
-    return waiting.in_phase(flight_phase::finished);
+    return waiting.in_phase(assignment_phase::finished);
   };
   // Both wait in the queue: the one that was pushed first leaves first.
   CHECK(kept([](auto& a, auto& b) { a.event_sequence = 1, b.event_sequence = 2; }) == ids{0});

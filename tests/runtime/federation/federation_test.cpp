@@ -155,13 +155,13 @@ TEST_CASE("a method that promises sizes which its clients do not keep ends the r
     REQUIRE(start);
     CHECK(start->at_once);
     wave_report first{.released = {{}}, .last = false}, second;
-    for (const auto& given : start->all)
+    for (const auto& given : start->assignments)
       first.issued.push_back({.id = {given.id, 0, 0}, .takes = 1s});
     run.take(first);
     if (second_stage)
-      second.issued.push_back({.id = {start->all.front().id, 1, 0}, .takes = 1s});
+      second.issued.push_back({.id = {start->assignments.front().id, 1, 0}, .takes = 1s});
     else
-      second.finished.push_back({.id = start->all.front().id, .bytes = 8});
+      second.finished.push_back({.id = start->assignments.front().id, .bytes = 8});
     run.take(second);
     run.take_commands(commands);
     const auto* const ended = std::get_if<run_report>(&commands.back());
@@ -190,7 +190,7 @@ TEST_CASE("a run that is stopped ends after the event at hand, with a checkpoint
     }
     auto* const save = std::get_if<save_state>(&commands.back());
     REQUIRE(save);
-    saved_state saved{.all = std::move(save->so_far)};
+    saved_state saved{.state = std::move(save->so_far)};
     run.take(saved);
     run.take_commands(commands);
     CHECK(std::holds_alternative<keep_state>(commands.back()));

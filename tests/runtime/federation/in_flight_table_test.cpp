@@ -21,11 +21,11 @@ assignment_in_flight assignment_of(std::uint64_t assignment) {
 
 /// The assignments of jobs, ascending.
 std::vector<std::uint64_t> ids(const std::vector<parked_job>& taken) {
-  std::vector<std::uint64_t> all;
+  std::vector<std::uint64_t> numbers;
   for (const auto& parked : taken)
-    all.push_back(parked.job.id.assignment.value);
-  std::sort(all.begin(), all.end());
-  return all;
+    numbers.push_back(parked.job.id.assignment.value);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
 }
 
 bool always(const assignment_in_flight&, virtual_time) { return true; }

@@ -73,15 +73,15 @@ std::string fault_of(std::uint64_t seed) {
     if (!expected)
       return {};
     const auto orderly = played(toy, {.seed = seed});
-    if (auto what = difference(*expected, orderly); !what.empty())
-      return "in order: " + what;
+    if (auto text = difference(*expected, orderly); !text.empty())
+      return "in order: " + text;
     const std::vector<play_style> styles{{.seed = seed, .in_order = false},
                                          {.seed = seed, .in_order = false, .cut_off = 0.02, .stop = 0.02}};
     for (const auto& style : styles) {
       const std::string name = style.stop > 0.0 ? "interrupted: " : "in any order: ";
       const auto found = played(toy, style);
-      if (auto what = difference(*expected, found); !what.empty())
-        return name + what;
+      if (auto text = difference(*expected, found); !text.empty())
+        return name + text;
       if ((style.stop == 0.0 || repeats_no_job(toy)) && found.report.trace_digest != orderly.report.trace_digest)
         return name + "other batches";
     }

@@ -15,17 +15,17 @@ assignment round_of(std::uint64_t id, std::uint32_t client, const broadcast_ref&
 }
 
 std::vector<std::uint64_t> ids(const start_rounds& wave) {
-  std::vector<std::uint64_t> all;
-  for (const auto& one : wave.all)
-    all.push_back(one.id.value);
-  return all;
+  std::vector<std::uint64_t> numbers;
+  for (const auto& assignment : wave.assignments)
+    numbers.push_back(assignment.id.value);
+  return numbers;
 }
 
 std::vector<std::int64_t> ready(const start_rounds& wave) {
-  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> values;
   for (const auto at : wave.ready)
-    all.push_back(at.time_since_epoch().count());
-  return all;
+    values.push_back(at.time_since_epoch().count());
+  return values;
 }
 
 } // namespace
@@ -47,5 +47,5 @@ TEST_CASE("rounds go to the shards of their clients, in order, with the times th
   CHECK(ids(odd) == std::vector<std::uint64_t>{13});
   CHECK(ready(odd) == std::vector<std::int64_t>{3});
   CHECK(waiting.size() == 0);
-  CHECK(waiting.take({0}).all.empty());
+  CHECK(waiting.take({0}).assignments.empty());
 }

@@ -13,37 +13,37 @@ namespace {
 kernels::scratch memory; // as a tape holds it
 
 std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
   for (auto& value : values)
     value = static_cast<float>(draw.uniform(-1.0, 1.0));
   return values;
 }
 
-std::int64_t in_floats(const conv_shape& of) { return of.rows * of.height * of.width * of.channels; }
-std::int64_t out_floats(const conv_shape& of) { return of.rows * of.out_height() * of.out_width() * of.filters; }
+std::int64_t in_floats(const conv_shape& shape) { return shape.rows * shape.height * shape.width * shape.channels; }
+std::int64_t out_floats(const conv_shape& shape) { return shape.rows * shape.out_height() * shape.out_width() * shape.filters; }
 
 /// Calls f(place in x, place in the filters' matrix, place in y, filters) for every product of a pixel with a tap, in
 /// which all filters follow each other.
 template <class F>
-void for_each_product(const conv_shape& of, F f) {
-  for (std::int64_t image = 0; image < of.rows; ++image)
-    for (std::int64_t oy = 0; oy < of.out_height(); ++oy)
-      for (std::int64_t ox = 0; ox < of.out_width(); ++ox)
-        for (std::int64_t ty = 0; ty < of.kernel; ++ty)
-          for (std::int64_t tx = 0; tx < of.kernel; ++tx) {
-            const auto y = oy * of.stride + ty - of.padding, x = ox * of.stride + tx - of.padding;
-            if (y < 0 || y >= of.height || x < 0 || x >= of.width)
+void for_each_product(const conv_shape& shape, F f) {
+  for (std::int64_t image = 0; image < shape.rows; ++image)
+    for (std::int64_t oy = 0; oy < shape.out_height(); ++oy)
+      for (std::int64_t ox = 0; ox < shape.out_width(); ++ox)
+        for (std::int64_t ty = 0; ty < shape.kernel; ++ty)
+          for (std::int64_t tx = 0; tx < shape.kernel; ++tx) {
+            const auto y = oy * shape.stride + ty - shape.padding, x = ox * shape.stride + tx - shape.padding;
+            if (y < 0 || y >= shape.height || x < 0 || x >= shape.width)
               continue;
-            for (std::int64_t c = 0; c < of.channels; ++c)
-              f(((image * of.height + y) * of.width + x) * of.channels + c,
-                ((ty * of.kernel + tx) * of.channels + c) * of.filters,
-                ((image * of.out_height() + oy) * of.out_width() + ox) * of.filters);
+            for (std::int64_t c = 0; c < shape.channels; ++c)
+              f(((image * shape.height + y) * shape.width + x) * shape.channels + c,
+                ((ty * shape.kernel + tx) * shape.channels + c) * shape.filters,
+                ((image * shape.out_height() + oy) * shape.out_width() + ox) * shape.filters);
           }
 }
 
 /// FAILs where a value is further from `expected` than rounding of that many terms explains.
-void check_near(const conv_shape& of, const char* what, const std::vector<float>& ours,
+void check_near(const conv_shape& shape, const char* text, const std::vector<float>& ours,
                 const std::vector<double>& expected, std::int64_t terms) {
   REQUIRE(ours.size() == expected.size());
   double worst = 0.0;
@@ -52,63 +52,63 @@ void check_near(const conv_shape& of, const char* what, const std::vector<float>
     worst = difference <= worst ? worst : (difference == difference ? difference : 1e30);
   }
   if (worst > 2e-7 * (8.0 + static_cast<double>(terms)))
-    FAIL(what << " of " << of.rows << " images " << of.height << " x " << of.width << " x " << of.channels << ", "
-              << of.filters << " filters, kernel " << of.kernel << ", stride " << of.stride << ", padding "
-              << of.padding << ": worst difference " << worst);
+    FAIL(text << " of " << shape.rows << " images " << shape.height << " x " << shape.width << " x " << shape.channels << ", "
+              << shape.filters << " filters, kernel " << shape.kernel << ", stride " << shape.stride << ", padding "
+              << shape.padding << ": worst difference " << worst);
 }
 
 std::vector<double> in_double(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
-void check_forward(const conv_shape& of, bool relu, bool biased) {
-  const auto x = drawn(in_floats(of), 1), w = drawn(of.terms() * of.filters, 2), bias = drawn(of.filters, 3);
-  std::vector<float> y(static_cast<std::size_t>(out_floats(of)), 7.0F);
-  kernels::convolve(of, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data(), memory);
+void check_forward(const conv_shape& shape, bool relu, bool biased) {
+  const auto x = drawn(in_floats(shape), 1), w = drawn(shape.terms() * shape.filters, 2), bias = drawn(shape.filters, 3);
+  std::vector<float> y(static_cast<std::size_t>(out_floats(shape)), 7.0F);
+  kernels::convolve(shape, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data(), memory);
   std::vector<double> expected(y.size());
   for (std::size_t i = 0; i < y.size() && biased; ++i)
     expected[i] = bias[i % bias.size()];
-  for_each_product(of, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
-    for (std::int64_t f = 0; f < of.filters; ++f)
+  for_each_product(shape, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
+    for (std::int64_t f = 0; f < shape.filters; ++f)
       expected[static_cast<std::size_t>(to + f)] +=
           static_cast<double>(x[static_cast<std::size_t>(from)]) * w[static_cast<std::size_t>(tap + f)];
   });
   for (auto& value : expected)
     value = relu ? std::max(value, 0.0) : value;
-  check_near(of, "convolution", y, expected, of.terms());
+  check_near(shape, "convolution", y, expected, shape.terms());
 }
 
-void check_back(const conv_shape& of, bool add) {
-  const auto dy = drawn(out_floats(of), 1), w = drawn(of.terms() * of.filters, 2);
-  auto dx = drawn(in_floats(of), 3);
+void check_back(const conv_shape& shape, bool add) {
+  const auto dy = drawn(out_floats(shape), 1), w = drawn(shape.terms() * shape.filters, 2);
+  auto dx = drawn(in_floats(shape), 3);
   auto expected = add ? in_double(dx) : std::vector<double>(dx.size());
-  for_each_product(of, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
-    for (std::int64_t f = 0; f < of.filters; ++f)
+  for_each_product(shape, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
+    for (std::int64_t f = 0; f < shape.filters; ++f)
       expected[static_cast<std::size_t>(from)] +=
           static_cast<double>(dy[static_cast<std::size_t>(to + f)]) * w[static_cast<std::size_t>(tap + f)];
   });
-  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), add, memory);
-  check_near(of, "gradient of the input", dx, expected, of.kernel * of.kernel * of.filters);
+  kernels::convolve_back(shape, dy.data(), w.data(), dx.data(), add, memory);
+  check_near(shape, "gradient of the input", dx, expected, shape.kernel * shape.kernel * shape.filters);
 }
 
-void check_correlation(const conv_shape& of, bool add) {
-  const auto x = drawn(in_floats(of), 1), dy = drawn(out_floats(of), 2);
-  auto dw = drawn(of.terms() * of.filters, 3);
+void check_correlation(const conv_shape& shape, bool add) {
+  const auto x = drawn(in_floats(shape), 1), dy = drawn(out_floats(shape), 2);
+  auto dw = drawn(shape.terms() * shape.filters, 3);
   auto expected = add ? in_double(dw) : std::vector<double>(dw.size());
   const float scale = add ? -0.5F : 1.0F;
-  for_each_product(of, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
-    for (std::int64_t f = 0; f < of.filters; ++f)
+  for_each_product(shape, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
+    for (std::int64_t f = 0; f < shape.filters; ++f)
       expected[static_cast<std::size_t>(tap + f)] +=
           static_cast<double>(scale) * x[static_cast<std::size_t>(from)] * dy[static_cast<std::size_t>(to + f)];
   });
-  kernels::correlate(of, x.data(), dy.data(), dw.data(), scale, add, memory);
-  check_near(of, "gradient of the filters", dw, expected, of.rows * of.out_height() * of.out_width());
+  kernels::correlate(shape, x.data(), dy.data(), dw.data(), scale, add, memory);
+  check_near(shape, "gradient of the filters", dw, expected, shape.rows * shape.out_height() * shape.out_width());
 }
 
-void check_all(const conv_shape& of) {
-  check_forward(of, false, false);
-  check_forward(of, true, true);
+void check_all(const conv_shape& shape) {
+  check_forward(shape, false, false);
+  check_forward(shape, true, true);
   for (const bool add : {false, true}) {
-    check_back(of, add);
-    check_correlation(of, add);
+    check_back(shape, add);
+    check_correlation(shape, add);
   }
 }
 
@@ -158,10 +158,10 @@ TEST_CASE("images smaller than the kernel are seen through their padding", "[ker
 }
 
 TEST_CASE("a pixel that no tap reaches has no gradient", "[kernels]") {
-  const conv_shape of{.rows = 1, .height = 4, .width = 4, .channels = 1, .filters = 1, .kernel = 1, .stride = 3};
+  const conv_shape shape{.rows = 1, .height = 4, .width = 4, .channels = 1, .filters = 1, .kernel = 1, .stride = 3};
   const std::vector<float> dy{1.0F, 2.0F, 3.0F, 4.0F}, w{10.0F};
   std::vector<float> dx(16, 7.0F);
-  kernels::convolve_back(of, dy.data(), w.data(), dx.data(), false, memory);
+  kernels::convolve_back(shape, dy.data(), w.data(), dx.data(), false, memory);
   const std::vector<float> expected{10, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 30, 0, 0, 40};
   CHECK(dx == expected);
 }
@@ -176,19 +176,19 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
                           .kernel = 3,
                           .stride = stride,
                           .padding = 1};
-    auto one = many;
-    one.rows = 1;
+    auto shape = many;
+    shape.rows = 1;
     const auto x = drawn(in_floats(many), 1), w = drawn(many.terms() * many.filters, 2);
     const auto dy = drawn(out_floats(many), 3);
     std::vector<float> y(static_cast<std::size_t>(out_floats(many))), dx(static_cast<std::size_t>(in_floats(many)));
     kernels::convolve(many, x.data(), w.data(), nullptr, false, y.data(), memory);
     kernels::convolve_back(many, dy.data(), w.data(), dx.data(), false, memory);
     for (std::int64_t image = 0; image < many.rows; ++image) {
-      const auto in = image * in_floats(one), out = image * out_floats(one);
-      std::vector<float> own_y(static_cast<std::size_t>(out_floats(one)));
-      std::vector<float> own_dx(static_cast<std::size_t>(in_floats(one)));
-      kernels::convolve(one, x.data() + in, w.data(), nullptr, false, own_y.data(), memory);
-      kernels::convolve_back(one, dy.data() + out, w.data(), own_dx.data(), false, memory);
+      const auto in = image * in_floats(shape), out = image * out_floats(shape);
+      std::vector<float> own_y(static_cast<std::size_t>(out_floats(shape)));
+      std::vector<float> own_dx(static_cast<std::size_t>(in_floats(shape)));
+      kernels::convolve(shape, x.data() + in, w.data(), nullptr, false, own_y.data(), memory);
+      kernels::convolve_back(shape, dy.data() + out, w.data(), own_dx.data(), false, memory);
       CHECK(std::memcmp(own_y.data(), y.data() + out, own_y.size() * sizeof(float)) == 0);
       CHECK(std::memcmp(own_dx.data(), dx.data() + in, own_dx.size() * sizeof(float)) == 0);
     }
@@ -198,15 +198,15 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
 TEST_CASE("a NaN reaches every result that reads it, and no other image, ReLU or not", "[kernels]") {
   for (const std::int64_t channels : {2, 16})
     for (const bool relu : {false, true}) {
-      const conv_shape of{.rows = 2, .height = 6, .width = 6, .channels = channels, .filters = channels, .kernel = 3};
-      auto x = drawn(in_floats(of), 1);
+      const conv_shape shape{.rows = 2, .height = 6, .width = 6, .channels = channels, .filters = channels, .kernel = 3};
+      auto x = drawn(in_floats(shape), 1);
       x[0] = NAN;
-      const auto w = drawn(of.terms() * of.filters, 2);
-      std::vector<float> y(static_cast<std::size_t>(out_floats(of)));
-      kernels::convolve(of, x.data(), w.data(), nullptr, relu, y.data(), memory);
+      const auto w = drawn(shape.terms() * shape.filters, 2);
+      std::vector<float> y(static_cast<std::size_t>(out_floats(shape)));
+      kernels::convolve(shape, x.data(), w.data(), nullptr, relu, y.data(), memory);
       const auto nan = [](float value) { return std::isnan(value); };
       const auto first = y.begin(), second = y.begin() + std::ssize(y) / 2;
-      CHECK(std::all_of(first, first + of.filters, nan)); // of the patch in the corner
+      CHECK(std::all_of(first, first + shape.filters, nan)); // of the patch in the corner
       CHECK(std::none_of(second, y.end(), nan));
     }
 }

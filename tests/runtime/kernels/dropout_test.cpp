@@ -21,13 +21,13 @@ std::vector<std::uint32_t> numbers_of(const rng_key& key, std::size_t n) {
 }
 
 TEST_CASE("a mask follows the numbers of its stream, of as many bits as its chance needs", "[kernels]") {
-  const rng_key key{.seed = 3, .what = first_method_purpose, .client = {2}, .index = 5};
+  const rng_key key{.seed = 3, .purpose = first_method_purpose, .client = {2}, .index = 5};
   for (const std::uint32_t drop_below : {0U, 1U << 14U, 3U << 14U, 6554U, 65535U})
     for (const std::size_t n : {1, 3, 64, 127, 128, 129, 255, 256, 257, 1000}) {
       const bool bytes = drop_below % 256 == 0;
       const auto numbers = bytes ? numbers_of<std::uint8_t>(key, n) : numbers_of<std::uint16_t>(key, n);
       std::vector<std::uint8_t> mask(n + 1, 7), expected;
-      kernels::draw_mask(name_of(key), drop_below, mask.data(), static_cast<std::int64_t>(n));
+      kernels::draw_dropout_mask(stream_name_of(key), drop_below, mask.data(), static_cast<std::int64_t>(n));
       for (std::size_t i = 0; i < n; ++i)
         expected.push_back(numbers[i] >= (bytes ? drop_below / 256 : drop_below));
       expected.push_back(7); // what lies behind is not touched
@@ -43,7 +43,7 @@ TEST_CASE("a mask lets through and scales, or sets to zero", "[kernels]") {
     in.push_back(static_cast<float>(i - 18));
     mask.push_back(i % 3 == 0);
   }
-  kernels::apply_mask(in.data(), mask.data(), 1.5F, out.data(), 37);
+  kernels::apply_dropout_mask(in.data(), mask.data(), 1.5F, out.data(), 37);
   for (std::size_t i = 0; i < out.size(); ++i)
     CHECK(out[i] == (i % 3 == 0 ? 1.5F * in[i] : 0.0F));
 }

@@ -8,10 +8,10 @@ namespace {
 
 /// Any numbers with many significant bits, different for each `salt`.
 std::vector<float> values(std::size_t n, int salt) {
-  std::vector<float> all(n);
+  std::vector<float> numbers(n);
   for (std::size_t i = 0; i < n; ++i)
-    all[i] = 1.0F / static_cast<float>(3 * static_cast<int>(i) + salt) - 0.01F * static_cast<float>(salt);
-  return all;
+    numbers[i] = 1.0F / static_cast<float>(3 * static_cast<int>(i) + salt) - 0.01F * static_cast<float>(salt);
+  return numbers;
 }
 
 } // namespace

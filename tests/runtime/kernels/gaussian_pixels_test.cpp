@@ -28,7 +28,7 @@ TEST_CASE("pixels made together are those made one by one, for any number of the
       for (std::size_t i = 0; i < n; ++i)
         mean[i] = 0.37F * static_cast<float>((i + row) % 23) - 4.0F; // some pixels end at 0 or 255
       std::vector<std::uint8_t> pixels(n + 1, 77);
-      if (!kernels::gaussian_pixels({pixels.data(), n}, mean.data(), name_of(key_of(row))))
+      if (!kernels::gaussian_pixels({pixels.data(), n}, mean.data(), stream_name_of(key_of(row))))
         continue;
       ++certain;
       CHECK(pixels.back() == 77);
@@ -45,5 +45,5 @@ TEST_CASE("a value next to an integer is not certain") {
   for (float& m : mean)
     m = static_cast<float>((100.0 - 128.5) / 32.0 - stream.normal()); // 128.5 + 32 (m + z) = 100, but for rounding
   std::vector<std::uint8_t> pixels(n);
-  CHECK_FALSE(kernels::gaussian_pixels(pixels, mean.data(), name_of(key_of(1))));
+  CHECK_FALSE(kernels::gaussian_pixels(pixels, mean.data(), stream_name_of(key_of(1))));
 }

@@ -8,7 +8,7 @@ using namespace mneme;
 namespace {
 
 std::vector<float> drawn(std::int64_t n, std::uint64_t seed, double centre = 0.0) {
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
   for (auto& value : values)
     value = static_cast<float>(centre + draw.normal());
@@ -82,9 +82,9 @@ TEST_CASE("variances of values far from zero keep their digits", "[kernels]") {
     for (const auto columns : column_counts) {
       INFO(rows << " x " << columns);
       const auto x = drawn(rows * columns, 1, 1000.0); // squares of 1e6 in float32 would leave no digit of 1
-      const auto of = static_cast<std::size_t>(columns);
-      const auto from_pivot = [&](std::size_t i) { return static_cast<double>(x[i]) - x[i % of]; };
-      std::vector<double> sums(of), squares(of);
+      const auto place = static_cast<std::size_t>(columns);
+      const auto from_pivot = [&](std::size_t i) { return static_cast<double>(x[i]) - x[i % place]; };
+      std::vector<double> sums(place), squares(place);
       kernels::sum_from_pivot(x.data(), rows, columns, sums.data(), squares.data());
       CHECK(worst(sums, column_sums(rows, columns, from_pivot)) < 1e-6);
       CHECK(worst(squares, column_sums(rows, columns, [&](std::size_t i) { return from_pivot(i) * from_pivot(i); })) <
@@ -97,13 +97,13 @@ TEST_CASE("columns are scaled and shifted, and ReLU keeps NaN", "[kernels]") {
     auto x = drawn(5 * columns, 1);
     x[0] = NAN;
     const auto scale = drawn(columns, 2), shift = drawn(columns, 3);
-    const auto of = static_cast<std::size_t>(columns);
+    const auto place = static_cast<std::size_t>(columns);
     for (const bool relu : {false, true}) {
       std::vector<float> y(x.size());
       kernels::scale_columns(x.data(), 5, columns, scale.data(), shift.data(), relu, y.data());
       CHECK(std::isnan(y[0]));
       for (std::size_t i = 1; i < y.size(); ++i) {
-        const double value = static_cast<double>(x[i]) * scale[i % of] + shift[i % of];
+        const double value = static_cast<double>(x[i]) * scale[i % place] + shift[i % place];
         CHECK(std::abs(y[i] - (relu ? std::max(value, 0.0) : value)) < 1e-6);
       }
     }
@@ -124,17 +124,17 @@ TEST_CASE("gradients through a normalisation count where the ReLU let through", 
                                      .mean = mean.data(),
                                      .rows = rows,
                                      .columns = columns};
-        const auto of = static_cast<std::size_t>(columns);
+        const auto place = static_cast<std::size_t>(columns);
         const auto shown = [&](std::size_t i) { return relu && y[i] <= 0.0F ? 0.0 : static_cast<double>(d[i]); };
-        const auto centred = [&](std::size_t i) { return static_cast<double>(x[i]) - mean[i % of]; };
-        std::vector<double> sums(of), products(of), expected(x.size());
+        const auto centred = [&](std::size_t i) { return static_cast<double>(x[i]) - mean[i % place]; };
+        std::vector<double> sums(place), products(place), expected(x.size());
         std::vector<float> dx(x.size());
         kernels::sum_gradients(in, sums.data(), products.data());
         CHECK(worst(sums, column_sums(rows, columns, shown)) < 1e-6);
         CHECK(worst(products, column_sums(rows, columns, [&](std::size_t i) { return shown(i) * centred(i); })) < 1e-6);
         kernels::scale_gradients(in, scale.data(), slope.data(), shift.data(), dx.data());
         for (std::size_t i = 0; i < dx.size(); ++i)
-          expected[i] = shown(i) * scale[i % of] + centred(i) * slope[i % of] + shift[i % of];
+          expected[i] = shown(i) * scale[i % place] + centred(i) * slope[i % place] + shift[i % place];
         CHECK(worst(dx, expected) < 1e-6);
       }
 }

@@ -8,7 +8,7 @@ TEST_CASE("mean pooling is the mean over an image's pixels", "[kernels]") {
   for (const std::int64_t channels : {1, 7, 16, 40}) {
     const std::int64_t rows = 3, pixels = 15;
     std::vector<float> x(static_cast<std::size_t>(rows * pixels * channels));
-    rng_stream draw({.seed = 1, .what = first_method_purpose});
+    rng_stream draw({.seed = 1, .purpose = first_method_purpose});
     for (auto& value : x)
       value = static_cast<float>(draw.normal());
     std::vector<float> y(static_cast<std::size_t>(rows * channels), 7.0F);

@@ -9,7 +9,7 @@ using namespace mneme;
 namespace {
 
 std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
   for (auto& value : values)
     value = static_cast<float>(draw.uniform(-1.0, 1.0));
@@ -120,9 +120,9 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
         return c;
       };
       for (const bool dots : {false, true}) {
-        const auto all = rows_of(0, m, dots);
+        const auto values = rows_of(0, m, dots);
         for (std::int64_t i = 0; i < m; ++i)
-          if (std::memcmp(rows_of(i, 1, dots).data(), all.data() + i * n, static_cast<std::size_t>(n) * sizeof(float)))
+          if (std::memcmp(rows_of(i, 1, dots).data(), values.data() + i * n, static_cast<std::size_t>(n) * sizeof(float)))
             FAIL("row " << i << " of k " << k << ", n " << n << (dots ? ", dots" : ", rows"));
       }
     }
@@ -135,7 +135,7 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
       const auto a = drawn(m * k, 1), b = drawn(k * n, 2), before = drawn(m * n, 4);
       auto in_place = before;
       std::vector<float> elsewhere(before.size(), 9.0F);
-      kernels::row_product what{.a = a.data(),
+      kernels::row_product product{.a = a.data(),
                                 .a_row = k,
                                 .a_step = 1,
                                 .b = b.data(),
@@ -145,11 +145,11 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
                                 .n = n,
                                 .k = k,
                                 .scale = -0.3F};
-      what.before = what.c = in_place.data();
-      kernels::multiply(what);
-      what.before = before.data();
-      what.c = elsewhere.data();
-      kernels::multiply(what);
+      product.before = product.c = in_place.data();
+      kernels::multiply(product);
+      product.before = before.data();
+      product.c = elsewhere.data();
+      kernels::multiply(product);
       CHECK(std::memcmp(in_place.data(), elsewhere.data(), before.size() * sizeof(float)) == 0);
     }
 }

@@ -9,8 +9,8 @@ using namespace mneme::test;
 
 namespace {
 
-float* data(at::Tensor& of) { return of.mutable_data_ptr<float>(); }
-const float* data(const at::Tensor& of) { return of.const_data_ptr<float>(); }
+float* data(at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
+const float* data(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 
 /// The largest |ours - theirs| / scale, theirs in float64.
 double worst(const at::Tensor& ours, const at::Tensor& theirs, const at::Tensor& scale) {
@@ -34,18 +34,18 @@ TEST_CASE("gelu and its slope equal LibTorch's in double precision", "[kernels]"
 
 TEST_CASE("a value's gelu does not depend on its place, and NaN stays", "[kernels]") {
   const auto x = drawn({67}, 2);
-  auto all = at::empty({67});
-  kernels::gelu(data(all), data(x), 67);
+  auto whole = at::empty({67});
+  kernels::gelu(data(whole), data(x), 67);
   for (std::int64_t i = 0; i < 67; ++i) {
     float alone = 0.0F;
     kernels::gelu(&alone, data(x) + i, 1);
-    CHECK(alone == data(all)[i]);
+    CHECK(alone == data(whole)[i]);
   }
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  float seen = 0.0F, one = 1.0F;
+  float seen = 0.0F, value = 1.0F;
   kernels::gelu(&seen, &nan, 1);
   CHECK(std::isnan(seen));
-  kernels::gelu_backward(&seen, &one, &nan, 1);
+  kernels::gelu_backward(&seen, &value, &nan, 1);
   CHECK(std::isnan(seen));
 }
 
@@ -76,10 +76,10 @@ TEST_CASE("normalised rows and their gradients equal LibTorch's in double precis
                bias = drawn({columns}, 8);
     auto y = at::empty_like(x), dx = at::empty_like(x), statistics = at::empty({rows, 2});
     auto d_weight = at::ones({columns}, at::kDouble), d_bias = at::ones({columns}, at::kDouble);
-    const kernels::normalised_rows of{data(x), data(weight), data(bias), rows, columns, 1e-3F};
-    kernels::normalise_rows(data(y), data(statistics), of);
+    const kernels::normalised_rows normalised{data(x), data(weight), data(bias), rows, columns, 1e-3F};
+    kernels::normalise_rows(data(y), data(statistics), normalised);
     kernels::normalise_rows_backward(data(dx), d_weight.mutable_data_ptr<double>(), d_bias.mutable_data_ptr<double>(),
-                                     data(d), data(statistics), of);
+                                     data(d), data(statistics), normalised);
     const auto wide = x.to(at::kDouble).set_requires_grad(true), w = weight.to(at::kDouble).set_requires_grad(true),
                b = bias.to(at::kDouble).set_requires_grad(true);
     const auto expected = at::layer_norm(wide, {columns}, w, b, 1e-3F);
@@ -90,7 +90,7 @@ TEST_CASE("normalised rows and their gradients equal LibTorch's in double precis
     CHECK(worst(d_weight - 1.0, w.grad(), w.grad().abs() + 1.0) < 1e-5); // added to what is there
     CHECK(worst(d_bias - 1.0, b.grad(), b.grad().abs() + 1.0) < 1e-5);
     auto alone = at::empty_like(x);
-    kernels::normalise_rows_backward(data(alone), nullptr, nullptr, data(d), data(statistics), of);
+    kernels::normalise_rows_backward(data(alone), nullptr, nullptr, data(d), data(statistics), normalised);
     CHECK(same_bits(alone, dx));
   }
 }

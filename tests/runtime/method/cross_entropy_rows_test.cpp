@@ -17,7 +17,7 @@ TEST_CASE("the threads of a grid together take a step's cross-entropy", "[kernel
     auto weight = at::full({models, rows}, 1.0F / 6.0F);
     labels.select(1, 4).fill_(-1);
     weight.select(1, 4).zero_();
-    const auto twin = (*cross_entropy())({logits, logits, labels, weight, {}});
+    const auto twin = (*cross_entropy_objective())({logits, logits, labels, weight, {}});
     auto d_logits = at::full_like(logits, 7.0F);
     auto losses = at::empty({models, rows}, at::kDouble);
     const kernels::cuda::cross_entropy_group group{.logits = logits.const_data_ptr<float>(),

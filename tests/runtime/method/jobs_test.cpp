@@ -30,8 +30,8 @@ TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]"
     CHECK(keys.size() == variants);
   };
   differs([](train_job& job) { job.net = mlp_of({5}, 8, 4); });
-  differs([](train_job& job) { job.objective = proximal_cross_entropy(0.1); });
-  differs([](train_job& job) { job.objective = proximal_cross_entropy(0.2); });
+  differs([](train_job& job) { job.objective = proximal_objective(0.1); });
+  differs([](train_job& job) { job.objective = proximal_objective(0.2); });
   differs([](train_job& job) { job.options.optimizer = optimizer_kind::adam; });
   differs([](train_job& job) { job.options.epochs = 2; });
   differs([](train_job& job) { job.options.batch_rows = 3; });
@@ -53,7 +53,7 @@ TEST_CASE("a fuse key does not change with a client's rows, start, stream or sid
   job.side = weights_only(at::zeros({3}));
   job.stream = {.seed = 9, .client = {7}};
   job.net = mlp_of({6}, 8, 4); // another object that computes the same
-  job.objective = cross_entropy();
+  job.objective = cross_entropy_objective();
   CHECK(key_of(job) == expected);
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("jobs of different kinds, masks and widths have different keys", "[job
                           .projection = width > 0 ? at::zeros({6, width}) : at::Tensor{}};
   };
   const auto over = [&](class_range mask) {
-    return evaluate_job{.what = {base.net, base.start}, .samples = base.samples, .mask = mask};
+    return evaluate_job{.learnt = {base.net, base.start}, .samples = base.samples, .mask = mask};
   };
   const std::set<fuse_key> keys{
       key_of(base),         key_of(extract_job{.net = base.net, .weights = base.start, .samples = base.samples}),
@@ -94,9 +94,9 @@ TEST_CASE("rows and bytes of jobs follow from their description", "[jobs]") {
   statistics.classes = {3, 10};
   statistics.parts = 2;
   CHECK(outcome_bytes(statistics) == 8 * 2 * (7 * 20 + 7));
-  CHECK(std::string(name_of(training)) == "train");
-  CHECK(std::string(name_of(extract)) == "extract");
-  CHECK(std::string(name_of(statistics)) == "statistics");
-  CHECK(std::string(name_of(evaluate_job{})) == "evaluate");
-  CHECK(std::string(name_of(compute_job{})) == "compute");
+  CHECK(std::string(work_name(training)) == "train");
+  CHECK(std::string(work_name(extract)) == "extract");
+  CHECK(std::string(work_name(statistics)) == "statistics");
+  CHECK(std::string(work_name(evaluate_job{})) == "evaluate");
+  CHECK(std::string(work_name(compute_job{})) == "compute");
 }

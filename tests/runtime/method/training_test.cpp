@@ -65,7 +65,7 @@ TEST_CASE("cross-entropy of two rows, by hand, is the mean over them", "[trainin
   const auto weight = floats({0.5F, 0.5F, 0}).view({1, 3});
   const auto expected = floats({-0.125F, 0.125F, 0.25F, -0.25F, 0, 0}).view({1, 3, 2});
   const loss_input in{logits, logits, labels, weight, {}};
-  for (const auto& out : {(*cross_entropy())(in), reference_cross_entropy(in)}) {
+  for (const auto& out : {(*cross_entropy_objective())(in), reference_cross_entropy(in)}) {
     CHECK(out.values.item<double>() == Approx((std::log(4.0 / 3.0) + std::log(2.0)) / 2).epsilon(1e-6));
     CHECK(largest_difference(out.d_logits, expected) < 1e-7);
     CHECK_FALSE(out.d_features.defined());
@@ -83,7 +83,7 @@ TEST_CASE("the kernel of cross-entropy equals ATen's operations over odd sizes a
     weight.select(1, 4).zero_();
     labels.select(1, 4).fill_(-1);
     const loss_input in{logits, logits, labels, weight, {}};
-    const auto ours = (*cross_entropy())(in), expected = reference_cross_entropy(in);
+    const auto ours = (*cross_entropy_objective())(in), expected = reference_cross_entropy(in);
     CHECK(largest_difference(ours.d_logits, expected.d_logits) < 1e-6);
     CHECK(at::allclose(ours.values, expected.values, 1e-5, 1e-6));
   }
@@ -93,19 +93,19 @@ TEST_CASE("a NaN logit makes its model's loss NaN and leaves the others alone", 
   auto logits = drawn({2, 3, 4}, 1);
   const auto labels = at::zeros({2, 3}, at::kLong);
   const auto weight = at::full({2, 3}, 1.0F / 3.0F);
-  const auto clean = (*cross_entropy())({logits, logits, labels, weight, {}});
+  const auto clean = (*cross_entropy_objective())({logits, logits, labels, weight, {}});
   logits[0][1][2] = std::numeric_limits<float>::quiet_NaN();
-  const auto hurt = (*cross_entropy())({logits, logits, labels, weight, {}});
+  const auto hurt = (*cross_entropy_objective())({logits, logits, labels, weight, {}});
   CHECK(std::isnan(hurt.values[0].item<double>()));
   CHECK(hurt.values[1].item<double>() == clean.values[1].item<double>());
   CHECK(same_bits(hurt.d_logits[1], clean.d_logits[1]));
 }
 
 TEST_CASE("the proximal term pulls weights back to the start", "[training]") {
-  const auto loss = proximal_cross_entropy(0.5);
+  const auto loss = proximal_objective(0.5);
   CHECK(loss->regularises());
-  CHECK_FALSE(proximal_cross_entropy(0.0)->regularises());
-  CHECK(loss->identity() != proximal_cross_entropy(0.25)->identity());
+  CHECK_FALSE(proximal_objective(0.0)->regularises());
+  CHECK(loss->identity() != proximal_objective(0.25)->identity());
   auto gradients = floats({1, 1, 1});
   loss->regularise(floats({3, 0, -2}), floats({1, 0, 2}), 0, nullptr, gradients);
   CHECK(largest_difference(gradients, floats({2, 1, -1})) == 0.0);

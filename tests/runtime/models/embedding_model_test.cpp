@@ -25,9 +25,9 @@ std::shared_ptr<const embedding_model> small_net(bool normal, double low = -6.0,
 
 /// A parameter in the shape that files have.
 at::Tensor named(const model& net, const at::Tensor& flat, const std::string& name) {
-  for (const auto& one : net.layout())
-    if (one.name == name)
-      return as_in_files(flat, one);
+  for (const auto& parameter : net.layout())
+    if (parameter.name == name)
+      return as_in_files(flat, parameter);
   FAIL("no parameter " << name);
   return {};
 }
@@ -38,21 +38,21 @@ struct seen_by_pytorch {
 /// The net by PyTorch's own layers; `noise` [B, D] of the samples, undefined in evaluation.
 seen_by_pytorch reference(const embedding_model& net, const at::Tensor& flat, const at::Tensor& images,
                           const at::Tensor& noise) {
-  const auto of = [&](const std::string& name) { return named(net, flat, name); };
+  const auto value_of = [&](const std::string& name) { return named(net, flat, name); };
   const auto linear = [&](const at::Tensor& x, const std::string& name) {
-    return at::linear(x, of(name + ".weight"), of(name + ".bias"));
+    return at::linear(x, value_of(name + ".weight"), value_of(name + ".bias"));
   };
   auto x = images;
   for (const std::string name : {"encoder.conv1", "encoder.conv2"})
-    x = at::max_pool2d(at::relu(at::conv2d(x, of(name + ".weight"), of(name + ".bias"), 1, 1)), {2, 2});
+    x = at::max_pool2d(at::relu(at::conv2d(x, value_of(name + ".weight"), value_of(name + ".bias"), 1, 1)), {2, 2});
   x = x.flatten(1);
-  if (!net.what().hidden.empty())
+  if (!net.shape().hidden.empty())
     x = at::relu(linear(x, "encoder.fc1"));
   at::Tensor features, z;
-  if (net.what().normal) {
+  if (net.shape().normal) {
     const auto mean = linear(x, "encoder.mu"), log = linear(x, "encoder.log_sigma");
     features = at::cat({mean, log}, 1);
-    z = noise.defined() ? mean + log.clamp(net.what().low, net.what().high).exp() * noise : mean;
+    z = noise.defined() ? mean + log.clamp(net.shape().low, net.shape().high).exp() * noise : mean;
   } else {
     features = z = linear(x, "encoder.embedding");
   }
@@ -82,8 +82,8 @@ TEST_CASE("vee and ebr have the parameters of the paper's nets", "[models]") {
 TEST_CASE("an encoder's parameters come first, under names of their own", "[models]") {
   std::vector<std::string> names;
   const auto net = net_of("vee", {1, 28, 28}, 10);
-  for (const auto& one : net->layout())
-    names.push_back(one.name);
+  for (const auto& parameter : net->layout())
+    names.push_back(parameter.name);
   CHECK(names == std::vector<std::string>{"encoder.conv1.weight", "encoder.conv1.bias", "encoder.conv2.weight",
                                           "encoder.conv2.bias", "encoder.fc1.weight", "encoder.fc1.bias",
                                           "encoder.fc2.weight", "encoder.fc2.bias", "encoder.mu.weight",
@@ -156,9 +156,9 @@ TEST_CASE("a normal without deviation is a point: training sees what evaluation 
   const auto at_low = [](double low) {
     const auto net = small_net(true, low);
     auto flat = initial_weights(*net, 3);
-    for (const auto& one : net->layout())
-      if (one.name.starts_with("encoder.log_sigma"))
-        flat.narrow(0, one.offset, one.size).fill_(one.name.ends_with("bias") ? -30.0F : 0.0F);
+    for (const auto& parameter : net->layout())
+      if (parameter.name.starts_with("encoder.log_sigma"))
+        flat.narrow(0, parameter.offset, parameter.size).fill_(parameter.name.ends_with("bias") ? -30.0F : 0.0F);
     const auto images = drawn({1, rows, pixels[0], pixels[1], pixels[2]}, 4);
     const std::vector<rng_key> streams{{.seed = 9}};
     const training_mode training{streams};
@@ -184,13 +184,13 @@ TEST_CASE("images too small for the convolutions are refused, rows of numbers ne
 TEST_CASE("all that an embedding net computes differently shows in its identity", "[models]") {
   const auto identity = [](embedding_shape shape) { return embedding_model(std::move(shape), pixels, 3).identity(); };
   const embedding_shape usual{.padding = 1};
-  std::vector<std::string> all{identity(usual)};
+  std::vector<std::string> names{identity(usual)};
   auto other = usual;
-  other.padding = 2, all.push_back(identity(other)), other = usual;
-  other.normal = false, all.push_back(identity(other)), other = usual;
-  other.low = -7.0, all.push_back(identity(other)), other = usual;
-  other.embedding = 255, all.push_back(identity(other)), other = usual;
-  other.classifier = {1000}, all.push_back(identity(other));
-  std::sort(all.begin(), all.end());
-  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+  other.padding = 2, names.push_back(identity(other)), other = usual;
+  other.normal = false, names.push_back(identity(other)), other = usual;
+  other.low = -7.0, names.push_back(identity(other)), other = usual;
+  other.embedding = 255, names.push_back(identity(other)), other = usual;
+  other.classifier = {1000}, names.push_back(identity(other));
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }

@@ -15,9 +15,9 @@ public:
   named_weights(const model& net, const at::Tensor& flat) : net_(net), flat_(flat) {}
   /// Undefined if there is none.
   [[nodiscard]] at::Tensor operator[](const std::string& name) const {
-    for (const auto& one : net_.layout())
-      if (one.name == name)
-        return as_in_files(flat_, one);
+    for (const auto& parameter : net_.layout())
+      if (parameter.name == name)
+        return as_in_files(flat_, parameter);
     return {};
   }
 
@@ -30,27 +30,27 @@ private:
 struct norm_like {
   std::int64_t groups_max = 0; // 0: batch
   bool training = false;
-  at::Tensor operator()(const named_weights& all, const std::string& name, const at::Tensor& x) const {
-    const auto weight = all[name + ".weight"], bias = all[name + ".bias"];
+  at::Tensor operator()(const named_weights& weights, const std::string& name, const at::Tensor& x) const {
+    const auto weight = weights[name + ".weight"], bias = weights[name + ".bias"];
     if (groups_max > 0)
       return at::group_norm(x, std::min(groups_max, x.size(1) / 2), weight, bias);
-    const auto mean = all[name + ".running_mean"].detach().clone(),
-               variance = all[name + ".running_var"].detach().clone();
+    const auto mean = weights[name + ".running_mean"].detach().clone(),
+               variance = weights[name + ".running_var"].detach().clone();
     return at::batch_norm(x, weight, bias, mean, variance, training, 0.1, 1e-5, false);
   }
 };
 
-at::Tensor plain_convolution(const named_weights& all, const std::string& name, const at::Tensor& x,
+at::Tensor plain_convolution(const named_weights& weights, const std::string& name, const at::Tensor& x,
                              std::int64_t stride = 1, std::int64_t padding = 0) {
-  return at::conv2d(x, all[name + ".weight"], all[name + ".bias"], stride, padding);
+  return at::conv2d(x, weights[name + ".weight"], weights[name + ".bias"], stride, padding);
 }
 
-at::Tensor residual_block(const named_weights& all, const norm_like& norm, const std::string& name, at::Tensor x,
+at::Tensor residual_block(const named_weights& weights, const norm_like& norm, const std::string& name, at::Tensor x,
                           std::int64_t stride) {
-  auto y = at::relu(norm(all, name + ".bn1", plain_convolution(all, name + ".conv1", x, stride, 1)));
-  y = norm(all, name + ".bn2", plain_convolution(all, name + ".conv2", y, 1, 1));
-  if (all[name + ".downsample.0.weight"].defined())
-    x = norm(all, name + ".downsample.1", plain_convolution(all, name + ".downsample.0", x, stride));
+  auto y = at::relu(norm(weights, name + ".bn1", plain_convolution(weights, name + ".conv1", x, stride, 1)));
+  y = norm(weights, name + ".bn2", plain_convolution(weights, name + ".conv2", y, 1, 1));
+  if (weights[name + ".downsample.0.weight"].defined())
+    x = norm(weights, name + ".downsample.1", plain_convolution(weights, name + ".downsample.0", x, stride));
   else if (stride > 1) // option A
     x = at::constant_pad_nd(x.slice(2, 0, std::nullopt, stride).slice(3, 0, std::nullopt, stride),
                             {0, 0, 0, 0, 0, y.size(1) - x.size(1)});
@@ -58,43 +58,43 @@ at::Tensor residual_block(const named_weights& all, const norm_like& norm, const
 }
 
 /// Features of a residual net [B, D].
-at::Tensor residual_features(const named_weights& all, const norm_like& norm, at::Tensor x) {
-  const bool imagenet = all["conv1.weight"].size(2) == 7;
-  x = at::relu(norm(all, "bn1", plain_convolution(all, "conv1", x, imagenet ? 2 : 1, imagenet ? 3 : 1)));
+at::Tensor residual_features(const named_weights& weights, const norm_like& norm, at::Tensor x) {
+  const bool imagenet = weights["conv1.weight"].size(2) == 7;
+  x = at::relu(norm(weights, "bn1", plain_convolution(weights, "conv1", x, imagenet ? 2 : 1, imagenet ? 3 : 1)));
   if (imagenet)
     x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
   for (int stage = 1;; ++stage)
     for (int block = 0;; ++block) {
       const auto name = "layer" + std::to_string(stage) + "." + std::to_string(block);
-      if (!all[name + ".conv1.weight"].defined()) {
+      if (!weights[name + ".conv1.weight"].defined()) {
         if (block == 0)
           return x.mean({2, 3});
         break;
       }
-      x = residual_block(all, norm, name, x, stage > 1 && block == 0 ? 2 : 1);
+      x = residual_block(weights, norm, name, x, stage > 1 && block == 0 ? 2 : 1);
     }
 }
 
 /// Features of nets of convolutions with pooling and of linear layers with ReLU [B, D].
-at::Tensor plain_features(const named_weights& all, at::Tensor x) {
-  for (int i = 1; all["conv" + std::to_string(i) + ".weight"].defined(); ++i)
-    x = at::max_pool2d(at::relu(plain_convolution(all, "conv" + std::to_string(i), x, 1, //
+at::Tensor plain_features(const named_weights& weights, at::Tensor x) {
+  for (int i = 1; weights["conv" + std::to_string(i) + ".weight"].defined(); ++i)
+    x = at::max_pool2d(at::relu(plain_convolution(weights, "conv" + std::to_string(i), x, 1, //
                                                   i == 1 && x.size(2) == 28 ? 2 : 0)),
                        {2, 2});
   x = x.flatten(1);
-  for (int i = 1; all["fc" + std::to_string(i + 1) + ".weight"].defined(); ++i) // the last one is the head
-    x = at::relu(at::linear(x, all["fc" + std::to_string(i) + ".weight"], all["fc" + std::to_string(i) + ".bias"]));
+  for (int i = 1; weights["fc" + std::to_string(i + 1) + ".weight"].defined(); ++i) // the last one is the head
+    x = at::relu(at::linear(x, weights["fc" + std::to_string(i) + ".weight"], weights["fc" + std::to_string(i) + ".bias"]));
   return x;
 }
 
 /// Features and logits as PyTorch's own layers compute them from flat weights [P].
 activations reference(const model& net, const norm_like& norm, const at::Tensor& flat, const at::Tensor& inputs) {
-  const named_weights all(net, flat);
+  const named_weights weights(net, flat);
   const auto& head = net.layout(); // its last parameters but for running statistics
-  const auto weight = std::find_if(head.begin(), head.end(), [](const parameter& one) { return one.head; });
-  const bool residual = all["bn1.weight"].defined();
-  const auto features = residual ? residual_features(all, norm, inputs) : plain_features(all, inputs);
-  return {features, at::linear(features, all[weight->name], all[std::next(weight)->name])};
+  const auto weight = std::find_if(head.begin(), head.end(), [](const parameter& entry) { return entry.head; });
+  const bool residual = weights["bn1.weight"].defined();
+  const auto features = residual ? residual_features(weights, norm, inputs) : plain_features(weights, inputs);
+  return {features, at::linear(features, weights[weight->name], weights[std::next(weight)->name])};
 }
 
 struct compared {
@@ -107,35 +107,35 @@ struct compared {
 };
 
 /// Our gradients of three models, of sum(logits * a) + sum(features * b), against autograd's.
-void compare(const compared& what) {
-  const std::int64_t models = 3, rows = what.rows, size = what.net->size();
-  INFO(what.net->identity() << ", classes " << what.classes.low << " to " << what.classes.high);
+void compare(const compared& compared_net) {
+  const std::int64_t models = 3, rows = compared_net.rows, size = compared_net.net->size();
+  INFO(compared_net.net->identity() << ", classes " << compared_net.classes.low << " to " << compared_net.classes.high);
   auto weights = at::empty({models, size + 3}).narrow(1, 0, size); // rows lie apart
   for (std::int64_t k = 0; k < models; ++k)
-    weights.select(0, k).copy_(initial_weights(*what.net, static_cast<std::uint64_t>(k)));
+    weights.select(0, k).copy_(initial_weights(*compared_net.net, static_cast<std::uint64_t>(k)));
   const auto unmoved = weights.clone();
   const training_mode mode;
-  const auto* const training = what.norm.training ? &mode : nullptr;
-  const auto inputs = drawn({models, rows, what.shape[0], what.shape[1], what.shape[2]}, 1);
-  const auto d_logits = drawn({models, rows, what.classes.size()}, 2);
-  const auto d_features = drawn({models, rows, what.net->feature_width()}, 3);
+  const auto* const training = compared_net.norm.training ? &mode : nullptr;
+  const auto inputs = drawn({models, rows, compared_net.shape[0], compared_net.shape[1], compared_net.shape[2]}, 1);
+  const auto d_logits = drawn({models, rows, compared_net.classes.size()}, 2);
+  const auto d_features = drawn({models, rows, compared_net.net->feature_width()}, 3);
   tape kept;
-  const auto seen = what.net->forward(weights, inputs, what.classes, &kept, training);
+  const auto seen = compared_net.net->forward(weights, inputs, compared_net.classes, &kept, training);
   const auto logits = seen.logits.clone(), features = seen.features.clone();
   auto gradients = at::full({models, size}, 77.0F);
   auto stepped = unmoved.clone();
-  what.net->backward(weights, kept, what.classes, d_logits, d_features, what.head_only, {gradients});
-  (void)what.net->forward(stepped, inputs, what.classes, &kept, training);
-  what.net->backward(stepped, kept, what.classes, d_logits, d_features, what.head_only, {stepped, -0.5F, true});
+  compared_net.net->backward(weights, kept, compared_net.classes, d_logits, d_features, compared_net.head_only, {gradients});
+  (void)compared_net.net->forward(stepped, inputs, compared_net.classes, &kept, training);
+  compared_net.net->backward(stepped, kept, compared_net.classes, d_logits, d_features, compared_net.head_only, {stepped, -0.5F, true});
 
   for (std::int64_t k = 0; k < models; ++k) {
     const auto flat = unmoved[k].detach().clone().set_requires_grad(true);
-    const auto expected = reference(*what.net, what.norm, flat, inputs[k]);
-    const auto narrowed = expected.logits.narrow(1, what.classes.low, what.classes.size());
+    const auto expected = reference(*compared_net.net, compared_net.norm, flat, inputs[k]);
+    const auto narrowed = expected.logits.narrow(1, compared_net.classes.low, compared_net.classes.size());
     CHECK(largest_difference(logits[k], narrowed.detach().contiguous()) < 2e-5);
     CHECK(largest_difference(features[k], expected.features.detach().contiguous()) < 2e-5);
     ((narrowed * d_logits[k]).sum() + (expected.features * d_features[k]).sum()).backward();
-    for (const auto& piece : trained_segments(*what.net, what.classes, what.head_only)) {
+    for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.head_only)) {
       const auto ours = gradients[k].narrow(0, piece.offset, piece.size);
       const auto theirs = flat.grad().narrow(0, piece.offset, piece.size);
       CHECK(largest_difference(ours, theirs) < 1e-4 * std::max(1.0F, theirs.abs().max().item<float>()));
@@ -145,7 +145,7 @@ void compare(const compared& what) {
     }
     // What the loss does not cover is not written.
     auto untouched = at::ones({size}, at::kBool);
-    for (const auto& piece : trained_segments(*what.net, what.classes, what.head_only))
+    for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.head_only))
       untouched.narrow(0, piece.offset, piece.size).fill_(false);
     CHECK((gradients[k].masked_select(untouched) == 77.0F).all().item<bool>());
     CHECK((stepped[k] == weights[k]).masked_select(untouched).all().item<bool>());
@@ -190,11 +190,11 @@ TEST_CASE("gradients of every kind of layer equal finite differences", "[models]
     moved.mutable_data_ptr<float>()[i] += change;
     return (net->forward(moved, inputs, {0, 3}, nullptr).logits.to(at::kDouble) * d_logits).sum().item<double>();
   };
-  for (const auto& one : net->layout()) // the middle element of every parameter
-    for (const auto i : {one.offset + one.size / 2}) {
+  for (const auto& parameter : net->layout()) // the middle element of every parameter
+    for (const auto i : {parameter.offset + parameter.size / 2}) {
       const float change = 1e-3F;
       const double difference = (value(i, change) - value(i, -change)) / (2.0 * change);
-      INFO(one.name);
+      INFO(parameter.name);
       CHECK(std::abs(gradients.const_data_ptr<float>()[i] - difference) < 2e-2 * std::max(1.0, std::abs(difference)));
     }
 }

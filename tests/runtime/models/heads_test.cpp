@@ -11,10 +11,10 @@ namespace {
 constexpr std::int64_t group = 3, rows = 5;
 
 at::Tensor weights_for(const model& net) {
-  std::vector<at::Tensor> all;
+  std::vector<at::Tensor> tensors;
   for (std::uint64_t k = 0; k < group; ++k)
-    all.push_back(initial_weights(net, k) + 0.1F);
-  return at::stack(all);
+    tensors.push_back(initial_weights(net, k) + 0.1F);
+  return at::stack(tensors);
 }
 
 /// A variational net: 8 inputs, means and log deviations of 3 values, a head of 4 classes.
@@ -53,9 +53,9 @@ TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
   for (std::int64_t k = 0; k < group; ++k) {
     const auto flat = weights[k].clone().set_requires_grad(true);
     const auto part = [&](const char* name) {
-      for (const auto& one : net->layout())
-        if (one.name == name)
-          return flat.narrow(0, one.offset, one.size).view(one.shape);
+      for (const auto& parameter : net->layout())
+        if (parameter.name == name)
+          return flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
       FAIL(name);
       return at::Tensor{};
     };

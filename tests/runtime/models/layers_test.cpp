@@ -42,8 +42,8 @@ void check_equal(const results& ours, const results& theirs) {
 template <class Layer>
 class twins {
 public:
-  twins(const Layer& of, std::int64_t width_in, std::int64_t size, const training_mode* training = nullptr)
-      : layer_(of), training_(training), in_(drawn({nets, rows, width_in}, 2)),
+  twins(const Layer& layer, std::int64_t width_in, std::int64_t size, const training_mode* training = nullptr)
+      : layer_(layer), training_(training), in_(drawn({nets, rows, width_in}, 2)),
         weights_(drawn({nets, size}, 1).abs_().add_(0.1)), // running variances are positive
         classes_{2, 9} {}
 
@@ -59,13 +59,13 @@ private:
 
   results by_kernels(bool add) {
     auto made = prepared(add);
-    const layer_pass of{made.weights, nets, rows, classes_, training_, &memory_};
+    const layer_pass pass{made.weights, nets, rows, classes_, training_, &memory_};
     at::Tensor kept;
-    layer_.forward(of, in_, made.out, kept);
+    layer_.forward(pass, in_, made.out, kept);
     auto d_out = drawn(made.out.sizes(), 3);
     auto* const d_in = &made.d_in;
     const bool can_add = add && layer_.adds();
-    layer_.backward(of, {in_, made.out, kept, d_out, d_in, can_add}, sink_of(made, add));
+    layer_.backward(pass, {in_, made.out, kept, d_out, d_in, can_add}, sink_of(made, add));
     if (add && !can_add)
       made.d_in.add_(before());
     return made;
@@ -73,15 +73,15 @@ private:
 
   results by_composites(bool add) {
     auto made = prepared(add);
-    const layer_pass of{made.weights, nets, rows, classes_, training_, &memory_};
-    layer_.composite_forward(of, in_, made.out);
+    const layer_pass pass{made.weights, nets, rows, classes_, training_, &memory_};
+    layer_.composite_forward(pass, in_, made.out);
     auto d_out = drawn(made.out.sizes(), 3);
     const at::Tensor none;
     const data of_pass{in_, made.out, none, d_out, &made.d_in, false};
-    if constexpr (requires { layer_.composite_backward(of, of_pass, sink_of(made, add)); })
-      layer_.composite_backward(of, of_pass, sink_of(made, add));
+    if constexpr (requires { layer_.composite_backward(pass, of_pass, sink_of(made, add)); })
+      layer_.composite_backward(pass, of_pass, sink_of(made, add));
     else
-      layer_.composite_backward(of, of_pass);
+      layer_.composite_backward(pass, of_pass);
     if (add)
       made.d_in.add_(before());
     return made;
@@ -111,17 +111,17 @@ void check_convolution(const convolution_layer::shape& shape) {
 
 /// Gradients of sum(out * a) with respect to a layer's input, by central differences in some of its values.
 template <class Layer>
-void check_slopes(const Layer& of, const layer_pass& pass, const at::Tensor& in) {
+void check_slopes(const Layer& layer, const layer_pass& pass, const at::Tensor& in) {
   const auto out_of = [&](const at::Tensor& x) {
-    auto out = at::empty({nets, rows, of.width(pass.classes)});
+    auto out = at::empty({nets, rows, layer.width(pass.classes)});
     at::Tensor kept;
-    of.forward(pass, x, out, kept);
+    layer.forward(pass, x, out, kept);
     return std::pair(out, kept);
   };
   const auto [out, kept] = out_of(in);
   const auto a = drawn(out.sizes(), 9);
   auto d_out = a.clone(), d_in = at::full_like(in, 7.0F), unused = at::zeros({nets, 1});
-  of.backward(pass, {in, out, kept, d_out, &d_in}, {unused});
+  layer.backward(pass, {in, out, kept, d_out, &d_in}, {unused});
   for (std::int64_t i = 0; i < in.numel(); i += 7) {
     const auto value = [&](float change) {
       auto moved = in.clone();
@@ -242,11 +242,11 @@ TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[mod
       auto out = at::empty_like(in);
       layer.composite_forward({weights, nets, rows, {}, mode}, in, out);
       for (std::int64_t k = 0; k < nets; ++k) {
-        const auto of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
+        const auto value_of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
         const auto x = in[k].view({rows, 3, 5, channels}).permute({0, 3, 1, 2});
-        auto mean = of(2), variance = of(3);
-        const auto y = groups > 0 ? at::group_norm(x, groups, of(0), of(1))
-                                  : at::batch_norm(x, of(0), of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
+        auto mean = value_of(2), variance = value_of(3);
+        const auto y = groups > 0 ? at::group_norm(x, groups, value_of(0), value_of(1))
+                                  : at::batch_norm(x, value_of(0), value_of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
         CHECK(largest_difference(out[k], y.permute({0, 2, 3, 1}).contiguous()) < 1e-5);
         CHECK(largest_difference(weights[k].narrow(0, 12, 6), mean) < 1e-6);
         CHECK(largest_difference(weights[k].narrow(0, 18, 6), variance) < 1e-6);
@@ -312,9 +312,9 @@ TEST_CASE("dropout drops its share, scales the rest, and draws by key alone", "[
     return out;
   };
   const auto key = [](std::uint64_t index) {
-    auto one = key_for({.seed = 4}, purpose::dropout_mask);
-    one.index = index;
-    return one;
+    auto stream = key_for({.seed = 4}, purpose::dropout_mask);
+    stream.index = index;
+    return stream;
   };
   const auto quarter = masked(0.25, 0, {key(1)}, 20);
   const auto zeros = (quarter == 0).sum().item<std::int64_t>();

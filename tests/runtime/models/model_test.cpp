@@ -12,15 +12,15 @@ struct counts {
   std::int64_t trunk = 0, head = 0, statistics = 0;
   bool operator==(const counts&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const counts& all) {
-  return out << all.trunk << " + " << all.head << " + " << all.statistics;
+std::ostream& operator<<(std::ostream& out, const counts& counted) {
+  return out << counted.trunk << " + " << counted.head << " + " << counted.statistics;
 }
 counts counts_of(const model& net) {
-  counts all;
-  for (const auto& one : net.layout())
-    (one.buffer ? all.statistics : one.head ? all.head : all.trunk) += one.size;
-  CHECK(all.trunk + all.head + all.statistics == net.size());
-  return all;
+  counts counted;
+  for (const auto& parameter : net.layout())
+    (parameter.buffer ? counted.statistics : parameter.head ? counted.head : counted.trunk) += parameter.size;
+  CHECK(counted.trunk + counted.head + counted.statistics == net.size());
+  return counted;
 }
 
 } // namespace
@@ -89,8 +89,8 @@ TEST_CASE("resnet8 and resnet32 have the parameters counted by hand", "[models]"
 TEST_CASE("parameters of residual nets are named as in torchvision, statistics last", "[models]") {
   const auto names_of = [](const model_ref& net) {
     std::vector<std::string> names;
-    for (const auto& one : net->layout())
-      names.push_back(one.name);
+    for (const auto& parameter : net->layout())
+      names.push_back(parameter.name);
     return names;
   };
   const auto names = names_of(net_of("resnet8", {3, 32, 32}, 10, {{"shortcut", "conv1x1"}}));
@@ -119,14 +119,14 @@ TEST_CASE("keys that change what a net computes change its identity", "[models]"
   CHECK(identity("resnet32", {{"shortcut", "conv1x1"}}) == "resnet32 conv1x1 batch 3x32x32-10");
   CHECK(identity("resnet18", {{"norm", "group"}, {"groups", "8"}}) == "resnet18 cifar group8 3x32x32-10");
   CHECK(identity("resnet18", {}, 96) == "resnet18 imagenet batch 3x96x96-10");
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const auto* const name : {"resnet8", "resnet32", "resnet18"})
     for (const auto& keys :
          {model_keys{}, model_keys{{"norm", "group"}}, model_keys{{"norm", "group"}, {"groups", "4"}},
           std::string(name) == "resnet18" ? model_keys{{"stem", "imagenet"}} : model_keys{{"shortcut", "conv1x1"}}})
-      all.push_back(identity(name, keys));
-  std::sort(all.begin(), all.end());
-  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+      names.push_back(identity(name, keys));
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }
 
 TEST_CASE("group norm takes as many groups as can be equal with two channels in each", "[models]") {
@@ -143,15 +143,15 @@ TEST_CASE("group norm takes as many groups as can be equal with two channels in 
 TEST_CASE("convolutions before a normalisation are drawn as He et al. do", "[models]") {
   const auto net = net_of("resnet18", {3, 32, 32}, 10);
   const auto weights = initial_weights(*net, 3);
-  for (const auto& one : net->layout()) {
-    const auto values = weights.narrow(0, one.offset, one.size).to(at::kDouble);
-    INFO(one.name);
-    if (one.shape.size() == 4) { // N(0, 2 / fan out)
-      const auto expected = 2.0 / static_cast<double>(one.shape[0] * one.shape[2] * one.shape[3]);
+  for (const auto& parameter : net->layout()) {
+    const auto values = weights.narrow(0, parameter.offset, parameter.size).to(at::kDouble);
+    INFO(parameter.name);
+    if (parameter.shape.size() == 4) { // N(0, 2 / fan out)
+      const auto expected = 2.0 / static_cast<double>(parameter.shape[0] * parameter.shape[2] * parameter.shape[3]);
       CHECK(std::abs((values * values).mean().item<double>() / expected - 1.0) < 0.1);
       CHECK(std::abs(values.mean().item<double>()) < 0.1 * std::sqrt(expected));
-    } else if (!one.head) {
-      const bool ones = one.name.ends_with(".weight") || one.name.ends_with(".running_var");
+    } else if (!parameter.head) {
+      const bool ones = parameter.name.ends_with(".weight") || parameter.name.ends_with(".running_var");
       CHECK((values == (ones ? 1.0 : 0.0)).all().item<bool>());
     }
   }
@@ -161,13 +161,13 @@ TEST_CASE("parameters are named and shaped as in PyTorch and lie without gaps", 
   std::vector<std::string> shown;
   std::int64_t end = 0;
   const auto lenet = net_of("lenet", {1, 28, 28}, 10);
-  for (const auto& one : lenet->layout()) {
-    std::string text = one.name;
-    for (const auto extent : one.shape)
+  for (const auto& parameter : lenet->layout()) {
+    std::string text = parameter.name;
+    for (const auto extent : parameter.shape)
       text.append(" ").append(std::to_string(extent));
-    shown.push_back(text + (one.head ? " head" : ""));
-    CHECK(one.offset == end);
-    end += one.size;
+    shown.push_back(text + (parameter.head ? " head" : ""));
+    CHECK(parameter.offset == end);
+    end += parameter.size;
   }
   CHECK(shown == std::vector<std::string>{"conv1.weight 6 1 5 5", "conv1.bias 6", "conv2.weight 16 6 5 5",
                                           "conv2.bias 16", "fc1.weight 120 400", "fc1.bias 120", "fc2.weight 84 120",
@@ -205,19 +205,19 @@ TEST_CASE("initial weights are uniform below 1 / sqrt(fan in), and keyed by seed
   const auto first = initial_weights(*net, 3);
   CHECK(same_bits(first, initial_weights(*net, 3)));
   CHECK_FALSE(same_bits(first, initial_weights(*net, 4)));
-  for (const auto& one : net->layout()) {
-    const double bound = one.name.starts_with("fc1") ? 1.0 / 8.0 : 1.0 / std::sqrt(50.0);
+  for (const auto& parameter : net->layout()) {
+    const double bound = parameter.name.starts_with("fc1") ? 1.0 / 8.0 : 1.0 / std::sqrt(50.0);
     double largest = 0.0, squares = 0.0;
-    for (std::int64_t i = one.offset; i < one.offset + one.size; ++i) {
+    for (std::int64_t i = parameter.offset; i < parameter.offset + parameter.size; ++i) {
       const double value = first.const_data_ptr<float>()[i];
       largest = std::max(largest, std::abs(value));
       squares += value * value;
     }
-    INFO(one.name);
+    INFO(parameter.name);
     CHECK(largest <= bound);
-    if (one.size >= 500) { // variance of U(-b, b) is b^2 / 3
+    if (parameter.size >= 500) { // variance of U(-b, b) is b^2 / 3
       CHECK(largest > 0.98 * bound);
-      CHECK(std::abs(squares / static_cast<double>(one.size) / (bound * bound / 3) - 1.0) < 0.1);
+      CHECK(std::abs(squares / static_cast<double>(parameter.size) / (bound * bound / 3) - 1.0) < 0.1);
     }
   }
   // The head of another net with the same names draws the same numbers, wherever it lies.
@@ -231,10 +231,10 @@ TEST_CASE("initial weights are uniform below 1 / sqrt(fan in), and keyed by seed
 
 TEST_CASE("trained segments are the body and the classes of the loss", "[models]") {
   const auto net = mlp_of({4}, 3, 10); // fc1: 12 + 4; fc2.weight 10 x 4 from 16, fc2.bias from 56
-  const auto all = trained_segments(*net, {0, 10}, false);
-  REQUIRE(all.size() == 1);
-  CHECK(all[0].offset == 0);
-  CHECK(all[0].size == net->size());
+  const auto segments = trained_segments(*net, {0, 10}, false);
+  REQUIRE(segments.size() == 1);
+  CHECK(segments[0].offset == 0);
+  CHECK(segments[0].size == net->size());
   const auto some = trained_segments(*net, {2, 5}, false);
   REQUIRE(some.size() == 3);
   CHECK((some[0].offset == 0 && some[0].size == 16));

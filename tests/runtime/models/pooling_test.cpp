@@ -14,7 +14,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Whole numbers below 5, so that there are ties.
 std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
   for (auto& value : values)
     value = static_cast<float>(draw.below(5));

@@ -8,7 +8,7 @@ TEST_CASE("the n-th client of a set is the n-th in id order, whatever came and w
   for (const std::int64_t clients : {1, 63, 64, 2048, 2049, 300'000}) {
     client_set set(clients);
     std::set<std::uint32_t> expected;
-    rng_stream draw({.seed = 5, .what = first_method_purpose});
+    rng_stream draw({.seed = 5, .purpose = first_method_purpose});
     for (int i = 0; i < 4000; ++i) {
       const auto who = static_cast<std::uint32_t>(draw.below(static_cast<std::uint64_t>(clients)));
       const bool in = draw.below(3) > 0;

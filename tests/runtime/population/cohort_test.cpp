@@ -18,7 +18,7 @@ bool everybody(client_id) { return true; }
 
 TEST_CASE("a cohort has distinct available clients, ascending") {
   for (const std::int64_t clients : {10, 5000, 100000}) { // below and above the size that is listed
-    const auto odd = [](client_id who) { return who.value % 2 == 1; };
+    const auto odd = [](client_id client) { return client.value % 2 == 1; };
     const auto drawn = draw(1, clients, 3, odd);
     REQUIRE((drawn.size() == 3));
     CHECK(std::is_sorted(drawn.begin(), drawn.end()));
@@ -30,7 +30,7 @@ TEST_CASE("a cohort has distinct available clients, ascending") {
 }
 
 TEST_CASE("fewer than the cohort: all of them; nobody: nobody") {
-  const auto few = [](client_id who) { return who.value % 40000 == 3; };
+  const auto few = [](client_id client) { return client.value % 40000 == 3; };
   CHECK((draw(0, 100000, 50, few) == std::vector<client_id>{{3}, {40003}, {80003}}));
   CHECK(draw(0, 100000, 50, [](client_id) { return false; }).empty());
   CHECK((draw(0, 4, 50, everybody).size() == 4));
@@ -40,14 +40,14 @@ TEST_CASE("everybody is drawn equally often") {
   // 4,000 cohorts of 5 out of 20: each client 1,000 times, standard deviation sqrt(4000 * 0.25 * 0.75) = 27.4.
   std::vector<int> times(20);
   for (std::uint64_t round = 0; round < 4000; ++round)
-    for (const auto who : draw(round, 20, 5, everybody))
-      ++times[who.value];
+    for (const auto client : draw(round, 20, 5, everybody))
+      ++times[client.value];
   for (const auto count : times)
     CHECK(std::abs(count - 1000) < 110);
   // By rejection: 400 cohorts of 100 out of 8,000 put 5 draws on each client on average; the halves get 20,000 each.
   int lower = 0;
   for (std::uint64_t round = 0; round < 400; ++round)
-    for (const auto who : draw(round, 8000, 100, everybody))
-      lower += who.value < 4000;
+    for (const auto client : draw(round, 8000, 100, everybody))
+      lower += client.value < 4000;
   CHECK(std::abs(lower - 20000) < 400); // standard deviation 99
 }

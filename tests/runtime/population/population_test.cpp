@@ -17,10 +17,10 @@ scenario of_clients(std::int64_t count) {
 } // namespace
 
 TEST_CASE("everybody is enrolled in every task unless the scenario says otherwise", "[population]") {
-  const population all(of_clients(3));
-  CHECK(all.size() == 3);
-  CHECK(all.enrolled({7}) == 3);
-  CHECK(all.member({2}, {7}) == membership::active);
+  const population everybody(of_clients(3));
+  CHECK(everybody.size() == 3);
+  CHECK(everybody.enrolled({7}) == 3);
+  CHECK(everybody.member({2}, {7}) == membership::active);
 }
 
 TEST_CASE("a table enrols blocks of clients by a letter per task", "[population]") {
@@ -137,7 +137,7 @@ TEST_CASE("who drops out at work vanishes anywhere in the first stage, by client
   const population some(of_clients(10'000));
   double sum = 0.0, squares = 0.0;
   for (std::uint32_t c = 0; c < 10'000; ++c) {
-    const double point = some.vanishing_point({c}, 3);
+    const double point = some.dropout_point({c}, 3);
     REQUIRE(point >= 0.0);
     REQUIRE(point < 1.0);
     sum += point;
@@ -145,5 +145,5 @@ TEST_CASE("who drops out at work vanishes anywhere in the first stage, by client
   }
   CHECK(sum / 1e4 == Catch::Approx(0.5).margin(4 * std::sqrt(1.0 / 12.0 / 1e4)));
   CHECK(squares / 1e4 == Catch::Approx(1.0 / 3.0).margin(4 * std::sqrt(4.0 / 45.0 / 1e4)));
-  CHECK(some.vanishing_point({1}, 0) != some.vanishing_point({1}, 1));
+  CHECK(some.dropout_point({1}, 0) != some.dropout_point({1}, 1));
 }

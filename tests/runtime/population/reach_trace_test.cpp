@@ -17,19 +17,19 @@ std::string complaints(const std::string& csv) {
   from.devices.availability = device_availability::file;
   from.devices.availability_file = folder.path() / "trace.csv";
   write_file(from.devices.availability_file, csv);
-  const auto read = read_reach_trace(from);
-  std::string all;
+  const auto read = read_availability_trace(from);
+  std::string text;
   if (!read)
-    for (const auto& one : read.error())
-      all += one.where.substr(one.where.find("trace.csv")) + ": " + one.text + "\n";
-  return all;
+    for (const auto& diagnostic : read.error())
+      text += diagnostic.where.substr(diagnostic.where.find("trace.csv")) + ": " + diagnostic.text + "\n";
+  return text;
 }
 
 } // namespace
 
 TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
-  const reach_trace trace({{.who = {1}, .from = when(10s), .to = when(20s)},
-                           {.who = {1}, .from = when(30s), .to = when(40s)}});
+  const availability_trace trace({{.client = {1}, .from = when(10s), .to = when(20s)},
+                           {.client = {1}, .from = when(30s), .to = when(40s)}});
   const auto before = trace.window({1}, when(0s)), within = trace.window({1}, when(10s)),
              between = trace.window({1}, when(20s)), after = trace.window({1}, when(40s));
   CHECK_FALSE(before.within);
@@ -43,9 +43,9 @@ TEST_CASE("a client can be reached within its spans, from their beginning to bef
 }
 
 TEST_CASE("who is not named can never be reached; spans that touch or overlap are one") {
-  const reach_trace trace({{.who = {3}, .from = when(5s), .to = when(9s)},
-                           {.who = {3}, .from = when(0s), .to = when(5s)},
-                           {.who = {3}, .from = when(1s), .to = when(2s)}});
+  const availability_trace trace({{.client = {3}, .from = when(5s), .to = when(9s)},
+                           {.client = {3}, .from = when(0s), .to = when(5s)},
+                           {.client = {3}, .from = when(1s), .to = when(2s)}});
   CHECK(trace.window({3}, when(0s)).until == when(9s));
   CHECK_FALSE(trace.window({2}, when(0s)).within);
   CHECK(trace.window({2}, when(0s)).until == never);

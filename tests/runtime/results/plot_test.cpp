@@ -23,7 +23,7 @@ std::size_t count_of(const std::string& text, const std::string& piece) {
 } // namespace
 
 TEST_CASE("the plot has a curve per task, one of all seen, and a line between the tasks") {
-  const auto text = accuracy_svg("two tasks", four_rounds);
+  const auto text = accuracy_plot_svg("two tasks", four_rounds);
   // x: 60 + 640 * (round - 1) / 3; y: 48 + 340 * (1 - accuracy / 100)
   CHECK_THAT(text, ContainsSubstring("points=\"60.00,252.00 273.33,48.00 486.67,184.00 700.00,388.00 \""));
   CHECK_THAT(text, ContainsSubstring("points=\"486.67,252.00 700.00,82.00 \""));
@@ -33,22 +33,22 @@ TEST_CASE("the plot has a curve per task, one of all seen, and a line between th
   CHECK_THAT(text, ContainsSubstring("<line x1=\"380.00\"")); // at round 2.5
   CHECK_THAT(text, ContainsSubstring(">all seen<") && ContainsSubstring(">task 2<") && ContainsSubstring(">round<"));
   CHECK_THAT(text, ContainsSubstring("stroke=\"#bd2828\"") && ContainsSubstring("stroke=\"#28bd52\""));
-  CHECK(text == accuracy_svg("two tasks", four_rounds));
+  CHECK(text == accuracy_plot_svg("two tasks", four_rounds));
 }
 
 TEST_CASE("a title cannot end the text it stands in") {
-  const auto text = accuracy_svg("a < b & c > \x01", {});
+  const auto text = accuracy_plot_svg("a < b & c > \x01", {});
   CHECK_THAT(text, ContainsSubstring("a &lt; b &amp; c &gt;  <") && Catch::Matchers::EndsWith("</svg>\n"));
 }
 
 TEST_CASE("a single evaluation is a dot") {
-  CHECK_THAT(accuracy_svg("", std::span(four_rounds).first(1)),
+  CHECK_THAT(accuracy_plot_svg("", std::span(four_rounds).first(1)),
              ContainsSubstring("points=\"380.00,252.00 380.00,252.00 \""));
 }
 
 TEST_CASE("the legend of a hundred tasks ends inside the picture") {
   const evaluation_record last{.task = {99}, .round = {999}, .accuracy_per_task = std::vector<double>(100, 50.0)};
-  const auto text = accuracy_svg("", std::span(&last, 1));
+  const auto text = accuracy_plot_svg("", std::span(&last, 1));
   CHECK(count_of(text, "<polyline") == 101 + 17);
   CHECK_THAT(text, ContainsSubstring(">... task 100<") && ContainsSubstring(">1000<"));
 }

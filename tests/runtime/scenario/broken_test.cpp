@@ -16,19 +16,19 @@ struct broken {
 
 std::vector<broken> broken_scenarios() {
   std::istringstream in(content_of(MNEME_SOURCE_DIR "/tests/runtime/scenario/broken_scenarios.txt"));
-  std::vector<broken> all;
+  std::vector<broken> cases;
   bool in_toml = false;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("=== ")) {
-      all.push_back({.name = line.substr(4)});
+      cases.push_back({.name = line.substr(4)});
       in_toml = true;
     } else if (line == "---") {
       in_toml = false;
-    } else if (!all.empty() && (in_toml || !line.empty())) {
-      (in_toml ? all.back().toml : all.back().findings) += line + "\n";
+    } else if (!cases.empty() && (in_toml || !line.empty())) {
+      (in_toml ? cases.back().toml : cases.back().findings) += line + "\n";
     }
   }
-  return all;
+  return cases;
 }
 
 std::string with_sections(std::string toml, bool method) {
@@ -48,13 +48,13 @@ std::string expected_names(const Entries& entries) {
 } // namespace
 
 TEST_CASE("what is wrong with a scenario is said where it is, with what was expected", "[scenario]") {
-  const auto all = broken_scenarios();
-  REQUIRE(all.size() >= 110);
-  for (const auto& one : all) {
-    DYNAMIC_SECTION(one.name) {
+  const auto cases = broken_scenarios();
+  REQUIRE(cases.size() >= 110);
+  for (const auto& example : cases) {
+    DYNAMIC_SECTION(example.name) {
       const scenario_folder folder;
-      folder.write("broken.toml", with_sections(one.toml, one.name != "no method"));
-      CHECK(folder.refusal("broken.toml") == one.findings);
+      folder.write("broken.toml", with_sections(example.toml, example.name != "no method"));
+      CHECK(folder.refusal("broken.toml") == example.findings);
     }
   }
 }

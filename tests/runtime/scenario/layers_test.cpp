@@ -127,7 +127,7 @@ TEST_CASE("a preset sets defaults in any section, and keys given anywhere win", 
   CHECK(read.value.rounds.cohort == 8); // the smaller of 10 and the preset's clients
   CHECK(read.value.training.epochs == 7);
   CHECK(resolved_text(read.value).find("\nmu = 0.5\n") != std::string::npos);
-  CHECK_FALSE(read.value.given.contains("clients.count"));
+  CHECK_FALSE(read.value.key_places.contains("clients.count"));
   CHECK(folder.read("a.toml", {{"clients.count", "9"}}).value.clients.count == 9);
   CHECK(folder.read("a.toml", {{"strategy.preset", ""}}).value.clients.count == 20);
 }

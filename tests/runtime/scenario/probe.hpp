@@ -33,10 +33,10 @@ public:
     const auto got = read_scenario(folder_.path() / name, over);
     return got ? "" : all(got.error());
   }
-  [[nodiscard]] std::string all(const findings& list) const {
+  [[nodiscard]] std::string all(const diagnostics& list) const {
     std::string text;
-    for (const auto& one : list)
-      text += relative(shown(one)) + "\n";
+    for (const auto& diagnostic : list)
+      text += relative(diagnostic_text(diagnostic)) + "\n";
     return text;
   }
   /// Without the folder's own path.

@@ -94,21 +94,21 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"evaluation.fairness", "true"},
 };
 
-overrides possible_with(const std::pair<std::string, std::string>& one) {
-  overrides over{one};
-  if (one.first == "enrolment.kind")
+overrides possible_with(const std::pair<std::string, std::string>& entry) {
+  overrides over{entry};
+  if (entry.first == "enrolment.kind")
     over.emplace_back("enrolment.added_per_task", "2");
-  if (one.first == "tasks.first_classes")
+  if (entry.first == "tasks.first_classes")
     over.emplace_back("tasks.count", "5");
   return over;
 }
 
-void check_round_trip(const scenario_folder& folder, const scenario& what) {
-  const auto text = resolved_text(what);
+void check_round_trip(const scenario_folder& folder, const scenario& settings) {
+  const auto text = resolved_text(settings);
   folder.write("again/resolved.toml", text);
   const auto again = folder.read("again/resolved.toml");
   CHECK(resolved_text(again.value) == text);
-  CHECK(scenario_digest(again.value) == scenario_digest(what));
+  CHECK(scenario_digest(again.value) == scenario_digest(settings));
 }
 
 } // namespace
@@ -117,9 +117,9 @@ TEST_CASE("a resolved scenario reads back to the same text and digest", "[scenar
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   check_round_trip(folder, folder.read("a.toml").value);
-  for (const auto& one : other_values) {
-    CAPTURE(one.first);
-    check_round_trip(folder, folder.read("a.toml", possible_with(one)).value);
+  for (const auto& entry : other_values) {
+    CAPTURE(entry.first);
+    check_round_trip(folder, folder.read("a.toml", possible_with(entry)).value);
   }
 }
 
@@ -127,9 +127,9 @@ TEST_CASE("every key but title, workers, checkpoints and data.root changes the d
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   std::set<std::string> digests{scenario_digest(folder.read("a.toml").value)};
-  for (const auto& one : other_values) {
-    CAPTURE(one.first);
-    CHECK(digests.insert(scenario_digest(folder.read("a.toml", possible_with(one)).value)).second);
+  for (const auto& entry : other_values) {
+    CAPTURE(entry.first);
+    CHECK(digests.insert(scenario_digest(folder.read("a.toml", possible_with(entry)).value)).second);
   }
 }
 

@@ -46,11 +46,11 @@ int newest(const fs::path& folder, std::size_t broken = 0) {
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
-  std::vector<fs::path> all;
-  for (const auto& one : fs::directory_iterator(folder))
-    all.push_back(one.path());
-  std::sort(all.begin(), all.end());
-  return all;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder))
+    paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 } // namespace

@@ -28,37 +28,37 @@ bool equal(const memory_ref& a, const memory_ref& b) {
 } // namespace
 
 TEST_CASE("a book with little room remembers what one without a limit does") {
-  memory_book all, little(4096);
-  rng_stream draw({.seed = 5, .what = first_method_purpose});
+  client_memory_store memories, little(4096);
+  rng_stream draw({.seed = 5, .purpose = first_method_purpose});
   for (std::uint64_t i = 0; i < 2000; ++i) {
-    const client_id who{static_cast<std::uint32_t>(draw.below(300))};
+    const client_id client{static_cast<std::uint32_t>(draw.below(300))};
     if (draw.below(10) == 0) {
-      all.erase(who);
-      little.erase(who);
+      memories.erase(client);
+      little.erase(client);
     } else {
-      const auto what = memory_of(i, 20 + 2 * static_cast<std::int64_t>(draw.below(30)));
-      all.put(who, what);
-      little.put(who, what);
+      const auto memory = memory_of(i, 20 + 2 * static_cast<std::int64_t>(draw.below(30)));
+      memories.put(client, memory);
+      little.put(client, memory);
     }
     CHECK(little.held_bytes() <= 4096);
-    REQUIRE(little.size() == all.size());
+    REQUIRE(little.size() == memories.size());
     const client_id looked_up{static_cast<std::uint32_t>(draw.below(300))};
-    REQUIRE(equal(all.find(looked_up), little.find(looked_up)));
+    REQUIRE(equal(memories.find(looked_up), little.find(looked_up)));
   }
-  CHECK(all.in_file() == 0);
+  CHECK(memories.in_file() == 0);
   CHECK(little.in_file() > 200);
   std::vector<std::pair<client_id, memory_ref>> in_order;
-  all.each([&](client_id who, const memory_ref& what) { in_order.emplace_back(who, what); });
+  memories.each([&](client_id client, const memory_ref& memory) { in_order.emplace_back(client, memory); });
   std::size_t at = 0;
-  little.each([&](client_id who, const memory_ref& what) {
-    REQUIRE(who == in_order.at(at).first);
-    CHECK(equal(what, in_order.at(at++).second));
+  little.each([&](client_id client, const memory_ref& memory) {
+    REQUIRE(client == in_order.at(at).first);
+    CHECK(equal(memory, in_order.at(at++).second));
   });
-  CHECK(at == all.size());
+  CHECK(at == memories.size());
 }
 
 TEST_CASE("a memory larger than the limit goes to the file at once, and null forgets") {
-  memory_book book(16);
+  client_memory_store book(16);
   book.put({4'000'000}, memory_of(1, 100));
   CHECK(book.in_file() == 1);
   CHECK(book.held_bytes() == 0);

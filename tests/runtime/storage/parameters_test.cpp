@@ -144,9 +144,9 @@ TEST_CASE("written tensors have PyTorch's layout, although filters lie permuted 
   const auto flat = at::arange(cnn->size(), at::kFloat);
   const auto named = named_parameters(*cnn, flat);
   const auto offset_of = [&](const char* name) {
-    for (const auto& one : cnn->layout())
-      if (one.name == name)
-        return one.offset;
+    for (const auto& parameter : cnn->layout())
+      if (parameter.name == name)
+        return parameter.offset;
     return std::int64_t{-1};
   };
   const auto& filters = named.at("conv1.weight"); // [out, in, h, w], in memory [h, w, in, out]
@@ -163,18 +163,18 @@ TEST_CASE("written tensors have PyTorch's layout, although filters lie permuted 
 TEST_CASE("a file of every model reads back bit-equal") {
   const scratch_folder folder;
   const model_keys groups{{"norm", "group"}}, convolutions{{"shortcut", "conv1x1"}};
-  const std::vector<model_ref> all{net_of("cnn", {3, 9, 8}, 4), net_of("lenet", {1, 28, 28}, 10),
+  const std::vector<model_ref> nets{net_of("cnn", {3, 9, 8}, 4), net_of("lenet", {1, 28, 28}, 10),
                                    net_of("resnet8", {3, 8, 8}, 5), net_of("resnet32", {3, 8, 8}, 5, convolutions),
                                    net_of("resnet18", {3, 8, 8}, 5, groups)};
-  for (const auto& one : all) {
-    INFO(one->identity());
-    const auto flat = initial_weights(*one, 3);
-    const auto bytes = safetensors_bytes(named_parameters(*one, flat));
+  for (const auto& net : nets) {
+    INFO(net->identity());
+    const auto flat = initial_weights(*net, 3);
+    const auto bytes = safetensors_bytes(named_parameters(*net, flat));
     const auto file = folder.path() / "net.safetensors";
     write_file(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     const auto named = read_safetensors(file);
     REQUIRE(named);
-    const auto again = flat_parameters(*one, *named, file.string(), nullptr);
+    const auto again = flat_parameters(*net, *named, file.string(), nullptr);
     REQUIRE(again);
     CHECK(same_bits(*again, flat));
   }
@@ -202,10 +202,10 @@ TEST_CASE("a file of torchvision's is read: batch counters are left out, another
     REQUIRE(read);
     const auto taken = flat_parameters(*resnet, *read, "f", &fresh);
     REQUIRE(taken);
-    for (const auto& one : resnet->layout()) {
-      INFO(one.name);
-      const auto& expected = one.head ? fresh : flat;
-      CHECK(same_bits(taken->narrow(0, one.offset, one.size), expected.narrow(0, one.offset, one.size)));
+    for (const auto& parameter : resnet->layout()) {
+      INFO(parameter.name);
+      const auto& expected = parameter.head ? fresh : flat;
+      CHECK(same_bits(taken->narrow(0, parameter.offset, parameter.size), expected.narrow(0, parameter.offset, parameter.size)));
     }
   }
 }

@@ -48,7 +48,7 @@ tensor_map every_dtype() {
 }
 
 struct hostile {
-  const char* what;
+  const char* name;
   std::string bytes;
   std::string finding; ///< Part of the first finding's text.
   std::uint64_t byte;  ///< Where it points to.
@@ -151,7 +151,7 @@ TEST_CASE("a file made by hand is read, with metadata, spaces and its header in 
 TEST_CASE("a hostile file is refused with its byte and nothing worse") {
   const auto& file =
       hostile_files[static_cast<std::size_t>(GENERATE(Catch::Generators::range(0, int(hostile_files.size()))))];
-  INFO(file.what);
+  INFO(file.name);
   const auto read = read_back(file.bytes);
   REQUIRE_FALSE(read);
   const auto& first = read.error().at(0);

@@ -24,49 +24,49 @@ struct setting {
 };
 
 /// Clients with 0 to 23 rows, in no order.
-std::vector<job> ragged_clients(const setting& what, std::uint64_t clients) {
-  std::vector<job> all;
-  const auto shared = weights_only(initial_weights(*what.net, 1));
+std::vector<job> ragged_clients(const setting& chosen, std::uint64_t clients) {
+  std::vector<job> jobs;
+  const auto shared = weights_only(initial_weights(*chosen.net, 1));
   for (std::uint64_t k = 0; k < clients; ++k) {
     const auto rows = static_cast<std::int64_t>(k * 11 % 24), first = static_cast<std::int64_t>(k % 5);
-    all.push_back({.id = {{k}, 0, 0},
-                   .what = train_job{.net = what.net,
-                                     .start = what.shared_start ? shared : weights_only(initial_weights(*what.net, k)),
-                                     .samples = rows_from(what.source, first, rows),
-                                     .objective = what.objective,
-                                     .options = what.options,
+    jobs.push_back({.id = {{k}, 0, 0},
+                   .request = train_job{.net = chosen.net,
+                                     .start = chosen.shared_start ? shared : weights_only(initial_weights(*chosen.net, k)),
+                                     .samples = rows_from(chosen.source, first, rows),
+                                     .objective = chosen.objective,
+                                     .options = chosen.options,
                                      .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
   }
-  return all;
+  return jobs;
 }
 
-outcomes run_in_groups(std::span<const job> all, std::size_t width) {
+outcomes run_in_groups(std::span<const job> jobs, std::size_t width) {
   const auto runs = make_executor("cpu");
   outcomes results;
-  for (std::size_t first = 0; first < all.size(); first += width)
-    for (auto& one : runs->run(all.subspan(first, std::min(width, all.size() - first))))
-      results.push_back(std::move(one));
+  for (std::size_t first = 0; first < jobs.size(); first += width)
+    for (auto& output : runs->run(jobs.subspan(first, std::min(width, jobs.size() - first))))
+      results.push_back(std::move(output));
   return results;
 }
 
-double loss_of(const job_outcome& one) { return std::get<train_output>(std::get<work_output>(one)).loss_mean; }
+double loss_of(const job_outcome& outcome) { return std::get<train_output>(std::get<work_output>(outcome)).loss_mean; }
 
 /// Every client's weights and loss are the same bits at every width.
-void check_widths(const setting& what, std::uint64_t clients = 64) {
-  const auto all = ragged_clients(what, clients);
-  const auto alone = run_in_groups(all, 1);
+void check_widths(const setting& chosen, std::uint64_t clients = 64) {
+  const auto jobs = ragged_clients(chosen, clients);
+  const auto alone = run_in_groups(jobs, 1);
   for (const std::size_t width : {2, 7, 16, 64}) {
-    const auto fused = run_in_groups(all, width);
+    const auto fused = run_in_groups(jobs, width);
     std::size_t equal = 0;
-    for (std::size_t k = 0; k < all.size(); ++k)
+    for (std::size_t k = 0; k < jobs.size(); ++k)
       equal += same_bits(weights_of(alone[k]), weights_of(fused[k])) && loss_of(alone[k]) == loss_of(fused[k]);
     INFO("width " << width);
-    CHECK(equal == all.size());
+    CHECK(equal == jobs.size());
   }
   std::size_t trained = 0;
-  for (std::size_t k = 0; k < all.size(); ++k)
-    trained += !same_bits(weights_of(alone[k]), std::get<train_job>(all[k].what).start->at(flat_weights));
-  CHECK(trained == all.size() - (clients + 23) / 24); // every 24th client has no rows
+  for (std::size_t k = 0; k < jobs.size(); ++k)
+    trained += !same_bits(weights_of(alone[k]), std::get<train_job>(jobs[k].request).start->at(flat_weights));
+  CHECK(trained == jobs.size() - (clients + 23) / 24); // every 24th client has no rows
 }
 
 setting small_mlp(training_options options) {
@@ -87,11 +87,11 @@ public:
 };
 
 /// Replaces the first weight of client k's start.
-void set_first_weight(job& one, float value) {
-  auto& what = std::get<train_job>(one.what);
-  auto changed = what.start->at(flat_weights).clone();
+void set_first_weight(job& queued, float value) {
+  auto& request = std::get<train_job>(queued.request);
+  auto changed = request.start->at(flat_weights).clone();
   changed.mutable_data_ptr<float>()[0] = value;
-  what.start = weights_only(changed);
+  request.start = weights_only(changed);
 }
 
 } // namespace
@@ -118,7 +118,7 @@ TEST_CASE("a client's bits do not depend on the width of its group", "[executor]
   check_widths(small_mlp({.optimizer = optimizer_kind::adamw, .batch_rows = 7, .weight_decay = 0.01}));
   check_widths(small_mlp({.batch_rows = 5, .head_only = true}));
   auto proximal = small_mlp({.epochs = 2, .batch_rows = 5});
-  proximal.objective = proximal_cross_entropy(0.1);
+  proximal.objective = proximal_objective(0.1);
   proximal.shared_start = false;
   check_widths(proximal);
 }
@@ -140,11 +140,11 @@ TEST_CASE("one step of plain SGD, by hand", "[executor]") {
   source->scale = {1.0F};
   source->shift = {0.0F};
   const auto net = net_of("linear", {1, 1, 2}, 2);
-  const std::vector<job> one{{.what = train_job{.net = net,
+  const std::vector<job> single{{.request = train_job{.net = net,
                                                 .start = weights_only(at::zeros({6})),
                                                 .samples = rows_from(source, 0, 1),
                                                 .options = {.learning_rate = 0.5, .classes = {0, 2}}}}};
-  const auto result = make_executor("cpu")->run(one);
+  const auto result = make_executor("cpu")->run(single);
   CHECK(largest_difference(weights_of(result[0]), at::tensor({-0.5F, -0.75F, 0.5F, 0.75F, -0.25F, 0.25F})) < 1e-7);
   CHECK(loss_of(result[0]) == Approx(std::log(2.0)));
   CHECK(std::get<train_output>(std::get<work_output>(result[0])).rows_seen == 1);
@@ -160,43 +160,43 @@ TEST_CASE("the ways to take a plain step agree: at once, through a buffer, with 
 
 TEST_CASE("the proximal term keeps weights nearer to the start", "[executor]") {
   const auto distance = [](double mu) {
-    auto what = small_mlp({.epochs = 10, .batch_rows = 5, .learning_rate = 0.1});
-    what.objective = proximal_cross_entropy(mu);
-    const auto all = ragged_clients(what, 2);
-    const auto result = run_in_groups(all, 2);
-    return at::norm(weights_of(result[1]) - std::get<train_job>(all[1].what).start->at(flat_weights)).item<double>();
+    auto chosen = small_mlp({.epochs = 10, .batch_rows = 5, .learning_rate = 0.1});
+    chosen.objective = proximal_objective(mu);
+    const auto jobs = ragged_clients(chosen, 2);
+    const auto result = run_in_groups(jobs, 2);
+    return at::norm(weights_of(result[1]) - std::get<train_job>(jobs[1].request).start->at(flat_weights)).item<double>();
   };
   CHECK(distance(5.0) < 0.5 * distance(0.0));
 }
 
 TEST_CASE("no epochs or no rows return the start, and say how many rows there are", "[executor]") {
-  auto all = ragged_clients(small_mlp({.epochs = 0}), 3);
-  const auto idle = run_in_groups(all, 3);
+  auto jobs = ragged_clients(small_mlp({.epochs = 0}), 3);
+  const auto idle = run_in_groups(jobs, 3);
   for (std::size_t k = 0; k < 3; ++k) {
-    CHECK(same_bits(weights_of(idle[k]), std::get<train_job>(all[k].what).start->at(flat_weights)));
+    CHECK(same_bits(weights_of(idle[k]), std::get<train_job>(jobs[k].request).start->at(flat_weights)));
     CHECK(std::get<train_output>(std::get<work_output>(idle[k])).rows_seen ==
-          std::get<train_job>(all[k].what).samples.size());
+          std::get<train_job>(jobs[k].request).samples.size());
     CHECK(loss_of(idle[k]) == 0.0);
   }
   const auto without_rows = ragged_clients(small_mlp({}), 1);
   CHECK(same_bits(weights_of(run_in_groups(without_rows, 1)[0]),
-                  std::get<train_job>(without_rows[0].what).start->at(flat_weights)));
+                  std::get<train_job>(without_rows[0].request).start->at(flat_weights)));
 }
 
 TEST_CASE("classes outside the loss keep their bits, whatever the optimizer", "[executor]") {
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adamw}) {
-    auto what = small_mlp({.optimizer = kind, .batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1.0});
-    what.source = drawn_data(40, {1, 1, 33}, 3); // labels 0, 1, 2
-    what.options.classes = {0, 3};
-    what.objective = proximal_cross_entropy(0.1);
-    const auto all = ragged_clients(what, 16);
-    const auto result = run_in_groups(all, 16);
-    const auto& start = std::get<train_job>(all[1].what).start->at(flat_weights);
-    for (const auto& one : what.net->layout())
-      if (one.head) {
-        const auto row = one.size / one.shape[0];
-        const auto rest = [&](const at::Tensor& all) { return all.narrow(0, one.offset + 3 * row, 7 * row); };
-        const auto covered = [&](const at::Tensor& all) { return all.narrow(0, one.offset, 3 * row); };
+    auto chosen = small_mlp({.optimizer = kind, .batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1.0});
+    chosen.source = drawn_data(40, {1, 1, 33}, 3); // labels 0, 1, 2
+    chosen.options.classes = {0, 3};
+    chosen.objective = proximal_objective(0.1);
+    const auto jobs = ragged_clients(chosen, 16);
+    const auto result = run_in_groups(jobs, 16);
+    const auto& start = std::get<train_job>(jobs[1].request).start->at(flat_weights);
+    for (const auto& parameter : chosen.net->layout())
+      if (parameter.head) {
+        const auto row = parameter.size / parameter.shape[0];
+        const auto rest = [&](const at::Tensor& whole) { return whole.narrow(0, parameter.offset + 3 * row, 7 * row); };
+        const auto covered = [&](const at::Tensor& whole) { return whole.narrow(0, parameter.offset, 3 * row); };
         CHECK(same_bits(rest(weights_of(result[1])), rest(start)));
         CHECK_FALSE(same_bits(covered(weights_of(result[1])), covered(start)));
       }
@@ -204,11 +204,11 @@ TEST_CASE("classes outside the loss keep their bits, whatever the optimizer", "[
 }
 
 TEST_CASE("a NaN in one model leaves the others bit-equal, and its own outcome says so", "[executor]") {
-  auto all = ragged_clients(small_mlp({.epochs = 2, .batch_rows = 5}), 16);
-  const auto clean = run_in_groups(all, 16);
-  set_first_weight(all[5], std::numeric_limits<float>::quiet_NaN());
-  const auto hurt = run_in_groups(all, 16);
-  for (std::size_t k = 0; k < all.size(); ++k)
+  auto jobs = ragged_clients(small_mlp({.epochs = 2, .batch_rows = 5}), 16);
+  const auto clean = run_in_groups(jobs, 16);
+  set_first_weight(jobs[5], std::numeric_limits<float>::quiet_NaN());
+  const auto hurt = run_in_groups(jobs, 16);
+  for (std::size_t k = 0; k < jobs.size(); ++k)
     if (k != 5)
       CHECK(same_bits(weights_of(clean[k]), weights_of(hurt[k])));
   REQUIRE(std::holds_alternative<std::string>(hurt[5]));
@@ -218,13 +218,13 @@ TEST_CASE("a NaN in one model leaves the others bit-equal, and its own outcome s
 }
 
 TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
-  auto what = small_mlp({.batch_rows = 5});
-  const auto expected = run_in_groups(ragged_clients(what, 16), 16);
-  what.net = std::make_shared<fragile>(what.net);
-  auto all = ragged_clients(what, 16);
-  set_first_weight(all[3], 1e6F);
-  const auto result = run_in_groups(all, 16);
-  for (std::size_t k = 0; k < all.size(); ++k)
+  auto chosen = small_mlp({.batch_rows = 5});
+  const auto expected = run_in_groups(ragged_clients(chosen, 16), 16);
+  chosen.net = std::make_shared<fragile>(chosen.net);
+  auto jobs = ragged_clients(chosen, 16);
+  set_first_weight(jobs[3], 1e6F);
+  const auto result = run_in_groups(jobs, 16);
+  for (std::size_t k = 0; k < jobs.size(); ++k)
     if (k != 3)
       CHECK(same_bits(weights_of(result[k]), weights_of(expected[k])));
   REQUIRE(std::holds_alternative<std::string>(result[3]));
@@ -233,9 +233,9 @@ TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
 }
 
 TEST_CASE("a label outside the loss is refused by row and label", "[executor]") {
-  auto what = small_mlp({.batch_rows = 5});
-  what.options.classes = {0, 3};
-  const auto result = run_in_groups(ragged_clients(what, 2), 2);
+  auto chosen = small_mlp({.batch_rows = 5});
+  chosen.options.classes = {0, 3};
+  const auto result = run_in_groups(ragged_clients(chosen, 2), 2);
   REQUIRE(std::holds_alternative<std::string>(result[1]));
   CHECK(std::get<std::string>(result[1]).find("but the loss covers labels 0 to 2") != std::string::npos);
   CHECK(std::holds_alternative<work_output>(result[0])); // it has no rows
@@ -247,13 +247,13 @@ TEST_CASE("training on separable rows learns them", "[executor]") {
     for (std::int64_t pixel = 0; pixel < 20; ++pixel)
       source->images.mutable_data_ptr<std::uint8_t>()[row * 20 + pixel] = pixel == row % 3 ? 255 : 0;
   const auto net = mlp_of({8}, 20, 3);
-  const std::vector<job> training{{.what = train_job{.net = net,
+  const std::vector<job> training{{.request = train_job{.net = net,
                                                      .start = weights_only(initial_weights(*net, 1)),
                                                      .samples = rows_from(source, 0, 60),
                                                      .options = {.epochs = 30, .batch_rows = 16, .classes = {0, 3}}}}};
   const auto runs = make_executor("cpu");
   const auto trained = runs->run(training);
-  const std::vector<job> asking{{.what = evaluate_job{.what = {net, weights_only(weights_of(trained[0]))},
+  const std::vector<job> asking{{.request = evaluate_job{.learnt = {net, weights_only(weights_of(trained[0]))},
                                                       .samples = rows_from(source, 0, 60),
                                                       .mask = {0, 3}}}};
   const auto answer = runs->run(asking);
@@ -262,13 +262,13 @@ TEST_CASE("training on separable rows learns them", "[executor]") {
 }
 
 TEST_CASE("the width follows from net and options only", "[executor]") {
-  auto what = small_mlp({.batch_rows = 10});
-  const auto some = ragged_clients(what, 2);
-  CHECK(chosen_width(some[0].what, "cpu") == chosen_width(some[1].what, "cpu"));
-  CHECK(chosen_width(some[0].what, "cpu") == 128); // 7.5 kB each: MLP 33-17-10
-  what.net = net_of("mlp", {1, 28, 28}, 10);
-  CHECK(chosen_width(ragged_clients(what, 1)[0].what, "cpu") == 1); // 0.8 MB
-  CHECK(chosen_width(extract_job{.net = what.net}, "cpu") == 1);
+  auto chosen = small_mlp({.batch_rows = 10});
+  const auto some = ragged_clients(chosen, 2);
+  CHECK(chosen_width(some[0].request, "cpu") == chosen_width(some[1].request, "cpu"));
+  CHECK(chosen_width(some[0].request, "cpu") == 128); // 7.5 kB each: MLP 33-17-10
+  chosen.net = net_of("mlp", {1, 28, 28}, 10);
+  CHECK(chosen_width(ragged_clients(chosen, 1)[0].request, "cpu") == 1); // 0.8 MB
+  CHECK(chosen_width(extract_job{.net = chosen.net}, "cpu") == 1);
 }
 
 TEST_CASE("a device that is not there is refused", "[executor]") {

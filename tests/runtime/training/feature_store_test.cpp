@@ -15,7 +15,7 @@ struct frozen_net {
   image_store images{at::Device("cpu")};
 
   at::Tensor features(feature_store* store, std::int64_t first, std::int64_t count, bool frozen = true) {
-    return run_pass(extract_job{.net = net,
+    return run_inference(extract_job{.net = net,
                                 .weights = weights,
                                 .samples = rows_from(source, first, count),
                                 .logits = false,
@@ -28,43 +28,43 @@ struct frozen_net {
 } // namespace
 
 TEST_CASE("features of a frozen net are computed once and then remembered", "[features]") {
-  frozen_net of;
+  frozen_net frozen;
   feature_store store;
-  const auto plain = of.features(nullptr, 0, 300);
-  CHECK(same_bits(of.features(&store, 10, 150), plain.narrow(0, 10, 150).contiguous()));
-  CHECK(same_bits(of.features(&store, 0, 300), plain)); // some known, some not
+  const auto plain = frozen.features(nullptr, 0, 300);
+  CHECK(same_bits(frozen.features(&store, 10, 150), plain.narrow(0, 10, 150).contiguous()));
+  CHECK(same_bits(frozen.features(&store, 0, 300), plain)); // some known, some not
   // What is remembered is what is shown: here something else.
-  auto& table = store.of(of.source, *of.net, of.weights);
+  auto& table = store.of(frozen.source, *frozen.net, frozen.weights);
   const std::vector<std::int64_t> row{7};
   table.put(row, at::full({1, 5}, 42.0F));
-  CHECK(of.features(&store, 7, 1)[0].equal(at::full({5}, 42.0F)));
-  CHECK(same_bits(of.features(&store, 7, 1, false), plain.narrow(0, 7, 1).contiguous())); // not frozen
-  const auto equal_weights = weights_only(of.weights->at(flat_weights).clone());
-  CHECK(&store.of(of.source, *of.net, equal_weights) == &table);
-  CHECK(&store.of(of.source, *of.net, weights_only(initial_weights(*of.net, 4))) != &table);
+  CHECK(frozen.features(&store, 7, 1)[0].equal(at::full({5}, 42.0F)));
+  CHECK(same_bits(frozen.features(&store, 7, 1, false), plain.narrow(0, 7, 1).contiguous())); // not frozen
+  const auto equal_weights = weights_only(frozen.weights->at(flat_weights).clone());
+  CHECK(&store.of(frozen.source, *frozen.net, equal_weights) == &table);
+  CHECK(&store.of(frozen.source, *frozen.net, weights_only(initial_weights(*frozen.net, 4))) != &table);
 }
 
 TEST_CASE("features are kept in a folder between runs, and a damaged file is computed anew", "[features]") {
   const scratch_folder folder;
-  frozen_net of;
-  const auto plain = of.features(nullptr, 0, 300);
+  frozen_net frozen;
+  const auto plain = frozen.features(nullptr, 0, 300);
   {
     feature_store store(folder.path() / "cache");
-    (void)of.features(&store, 0, 200);
+    (void)frozen.features(&store, 0, 200);
     const std::vector<std::int64_t> row{7};
-    store.of(of.source, *of.net, of.weights).put(row, at::full({1, 5}, 42.0F));
+    store.of(frozen.source, *frozen.net, frozen.weights).put(row, at::full({1, 5}, 42.0F));
     store.save();
   }
   const auto file = std::filesystem::directory_iterator(folder.path() / "cache")->path();
   {
     feature_store again(folder.path() / "cache");
-    CHECK(of.features(&again, 7, 1)[0].equal(at::full({5}, 42.0F)));
-    CHECK(same_bits(of.features(&again, 8, 292), plain.narrow(0, 8, 292).contiguous()));
+    CHECK(frozen.features(&again, 7, 1)[0].equal(at::full({5}, 42.0F)));
+    CHECK(same_bits(frozen.features(&again, 8, 292), plain.narrow(0, 8, 292).contiguous()));
   }
   std::ofstream(file) << "no safetensors";
   feature_store healed(folder.path() / "cache");
-  CHECK(same_bits(of.features(&healed, 0, 300), plain));
+  CHECK(same_bits(frozen.features(&healed, 0, 300), plain));
   healed.save();
   feature_store last(folder.path() / "cache");
-  CHECK(last.of(of.source, *of.net, of.weights).missing(*rows_from(of.source, 0, 300).rows).empty());
+  CHECK(last.of(frozen.source, *frozen.net, frozen.weights).missing(*rows_from(frozen.source, 0, 300).rows).empty());
 }

@@ -25,32 +25,32 @@ train_job usual(std::int64_t rows, training_options options) {
           .stream = {.seed = 5, .client = {6}, .task = {1}, .visit = 2}};
 }
 
-at::Tensor trained(const train_job& what) {
-  const std::vector<job> one{{.what = what}};
-  return weights_of(make_executor("cpu")->run(one)[0]).clone();
+at::Tensor trained(const train_job& request) {
+  const std::vector<job> single{{.request = request}};
+  return weights_of(make_executor("cpu")->run(single)[0]).clone();
 }
 
 /// The same training as a plain loop: autograd, and SGD as PyTorch documents it.
-at::Tensor plainly_trained(const train_job& what) {
-  const auto& with = what.options;
-  auto flat = what.start->at(flat_weights).clone();
+at::Tensor plainly_trained(const train_job& job) {
+  const auto& with = job.options;
+  auto flat = job.start->at(flat_weights).clone();
   at::Tensor momentum;
   for (std::int64_t epoch = 0; epoch < with.epochs; ++epoch) {
-    auto key = key_for(what.stream, purpose::shuffle);
+    auto key = key_for(job.stream, purpose::shuffle);
     key.index = static_cast<std::uint64_t>(epoch);
-    auto order = *what.samples.rows;
+    auto order = *job.samples.rows;
     rng_stream(key).shuffle(std::span(order));
     for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(with.batch_rows)) {
       const auto count = std::min(order.size() - first, static_cast<std::size_t>(with.batch_rows));
       const auto rows = std::span(order).subspan(first, count);
-      const auto x = reference_gather(*what.samples.source, rows, {}).flatten(1);
+      const auto x = reference_gather(*job.samples.source, rows, {}).flatten(1);
       std::vector<std::int64_t> labels;
       for (const auto row : rows)
-        labels.push_back(what.samples.source->label(row));
+        labels.push_back(job.samples.source->label(row));
       flat.set_requires_grad(true);
       std::vector<at::Tensor> parts;
-      for (const auto& one : what.net->layout())
-        parts.push_back(flat.narrow(0, one.offset, one.size).view(one.shape));
+      for (const auto& parameter : job.net->layout())
+        parts.push_back(flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape));
       const auto logits = at::linear(at::relu(at::linear(x, parts[0], parts[1])), parts[2], parts[3]);
       at::cross_entropy_loss(logits, at::tensor(labels, at::kLong)).backward();
       auto step = flat.grad().clone();
@@ -71,51 +71,51 @@ std::vector<job> clients_of(const model_ref& net, shape3 shape, const std::vecto
   const auto source = drawn_data(40, shape, net->classes());
   options.classes = {0, net->classes()};
   const auto base = initial_weights(*net, 1);
-  std::vector<job> all;
+  std::vector<job> jobs;
   for (std::uint64_t k = 0; k < rows.size(); ++k)
-    all.push_back({.id = {{k}, 0, 0},
-                   .what = train_job{.net = net,
+    jobs.push_back({.id = {{k}, 0, 0},
+                   .request = train_job{.net = net,
                                      .start = weights_only(base * (1.0 + 0.01 * static_cast<double>(k))),
                                      .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
                                      .options = options,
                                      .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
-  return all;
+  return jobs;
 }
 
 /// Clients alone, in pairs and in fives end with the same bits, and with others than they began with.
 void check_fused(const model_ref& net, shape3 shape, training_options options,
                  const std::vector<std::int64_t>& rows = {7, 3, 4, 0, 7}) {
   INFO(net->identity());
-  const auto all = clients_of(net, shape, rows, options);
+  const auto jobs = clients_of(net, shape, rows, options);
   const auto runs = make_executor("cpu");
   const auto in_groups = [&](std::size_t width) {
     std::vector<at::Tensor> weights;
-    for (std::size_t first = 0; first < all.size(); first += width)
-      for (const auto& one : runs->run(std::span(all).subspan(first, std::min(width, all.size() - first))))
-        weights.push_back(weights_of(one).clone());
+    for (std::size_t first = 0; first < jobs.size(); first += width)
+      for (const auto& output : runs->run(std::span(jobs).subspan(first, std::min(width, jobs.size() - first))))
+        weights.push_back(weights_of(output).clone());
     return weights;
   };
   const auto alone = in_groups(1), pairs = in_groups(2), together = in_groups(5);
-  for (std::size_t k = 0; k < all.size(); ++k) {
+  for (std::size_t k = 0; k < jobs.size(); ++k) {
     INFO("client " << k);
     CHECK(same_bits(alone[k], pairs[k]));
     CHECK(same_bits(alone[k], together[k]));
-    const auto& job = std::get<train_job>(all[k].what);
+    const auto& job = std::get<train_job>(jobs[k].request);
     CHECK(same_bits(alone[k], job.start->at(flat_weights)) == (job.samples.size() == 0));
   }
 }
 
 /// The running statistics among weights [P], one after the other.
 at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
-  std::vector<at::Tensor> all;
-  for (const auto& one : net.layout())
-    if (one.buffer)
-      all.push_back(flat.narrow(0, one.offset, one.size));
-  return at::cat(all);
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : net.layout())
+    if (parameter.buffer)
+      tensors.push_back(flat.narrow(0, parameter.offset, parameter.size));
+  return at::cat(tensors);
 }
 
 train_job with_model(const model_ref& net, shape3 shape, std::int64_t rows, training_options options) {
-  return std::get<train_job>(clients_of(net, shape, {rows}, options)[0].what);
+  return std::get<train_job>(clients_of(net, shape, {rows}, options)[0].request);
 }
 
 } // namespace
@@ -148,16 +148,16 @@ TEST_CASE("clients of a fully connected net trained one after the other end with
       INFO(net->identity() << ", batch " << batch << ", classes below " << classes.high);
       auto alone = clients_of(net, small, {7, 3, 4, 0, 7}, {.epochs = 3, .batch_rows = batch});
       const auto few = drawn_data(40, small, 5);
-      for (auto& one : alone) {
-        auto& what = std::get<train_job>(one.what);
-        what.options.classes = classes;
+      for (auto& job : alone) {
+        auto& request = std::get<train_job>(job.request);
+        request.options.classes = classes;
         if (classes.high == 5)
-          what.samples.source = few;
+          request.samples.source = few;
       }
       auto in_step = alone;
       const auto hidden = std::make_shared<const wrapped_model>(net);
-      for (auto& one : in_step)
-        std::get<train_job>(one.what).net = hidden;
+      for (auto& job : in_step)
+        std::get<train_job>(job.request).net = hidden;
       const auto runs = make_executor("cpu");
       const auto ours = runs->run(alone), expected = runs->run(in_step);
       for (std::size_t k = 0; k < alone.size(); ++k) {
@@ -181,9 +181,9 @@ TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothin
     INFO(net->identity());
     auto job = with_model(net, small, 7, {.epochs = 2, .batch_rows = 4, .momentum = 0.9, .head_only = true});
     const auto after = trained(job), before = job.start->at(flat_weights);
-    for (const auto& one : net->layout()) {
-      INFO(one.name);
-      CHECK(same_bits(after.narrow(0, one.offset, one.size), before.narrow(0, one.offset, one.size)) == !one.head);
+    for (const auto& parameter : net->layout()) {
+      INFO(parameter.name);
+      CHECK(same_bits(after.narrow(0, parameter.offset, parameter.size), before.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
     }
     // With the full batch, all that a stream could still draw are masks.
     job.options.batch_rows = 0;
@@ -214,7 +214,7 @@ TEST_CASE("running statistics move by the step's own rows, and no optimizer touc
       moved.options.momentum = kind == optimizer_kind::sgd ? 0.9 * extra : 0.0;
       moved.options.weight_decay = 0.1 * extra;
       moved.options.clip_norm = 0.5 * extra;
-      moved.objective = extra > 0 ? proximal_cross_entropy(0.1) : nullptr;
+      moved.objective = extra > 0 ? proximal_objective(0.1) : nullptr;
       CHECK(largest_difference(statistics_of(*net, trained(moved)), expected) < 1e-5); // rows come in another order
     }
 }
@@ -258,9 +258,9 @@ TEST_CASE("every client and every epoch has a shuffle of its own", "[executor]")
 
 TEST_CASE("the order of a full batch hardly matters, that of small ones does", "[executor]") {
   const auto difference = [](std::int64_t batch_rows) {
-    auto one = usual(20, {.batch_rows = batch_rows, .learning_rate = 0.5}), other = one;
+    auto job = usual(20, {.batch_rows = batch_rows, .learning_rate = 0.5}), other = job;
     other.stream.visit = 3;
-    return largest_difference(trained(one), trained(other));
+    return largest_difference(trained(job), trained(other));
   };
   CHECK(difference(0) < 1e-6); // only sums are taken in another order
   CHECK(difference(2) > 1e-3);
@@ -302,8 +302,8 @@ TEST_CASE("a multi-layer perceptron learns the digits of MNIST in two epochs", "
                                 .samples = rows_from(train, 0, 6000),
                                 .options = {.epochs = 2, .batch_rows = 32, .learning_rate = 0.1, .classes = {0, 10}}});
   const std::vector<job> asking{
-      {.what =
-           evaluate_job{.what = {net, weights_only(weights)}, .samples = rows_from(test, 0, 1000), .mask = {0, 10}}}};
+      {.request =
+           evaluate_job{.learnt = {net, weights_only(weights)}, .samples = rows_from(test, 0, 1000), .mask = {0, 10}}}};
   const auto answer = make_executor("cpu")->run(asking);
   const auto& result = std::get<evaluate_output>(std::get<work_output>(answer[0]));
   INFO(result.correct << " of 1000 right");

@@ -54,8 +54,8 @@ TEST_CASE("cross-entropy on a device is that of the CPU", "[gpu]") {
     labels.select(1, 4).fill_(-1);
     weight.select(1, 4).zero_();
     const auto there = logits.to(device), labels_there = labels.to(device), weight_there = weight.to(device);
-    const auto ours = (*cross_entropy())({there, there, labels_there, weight_there, {}}),
-               twin = (*cross_entropy())({logits, logits, labels, weight, {}});
+    const auto ours = (*cross_entropy_objective())({there, there, labels_there, weight_there, {}}),
+               twin = (*cross_entropy_objective())({logits, logits, labels, weight, {}});
     CHECK(largest_difference(ours.d_logits.cpu(), twin.d_logits) < 1e-6);
     CHECK(at::allclose(ours.values.cpu(), twin.values, 1e-5, 1e-6));
   }

@@ -13,11 +13,11 @@ struct moments {
   at::Tensor first{}, second{};
 };
 
-void take_step(const models_in_step& of, const training_options& options, std::span<const std::int64_t> taken) {
+void take_step(const models_in_step& models, const training_options& options, std::span<const std::int64_t> taken) {
   if (options.clip_norm > 0.0) {
-    auto partial = at::zeros({of.run.count, kernels::cuda::norm_lanes}, at::kDouble);
-    auto factor = at::empty({of.run.count});
-    const auto calls = calls_to_clip(of, options.clip_norm, partial, factor);
+    auto partial = at::zeros({models.run.count, kernels::cuda::norm_lanes}, at::kDouble);
+    auto factor = at::empty({models.run.count});
+    const auto calls = calls_to_clip(models, options.clip_norm, partial, factor);
     for (const auto& call : calls.squares)
       run_on_host(call);
     run_on_host(calls.factors);
@@ -25,10 +25,10 @@ void take_step(const models_in_step& of, const training_options& options, std::s
       run_on_host(call, 3, 2);
   }
   if (options.optimizer == optimizer_kind::sgd)
-    for (const auto& call : sgd_calls(of, options))
+    for (const auto& call : sgd_calls(models, options))
       run_on_host(call, 7, 2);
   else
-    for (const auto& call : adam_calls(of, options, taken))
+    for (const auto& call : adam_calls(models, options, taken))
       run_on_host(call);
 }
 

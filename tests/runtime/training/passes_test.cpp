@@ -38,16 +38,16 @@ TEST_CASE("evaluation of hand-made logits: ties go to the first, other classes a
   const hand_made made;
   auto images = on_cpu();
   const auto over = [&](class_range mask) {
-    return run_pass(
-        evaluate_job{.what = {made.net, made.weights}, .samples = rows_from(made.source, 0, 4), .mask = mask}, images);
+    return run_inference(
+        evaluate_job{.learnt = {made.net, made.weights}, .samples = rows_from(made.source, 0, 4), .mask = mask}, images);
   };
-  const auto all = over({0, 3}); // logits 2 0 1 -> 0, right; 0 3 0 -> 1, right; 5 5 0 -> 0, wrong; 1 2 3 -> 2, right
-  CHECK(all.rows == 4);
-  CHECK(all.correct == 3);
+  const auto whole = over({0, 3}); // logits 2 0 1 -> 0, right; 0 3 0 -> 1, right; 5 5 0 -> 0, wrong; 1 2 3 -> 2, right
+  CHECK(whole.rows == 4);
+  CHECK(whole.correct == 3);
   const double e = std::exp(1.0);
   const double expected = std::log(1 + std::exp(-2.0) + 1 / e) + std::log(1 + 2 * std::exp(-3.0)) +
                           std::log(2 + std::exp(-5.0)) + std::log(1 + 1 / e + std::exp(-2.0));
-  CHECK(all.loss_sum == Approx(expected).epsilon(1e-12));
+  CHECK(whole.loss_sum == Approx(expected).epsilon(1e-12));
   const auto first_two = over({0, 2});
   CHECK(first_two.rows == 4);
   CHECK(first_two.correct == 2); // row 3 is of class 2
@@ -63,19 +63,19 @@ TEST_CASE("extraction gives features, logits of all classes and labels in row or
   const auto weights = weights_only(initial_weights(*net, 2));
   auto images = on_cpu();
   auto job = extract_job{.net = net, .weights = weights, .samples = rows_from(source, 0, 300)};
-  const auto all = run_pass(job, images);
-  CHECK(all.features.sizes() == at::IntArrayRef{300, 7});
-  CHECK(all.logits.sizes() == at::IntArrayRef{300, 5});
+  const auto whole = run_inference(job, images);
+  CHECK(whole.features.sizes() == at::IntArrayRef{300, 7});
+  CHECK(whole.logits.sizes() == at::IntArrayRef{300, 5});
   for (const std::int64_t row : {0, 127, 128, 299}) {
     job.samples = rows_from(source, row, 1);
-    const auto alone = run_pass(job, images);
-    CHECK(same_bits(alone.features[0], all.features[row]));
-    CHECK(same_bits(alone.logits[0], all.logits[row]));
-    CHECK(all.labels[row].item<std::int64_t>() == row % 5);
+    const auto alone = run_inference(job, images);
+    CHECK(same_bits(alone.features[0], whole.features[row]));
+    CHECK(same_bits(alone.logits[0], whole.logits[row]));
+    CHECK(whole.labels[row].item<std::int64_t>() == row % 5);
   }
   job.net = net_of("identity", {1, 1, 12}, 5);
   job.weights = weights_only(at::zeros({0}));
-  const auto pixels = run_pass(job, images);
+  const auto pixels = run_inference(job, images);
   CHECK(pixels.features.sizes() == at::IntArrayRef{1, 12});
   CHECK_FALSE(pixels.logits.defined());
 }
@@ -87,11 +87,11 @@ TEST_CASE("statistics equal Eigen's sums in double, with and without a projectio
   const auto net = net_of("identity", {1, 1, 12}, 5);
   const auto nothing = weights_only(at::zeros({0}));
   const auto x = matrix_of(
-      run_pass(extract_job{.net = net, .weights = nothing, .samples = rows_from(source, 0, rows)}, images).features);
+      run_inference(extract_job{.net = net, .weights = nothing, .samples = rows_from(source, 0, rows)}, images).features);
   const auto projection = drawn_matrix(12, 30, 1);
   for (const bool projected : {false, true}) {
     const matrix h = projected ? matrix((x * projection).cwiseMax(0.0)) : x;
-    const auto got = run_pass(statistics_job{.net = net,
+    const auto got = run_inference(statistics_job{.net = net,
                                              .weights = nothing,
                                              .samples = rows_from(source, 0, rows),
                                              .projection = projected ? tensor_of(projection) : at::Tensor{},
@@ -104,7 +104,7 @@ TEST_CASE("statistics equal Eigen's sums in double, with and without a projectio
     CHECK(relative_difference(got.sums[0], one_hot.transpose() * h) < 1e-13);
     CHECK(got.counts.equal(at::full({1, 5}, 140.0, at::kDouble)));
   }
-  const auto means_only = run_pass(
+  const auto means_only = run_inference(
       statistics_job{
           .net = net, .weights = nothing, .samples = rows_from(source, 0, 3), .gram = false, .classes = {0, 5}},
       images);
@@ -116,11 +116,11 @@ TEST_CASE("a pass over no rows has empty results", "[passes]") {
   const hand_made made;
   auto images = on_cpu();
   const sample_view none;
-  CHECK(run_pass(evaluate_job{.what = {made.net, made.weights}, .samples = none, .mask = {0, 3}}, images).rows == 0);
-  const auto nothing = run_pass(extract_job{.net = made.net, .weights = made.weights, .samples = none}, images);
+  CHECK(run_inference(evaluate_job{.learnt = {made.net, made.weights}, .samples = none, .mask = {0, 3}}, images).rows == 0);
+  const auto nothing = run_inference(extract_job{.net = made.net, .weights = made.weights, .samples = none}, images);
   CHECK(nothing.features.sizes() == at::IntArrayRef{0, 3});
   const auto sums =
-      run_pass(statistics_job{.net = made.net, .weights = made.weights, .samples = none, .classes = {0, 3}}, images);
+      run_inference(statistics_job{.net = made.net, .weights = made.weights, .samples = none, .classes = {0, 3}}, images);
   CHECK(square(sums.gram, 3).equal(at::zeros({3, 3}, at::kDouble)));
 }
 
@@ -132,14 +132,14 @@ TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on m
   auto other_classifier = flat.clone(); // what was in front of it is all that counts
   other_classifier.narrow(0, net->encoder()->size(), net->classifier()->size()).fill_(7.0F);
   auto images = on_cpu();
-  const auto judged = [&](const predictor& what, std::int64_t first, std::int64_t count, feature_store* store) {
-    return run_pass(evaluate_job{.what = what, .samples = rows_from(source, first, count), .mask = {0, 5}}, images,
+  const auto judged = [&](const predictor& learnt, std::int64_t first, std::int64_t count, feature_store* store) {
+    return run_inference(evaluate_job{.learnt = learnt, .samples = rows_from(source, first, count), .mask = {0, 5}}, images,
                     store);
   };
   const predictor whole{.net = net, .weights = weights_only(flat)};
   auto parted = whole;
-  parted.behind =
-      net_behind{.net = net->classifier(), .front = weights_only(other_classifier), .reads = shape.embedding};
+  parted.classifier =
+      classifier_stage{.net = net->classifier(), .front = weights_only(other_classifier), .reads = shape.embedding};
   feature_store store;
   const auto at_once = judged(whole, 0, 300, nullptr);
   for (int again = 0; again < 2; ++again) {
@@ -147,10 +147,10 @@ TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on m
     CHECK(in_parts.correct == at_once.correct);
     CHECK(in_parts.loss_sum == at_once.loss_sum);
   }
-  parted.behind->sampled = sampled_features{.stream = {.seed = 1, .what = first_method_purpose}, .low = -6, .high = 3};
+  parted.classifier->sampled = sampled_features{.stream = {.seed = 1, .purpose = first_method_purpose}, .low = -6, .high = 3};
   const auto drawn = judged(parted, 0, 300, &store);
   CHECK(drawn.loss_sum != at_once.loss_sum);
   CHECK(judged(parted, 0, 140, nullptr).correct + judged(parted, 140, 160, &store).correct == drawn.correct);
-  parted.behind->sampled->stream.seed = 2;
+  parted.classifier->sampled->stream.seed = 2;
   CHECK(judged(parted, 0, 300, &store).loss_sum != drawn.loss_sum);
 }

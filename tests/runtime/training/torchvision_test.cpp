@@ -79,18 +79,18 @@ public:
       keys.emplace_back(key, value);
     net_ = net_of(record["model"], {shape_[1], shape_[2], shape_[3]}, classes_.high, keys);
     tensor_map named;
-    for (const auto& one : net_->layout())
-      named.put(one.name, made_values(one.name, one.shape));
+    for (const auto& parameter : net_->layout())
+      named.put(parameter.name, made_values(parameter.name, parameter.shape));
     const auto flat = flat_parameters(*net_, named, record["model"], nullptr);
     REQUIRE(flat);
     weights_ = flat->unsqueeze(0); // [1, P]
   }
 
   [[nodiscard]] std::int64_t parameters() const {
-    std::int64_t all = 0;
-    for (const auto& one : net_->layout())
-      all += one.buffer ? 0 : one.size;
-    return all;
+    std::int64_t total = 0;
+    for (const auto& parameter : net_->layout())
+      total += parameter.buffer ? 0 : parameter.size;
+    return total;
   }
 
   void check_forward(const json& expected, const training_mode* training) {
@@ -121,7 +121,7 @@ public:
       labels.mutable_data_ptr<std::int64_t>()[row] = row * 7 % 10;
     const auto row_weight = at::full({1, shape_[0]}, 1.0F / static_cast<float>(shape_[0]));
     const std::vector<std::shared_ptr<const tensor_map>> sides(1);
-    const auto loss = (*cross_entropy())(
+    const auto loss = (*cross_entropy_objective())(
         {.logits = seen.logits, .features = seen.features, .labels = labels, .row_weight = row_weight, .sides = sides});
     auto gradients = at::zeros_like(weights_);
     net_->backward(weights_, kept, classes_, loss.d_logits, loss.d_features, false, {gradients});
@@ -132,9 +132,9 @@ private:
   /// Tensors of flat values [P] that are named in `expected`: all of these are there.
   void check_named(const at::Tensor& flat, const json& expected, double bound) const {
     std::size_t found = 0;
-    for (const auto& one : net_->layout())
-      if (const auto record = expected.find(one.name); record != expected.end()) {
-        check_summary(one.name, as_in_files(flat, one), *record, bound);
+    for (const auto& parameter : net_->layout())
+      if (const auto record = expected.find(parameter.name); record != expected.end()) {
+        check_summary(parameter.name, as_in_files(flat, parameter), *record, bound);
         ++found;
       }
     CHECK(found == expected.size());

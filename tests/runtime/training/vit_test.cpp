@@ -27,20 +27,20 @@ model_keys adapted(const char* bottleneck = "3") {
 /// P of the parameters that `counts`.
 template <class Counts>
 std::int64_t sum_of(const model& net, Counts counts) {
-  std::int64_t all = 0;
-  for (const auto& one : net.layout())
-    all += counts(one) ? one.size : 0;
-  return all;
+  std::int64_t total = 0;
+  for (const auto& parameter : net.layout())
+    total += counts(parameter) ? parameter.size : 0;
+  return total;
 }
 
-bool is_adapter(const parameter& one) { return one.name.find(".adapter.") != std::string::npos; }
+bool is_adapter(const parameter& entry) { return entry.name.find(".adapter.") != std::string::npos; }
 
 /// Initial weights whose adapters are not zero, [P].
 at::Tensor lively_weights(const model& net, std::uint64_t seed) {
   auto flat = initial_weights(net, seed);
-  for (const auto& one : net.layout())
-    if (is_adapter(one))
-      flat.narrow(0, one.offset, one.size).copy_(0.3F * drawn({one.size}, seed + 1));
+  for (const auto& parameter : net.layout())
+    if (is_adapter(parameter))
+      flat.narrow(0, parameter.offset, parameter.size).copy_(0.3F * drawn({parameter.size}, seed + 1));
   return flat;
 }
 
@@ -48,23 +48,23 @@ at::Tensor lively_weights(const model& net, std::uint64_t seed) {
 std::vector<job> clients_of(const model_ref& net, const std::vector<std::int64_t>& rows, training_options options) {
   const auto source = drawn_data(40, images, net->classes());
   options.classes = {0, net->classes()};
-  std::vector<job> all;
+  std::vector<job> jobs;
   for (std::uint64_t k = 0; k < rows.size(); ++k)
-    all.push_back({.id = {{k}, 0, 0},
-                   .what = train_job{.net = net,
+    jobs.push_back({.id = {{k}, 0, 0},
+                   .request = train_job{.net = net,
                                      .start = weights_only(lively_weights(*net, k)),
                                      .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
                                      .options = options,
                                      .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
-  return all;
+  return jobs;
 }
 
-std::vector<at::Tensor> trained_in_groups(const std::vector<job>& all, std::size_t width) {
+std::vector<at::Tensor> trained_in_groups(const std::vector<job>& jobs, std::size_t width) {
   const auto runs = make_executor("cpu");
   std::vector<at::Tensor> weights;
-  for (std::size_t first = 0; first < all.size(); first += width)
-    for (const auto& one : runs->run(std::span(all).subspan(first, std::min(width, all.size() - first))))
-      weights.push_back(weights_of(one).clone());
+  for (std::size_t first = 0; first < jobs.size(); first += width)
+    for (const auto& output : runs->run(std::span(jobs).subspan(first, std::min(width, jobs.size() - first))))
+      weights.push_back(weights_of(output).clone());
   return weights;
 }
 
@@ -80,13 +80,13 @@ tensor_map without(const tensor_map& from, const std::string& part) {
 
 TEST_CASE("the base model at 224 pixels has timm's parameters, and adapters of 64 have 1,189,632", "[models]") {
   const auto net = net_of("vit", {3, 224, 224}, 10, {{"adapter", "64"}});
-  CHECK(sum_of(*net, [](const auto& one) { return one.frozen; }) == 85'798'656);
+  CHECK(sum_of(*net, [](const auto& outcome) { return outcome.frozen; }) == 85'798'656);
   CHECK(sum_of(*net, is_adapter) == 1'189'632);
-  CHECK(sum_of(*net, [](const auto& one) { return one.head; }) == 7'690);
+  CHECK(sum_of(*net, [](const auto& outcome) { return outcome.head; }) == 7'690);
   CHECK(net->feature_width() == 768);
   const auto bare = net_of("vit", {3, 32, 32}, 10, {{"image", "224"}});
-  CHECK(sum_of(*bare, [](const auto& one) { return !one.head; }) == 85'798'656);
-  CHECK(sum_of(*bare, [](const auto& one) { return one.frozen; }) == 0);
+  CHECK(sum_of(*bare, [](const auto& outcome) { return !outcome.head; }) == 85'798'656);
+  CHECK(sum_of(*bare, [](const auto& outcome) { return outcome.frozen; }) == 0);
 }
 
 TEST_CASE("parameters of vit are named and shaped as in timm", "[models]") {
@@ -94,9 +94,9 @@ TEST_CASE("parameters of vit are named and shaped as in timm", "[models]") {
       net_of("vit", images, 7,
              {{"image", "12"}, {"patch", "4"}, {"width", "20"}, {"depth", "1"}, {"heads", "2"}, {"adapter", "3"}});
   std::vector<std::string> shown;
-  for (const auto& one : net->layout()) {
-    shown.push_back(one.name);
-    for (const auto extent : one.shape)
+  for (const auto& parameter : net->layout()) {
+    shown.push_back(parameter.name);
+    for (const auto extent : parameter.shape)
       shown.back().append(" ").append(std::to_string(extent));
   }
   CHECK(shown == std::vector<std::string>{"cls_token 1 1 20",
@@ -136,14 +136,14 @@ TEST_CASE("vit refuses patches and heads that do not fit, and keys change its id
   CHECK_THAT(refusal({{"image", "30"}}), ContainsSubstring("30 x 30"));
   CHECK(refusal({{"patch", "8"}, {"heads", "5"}}) ==
         "vit cannot share 768 channels evenly among 5 heads; model.heads must divide model.width");
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const auto& keys : {plain, adapted(), adapted("4"), model_keys{{"patch", "2"}, {"width", "12"}},
                            model_keys{{"patch", "2"}, {"width", "12"}, {"heads", "6"}},
                            model_keys{{"patch", "2"}, {"width", "12"}, {"depth", "1"}},
                            model_keys{{"patch", "2"}, {"width", "12"}, {"image", "10"}}})
-    all.push_back(net_of("vit", images, 3, keys)->identity());
-  std::sort(all.begin(), all.end());
-  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+    names.push_back(net_of("vit", images, 3, keys)->identity());
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }
 
 TEST_CASE("adapters are the identity at the start, bit for bit, in both modes", "[models]") {
@@ -172,10 +172,10 @@ TEST_CASE("clients of vit end with the same bits in groups of 1, 3 and 16", "[ex
     for (const auto& keys : {plain, adapted()}) {
       const auto net = net_of("vit", images, 5, keys);
       INFO(net->identity());
-      const auto all = clients_of(net, rows, options);
-      const auto alone = trained_in_groups(all, 1), threes = trained_in_groups(all, 3),
-                 together = trained_in_groups(all, 16);
-      for (std::size_t k = 0; k < all.size(); ++k) {
+      const auto jobs = clients_of(net, rows, options);
+      const auto alone = trained_in_groups(jobs, 1), threes = trained_in_groups(jobs, 3),
+                 together = trained_in_groups(jobs, 16);
+      for (std::size_t k = 0; k < jobs.size(); ++k) {
         INFO("client " << k);
         CHECK(same_bits(alone[k], threes[k]));
         CHECK(same_bits(alone[k], together[k]));
@@ -189,23 +189,23 @@ TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else i
   for (const auto& options : {training_options{.batch_rows = 4}, // gradients go straight to the weights
                               training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1},
                               training_options{.optimizer = optimizer_kind::adamw, .weight_decay = 0.1}}) {
-    const auto all = clients_of(net, {8}, options);
-    const auto& start = std::get<train_job>(all[0].what).start->at(flat_weights);
-    const auto end = trained_in_groups(all, 1)[0];
-    for (const auto& one : net->layout()) {
-      INFO(one.name);
-      CHECK(same_bits(end.narrow(0, one.offset, one.size), start.narrow(0, one.offset, one.size)) == one.frozen);
+    const auto jobs = clients_of(net, {8}, options);
+    const auto& start = std::get<train_job>(jobs[0].request).start->at(flat_weights);
+    const auto end = trained_in_groups(jobs, 1)[0];
+    for (const auto& parameter : net->layout()) {
+      INFO(parameter.name);
+      CHECK(same_bits(end.narrow(0, parameter.offset, parameter.size), start.narrow(0, parameter.offset, parameter.size)) == parameter.frozen);
     }
   }
 }
 
 TEST_CASE("with only the head trained, adapters stay too", "[executor]") {
   const auto net = net_of("vit", images, 5, adapted());
-  const auto all = clients_of(net, {8}, {.batch_rows = 4, .head_only = true});
-  const auto& start = std::get<train_job>(all[0].what).start->at(flat_weights);
-  const auto end = trained_in_groups(all, 1)[0];
-  for (const auto& one : net->layout())
-    CHECK(same_bits(end.narrow(0, one.offset, one.size), start.narrow(0, one.offset, one.size)) == !one.head);
+  const auto jobs = clients_of(net, {8}, {.batch_rows = 4, .head_only = true});
+  const auto& start = std::get<train_job>(jobs[0].request).start->at(flat_weights);
+  const auto end = trained_in_groups(jobs, 1)[0];
+  for (const auto& parameter : net->layout())
+    CHECK(same_bits(end.narrow(0, parameter.offset, parameter.size), start.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
 }
 
 TEST_CASE("gradients of adapters and head equal finite differences while dropout draws", "[models]") {
@@ -226,11 +226,11 @@ TEST_CASE("gradients of adapters and head equal finite differences while dropout
         .sum()
         .item<double>();
   };
-  for (const auto& one : net->layout())
-    for (const auto i : {one.offset, one.offset + one.size / 2}) {
-      INFO(one.name << ", element " << i - one.offset);
+  for (const auto& parameter : net->layout())
+    for (const auto i : {parameter.offset, parameter.offset + parameter.size / 2}) {
+      INFO(parameter.name << ", element " << i - parameter.offset);
       const auto ours = static_cast<double>(gradients.const_data_ptr<float>()[i]);
-      if (one.frozen) {
+      if (parameter.frozen) {
         CHECK(ours == 77.0);
         continue;
       }
@@ -281,11 +281,11 @@ TEST_CASE("tokens of an image are its patches behind the class token", "[models]
                                      .bias_offset = 60});
   const auto weights = drawn({2, 70}, 1), in = drawn({2, 3, 48}, 2);
   kernels::scratch memory;
-  const layer_pass of{weights, 2, 3, {}, nullptr, &memory};
+  const layer_pass pass{weights, 2, 3, {}, nullptr, &memory};
   auto ours = at::empty({2, 3, 21}), composite = at::empty_like(ours);
   at::Tensor kept;
-  layer.forward(of, in, ours, kept);
-  layer.composite_forward(of, in, composite);
+  layer.forward(pass, in, ours, kept);
+  layer.composite_forward(pass, in, composite);
   CHECK(largest_difference(ours, composite) < 1e-5);
   for (std::int64_t k = 0; k < 2; ++k) {
     const auto flat = weights[k];
@@ -305,10 +305,10 @@ TEST_CASE("a pretrained file may lack adapters, and its head may be another's", 
   for (const auto& named : {file, without(file, "head.")}) {
     const auto flat = flat_parameters(*net, named, "vit.safetensors", &start);
     REQUIRE(flat);
-    for (const auto& one : net->layout()) {
-      INFO(one.name);
-      const auto got = as_in_files(*flat, one);
-      CHECK(at::equal(got, one.frozen ? file.at(one.name) : as_in_files(start, one)));
+    for (const auto& parameter : net->layout()) {
+      INFO(parameter.name);
+      const auto got = as_in_files(*flat, parameter);
+      CHECK(at::equal(got, parameter.frozen ? file.at(parameter.name) : as_in_files(start, parameter)));
     }
   }
 }

@@ -46,7 +46,7 @@ public:
   method_needs needs() const override {
     return {.upload_size_known = true, .defaults = "[training]\nlearning_rate = 0.02\n"};
   }
-  findings check(const method_setup& setup) const override {
+  diagnostics check(const method_setup& setup) const override {
     if (setup.trainable == trainable_part::all)
       return {};
     return {{"model.trainable", "model.trainable = \"head\": the velocity is one of all weights; expected \"all\""}};

@@ -72,7 +72,7 @@ bool is_grouped(const runner& run, const operands& in) {
 
 at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
   auto values = at::empty(sizes, at::kFloat);
-  rng_stream draw({.seed = seed, .what = first_method_purpose});
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   for (std::int64_t i = 0; i < values.numel(); ++i)
     values.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
   return values;

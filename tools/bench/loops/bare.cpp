@@ -6,23 +6,23 @@
 #include <ATen/ops/zeros_like.h>
 namespace mneme::bench {
 
-bare_loop::bare_loop(const workload& what, std::vector<at::Tensor> start)
-    : what_(what), all_(made_population(what)), start_(std::move(start)) {
-  for (const auto& one : start_) {
-    weights_.push_back(one.clone().requires_grad_(true));
-    sum_.push_back(at::zeros_like(one));
+bare_loop::bare_loop(const workload& load, std::vector<at::Tensor> start)
+    : workload_(load), population_(made_population(load)), start_(std::move(start)) {
+  for (const auto& tensor : start_) {
+    weights_.push_back(tensor.clone().requires_grad_(true));
+    sum_.push_back(at::zeros_like(tensor));
   }
 }
 
 void bare_loop::round(std::int64_t number, std::span<const std::int64_t> cohort) {
   for (const auto client : cohort) {
-    auto order = visiting_order(what_, number, client);
+    auto order = visiting_order(workload_, number, client);
     {
       const at::NoGradGuard no_gradients;
       for (std::size_t i = 0; i < start_.size(); ++i)
         weights_[i].copy_(start_[i]);
     }
-    train(at::from_blob(order.data(), {what_.rows}, at::kLong));
+    train(at::from_blob(order.data(), {workload_.rows}, at::kLong));
     const at::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < sum_.size(); ++i)
       sum_[i].add_(weights_[i]);
@@ -34,14 +34,14 @@ void bare_loop::round(std::int64_t number, std::span<const std::int64_t> cohort)
 }
 
 void bare_loop::train(const at::Tensor& rows) {
-  for (std::int64_t first = 0; first < what_.rows; first += what_.batch) {
-    const auto batch = rows.narrow(0, first, what_.batch);
-    const auto logits = forward(all_.images.index_select(0, batch), weights_); // [B, classes]
-    at::cross_entropy_loss(logits, all_.labels.index_select(0, batch)).backward();
+  for (std::int64_t first = 0; first < workload_.rows; first += workload_.batch) {
+    const auto batch = rows.narrow(0, first, workload_.batch);
+    const auto logits = forward(population_.images.index_select(0, batch), weights_); // [B, classes]
+    at::cross_entropy_loss(logits, population_.labels.index_select(0, batch)).backward();
     const at::NoGradGuard no_gradients;
-    for (auto& one : weights_) {
-      one.sub_(one.grad(), what_.learning_rate);
-      one.mutable_grad().reset();
+    for (auto& tensor : weights_) {
+      tensor.sub_(tensor.grad(), workload_.learning_rate);
+      tensor.mutable_grad().reset();
     }
   }
 }

@@ -6,7 +6,7 @@ namespace mneme::bench {
 /// The loop itself; a net adds its weights and its forward pass.
 class bare_loop : public contender {
 public:
-  bare_loop(const workload& what, std::vector<at::Tensor> start);
+  bare_loop(const workload& load, std::vector<at::Tensor> start);
   void round(std::int64_t number, std::span<const std::int64_t> cohort) final;
   [[nodiscard]] double weights_norm() const final;
 
@@ -17,8 +17,8 @@ protected:
 private:
   void train(const at::Tensor& rows); // rows: [n] int64, in visiting order
 
-  workload what_;
-  population all_;
+  workload workload_;
+  population population_;
   std::vector<at::Tensor> start_, weights_, sum_; // one tensor for each parameter
 };
 

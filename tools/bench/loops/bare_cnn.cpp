@@ -13,8 +13,8 @@ at::Tensor dropped(const at::Tensor& x, double chance) { return std::get<0>(at::
 
 class bare_cnn_loop final : public bare_loop {
 public:
-  bare_cnn_loop(const workload& what, std::vector<at::Tensor> start)
-      : bare_loop(what, std::move(start)), shape_(what.shape) {}
+  bare_cnn_loop(const workload& load, std::vector<at::Tensor> start)
+      : bare_loop(load, std::move(start)), shape_(load.shape) {}
 
 private:
   [[nodiscard]] at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& weights) const override {
@@ -31,8 +31,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<contender> bare_cnn(const workload& what) {
-  return std::make_unique<bare_cnn_loop>(what, first_cnn_weights(what));
+std::unique_ptr<contender> bare_cnn(const workload& load) {
+  return std::make_unique<bare_cnn_loop>(load, first_cnn_weights(load));
 }
 
 } // namespace mneme::bench

@@ -17,8 +17,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<contender> bare_mlp(const workload& what) {
-  return std::make_unique<bare_mlp_loop>(what, first_mlp_weights(what));
+std::unique_ptr<contender> bare_mlp(const workload& load) {
+  return std::make_unique<bare_mlp_loop>(load, first_mlp_weights(load));
 }
 
 } // namespace mneme::bench

@@ -28,17 +28,17 @@ struct population {
   at::Tensor images; ///< [N, F] float32 in [-1, 1]
   at::Tensor labels; ///< [N] int64
 };
-[[nodiscard]] population made_population(const workload& what);
+[[nodiscard]] population made_population(const workload& load);
 
 /// The clients of a round, and the order in which one of them visits its rows: equal for every contender.
-[[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& what, std::int64_t round);
-[[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& what, std::int64_t round, std::int64_t client);
+[[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& load, std::int64_t round);
+[[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& load, std::int64_t round, std::int64_t client);
 
 /// Of the MLP, both layers: [hidden, F], [hidden], [classes, hidden], [classes].
-[[nodiscard]] std::vector<at::Tensor> first_mlp_weights(const workload& what);
+[[nodiscard]] std::vector<at::Tensor> first_mlp_weights(const workload& load);
 /// Of the CNN: [32, C, 3, 3], [32], [64, 32, 3, 3], [64], [128, 64 * h * w], [128], [classes, 128], [classes], with h,
 /// w what is left of the image after both convolutions and the pooling.
-[[nodiscard]] std::vector<at::Tensor> first_cnn_weights(const workload& what);
+[[nodiscard]] std::vector<at::Tensor> first_cnn_weights(const workload& load);
 
 /// Euclidean norm of all of them.
 [[nodiscard]] double norm_of(const std::vector<at::Tensor>& weights);
@@ -55,12 +55,12 @@ public:
 };
 
 /// Client after client, autograd, LibTorch's own operators.
-[[nodiscard]] std::unique_ptr<contender> bare_mlp(const workload& what);
-[[nodiscard]] std::unique_ptr<contender> bare_cnn(const workload& what);
+[[nodiscard]] std::unique_ptr<contender> bare_mlp(const workload& load);
+[[nodiscard]] std::unique_ptr<contender> bare_cnn(const workload& load);
 /// `width` clients stacked: one operator of a layer computes it for all of them.
-[[nodiscard]] std::unique_ptr<contender> stacked_cnn(const workload& what);
-[[nodiscard]] std::unique_ptr<contender> stacked_mlp_autograd(const workload& what);
-[[nodiscard]] std::unique_ptr<contender> stacked_mlp_by_hand(const workload& what);
-[[nodiscard]] std::unique_ptr<contender> stacked_mlp_tuned(const workload& what);
+[[nodiscard]] std::unique_ptr<contender> stacked_cnn(const workload& load);
+[[nodiscard]] std::unique_ptr<contender> stacked_mlp_autograd(const workload& load);
+[[nodiscard]] std::unique_ptr<contender> stacked_mlp_by_hand(const workload& load);
+[[nodiscard]] std::unique_ptr<contender> stacked_mlp_tuned(const workload& load);
 
 } // namespace mneme::bench

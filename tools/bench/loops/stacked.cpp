@@ -7,18 +7,18 @@
 #include <ATen/ops/zeros_like.h>
 namespace mneme::bench {
 
-stacked_loop::stacked_loop(const workload& what, std::vector<at::Tensor> start)
-    : what_(what), all_(made_population(what)), start_(std::move(start)) {
-  for (const auto& one : start_) {
-    auto shape = one.sizes().vec();
-    shape.insert(shape.begin(), what.width);
+stacked_loop::stacked_loop(const workload& load, std::vector<at::Tensor> start)
+    : workload_(load), population_(made_population(load)), start_(std::move(start)) {
+  for (const auto& tensor : start_) {
+    auto shape = tensor.sizes().vec();
+    shape.insert(shape.begin(), load.width);
     weights_.push_back(at::empty(shape, at::kFloat));
-    sum_.push_back(at::zeros_like(one));
+    sum_.push_back(at::zeros_like(tensor));
   }
 }
 
 void stacked_loop::round(std::int64_t number, std::span<const std::int64_t> cohort) {
-  const auto width = static_cast<std::size_t>(what_.width);
+  const auto width = static_cast<std::size_t>(workload_.width);
   for (std::size_t first = 0; first < cohort.size(); first += width) {
     train(number, cohort.subspan(first, width));
     const at::NoGradGuard no_gradients;
@@ -38,19 +38,19 @@ void stacked_loop::train(std::int64_t number, std::span<const std::int64_t> grou
       weights_[i].copy_(start_[i]); // to all K
   }
   const auto rows = group_rows(number, group); // [steps, K * B]
-  for (std::int64_t step = 0; step < what_.steps(); ++step)
-    take_step(all_.images.index_select(0, rows[step]).view({what_.width, what_.batch, -1}),
-              all_.labels.index_select(0, rows[step]));
+  for (std::int64_t step = 0; step < workload_.steps(); ++step)
+    take_step(population_.images.index_select(0, rows[step]).view({workload_.width, workload_.batch, -1}),
+              population_.labels.index_select(0, rows[step]));
 }
 
 /// The rows that each step needs, client after client: [steps, K * B] int64.
 at::Tensor stacked_loop::group_rows(std::int64_t number, std::span<const std::int64_t> group) const {
-  const auto steps = what_.steps(), width = what_.width, batch = what_.batch;
+  const auto steps = workload_.steps(), width = workload_.width, batch = workload_.batch;
   auto rows = at::empty({steps, width * batch}, at::kLong);
   auto* out = rows.mutable_data_ptr<std::int64_t>();
   for (std::int64_t k = 0; k < width; ++k) {
-    const auto order = visiting_order(what_, number, group[static_cast<std::size_t>(k)]);
-    for (std::int64_t i = 0; i < what_.rows; ++i)
+    const auto order = visiting_order(workload_, number, group[static_cast<std::size_t>(k)]);
+    for (std::int64_t i = 0; i < workload_.rows; ++i)
       out[((i / batch) * width + k) * batch + i % batch] = order[static_cast<std::size_t>(i)];
   }
   return rows;
@@ -59,9 +59,9 @@ at::Tensor stacked_loop::group_rows(std::int64_t number, std::span<const std::in
 void stacked_loop::step_by_autograd(const at::Tensor& logits, const at::Tensor& labels) {
   at::cross_entropy_loss(logits.flatten(0, 1), labels, {}, at::Reduction::Sum).backward();
   const at::NoGradGuard no_gradients;
-  for (auto& one : weights_) {
-    one.sub_(one.grad(), what_.learning_rate / static_cast<double>(what_.batch));
-    one.mutable_grad().reset();
+  for (auto& tensor : weights_) {
+    tensor.sub_(tensor.grad(), workload_.learning_rate / static_cast<double>(workload_.batch));
+    tensor.mutable_grad().reset();
   }
 }
 

@@ -8,7 +8,7 @@ namespace mneme::bench {
 class stacked_loop : public contender {
 public:
   /// @param start one tensor for each parameter, as they should lie in a stack
-  stacked_loop(const workload& what, std::vector<at::Tensor> start);
+  stacked_loop(const workload& load, std::vector<at::Tensor> start);
   void round(std::int64_t number, std::span<const std::int64_t> cohort) final;
   [[nodiscard]] double weights_norm() const final;
 
@@ -18,14 +18,14 @@ protected:
   /// Backward from the sum of the losses of all rows, and a step: each model's loss is the mean over its own rows.
   void step_by_autograd(const at::Tensor& logits, const at::Tensor& labels); // [K, B, classes], [K * B]
 
-  workload what_;
+  workload workload_;
   std::vector<at::Tensor> weights_; // [K, ...] for each parameter
 
 private:
   void train(std::int64_t number, std::span<const std::int64_t> group);
   [[nodiscard]] at::Tensor group_rows(std::int64_t number, std::span<const std::int64_t> group) const;
 
-  population all_;
+  population population_;
   std::vector<at::Tensor> start_, sum_; // as weights_, without K
 };
 

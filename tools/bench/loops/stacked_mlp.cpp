@@ -5,18 +5,18 @@ namespace mneme::bench {
 namespace {
 
 /// [F, H], [1, H], [H, classes], [1, classes]: the layout that the products want.
-std::vector<at::Tensor> transposed_weights(const workload& what) {
-  auto all = first_mlp_weights(what);
-  for (auto& one : all)
-    one = one.dim() == 2 ? one.t().contiguous() : one.unsqueeze(0);
-  return all;
+std::vector<at::Tensor> transposed_weights(const workload& load) {
+  auto tensors = first_mlp_weights(load);
+  for (auto& tensor : tensors)
+    tensor = tensor.dim() == 2 ? tensor.t().contiguous() : tensor.unsqueeze(0);
+  return tensors;
 }
 
 class stacked_with_autograd final : public stacked_loop {
 public:
-  explicit stacked_with_autograd(const workload& what) : stacked_loop(what, transposed_weights(what)) {
-    for (auto& one : weights_)
-      one.requires_grad_(true);
+  explicit stacked_with_autograd(const workload& load) : stacked_loop(load, transposed_weights(load)) {
+    for (auto& tensor : weights_)
+      tensor.requires_grad_(true);
   }
 
 private:
@@ -37,9 +37,9 @@ at::Tensor softmax_written_out(at::Tensor logits) {
 
 class stacked_by_hand final : public stacked_loop {
 public:
-  stacked_by_hand(const workload& what, softmax_function softmax)
-      : stacked_loop(what, transposed_weights(what)), softmax_(softmax), one_hot_(at::eye(what.classes, at::kFloat)),
-        rate_(what.learning_rate / static_cast<double>(what.batch)) {}
+  stacked_by_hand(const workload& load, softmax_function softmax)
+      : stacked_loop(load, transposed_weights(load)), softmax_(softmax), one_hot_(at::eye(load.classes, at::kFloat)),
+        rate_(load.learning_rate / static_cast<double>(load.batch)) {}
 
 private:
   void take_step(const at::Tensor& x, const at::Tensor& labels) override {
@@ -61,14 +61,14 @@ private:
 
 } // namespace
 
-std::unique_ptr<contender> stacked_mlp_autograd(const workload& what) {
-  return std::make_unique<stacked_with_autograd>(what);
+std::unique_ptr<contender> stacked_mlp_autograd(const workload& load) {
+  return std::make_unique<stacked_with_autograd>(load);
 }
-std::unique_ptr<contender> stacked_mlp_by_hand(const workload& what) {
-  return std::make_unique<stacked_by_hand>(what, softmax_operator);
+std::unique_ptr<contender> stacked_mlp_by_hand(const workload& load) {
+  return std::make_unique<stacked_by_hand>(load, softmax_operator);
 }
-std::unique_ptr<contender> stacked_mlp_tuned(const workload& what) {
-  return std::make_unique<stacked_by_hand>(what, softmax_written_out);
+std::unique_ptr<contender> stacked_mlp_tuned(const workload& load) {
+  return std::make_unique<stacked_by_hand>(load, softmax_written_out);
 }
 
 } // namespace mneme::bench

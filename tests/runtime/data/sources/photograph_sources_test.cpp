@@ -40,18 +40,18 @@ void put_tiny(const path& root) {
 }
 
 std::vector<int> levels_of(const image_table& table) {
-  std::vector<int> all;
+  std::vector<int> values;
   for (std::int64_t row = 0; row < table.size(); ++row)
-    all.push_back(table.images[row][0][9][9].item<int>());
-  return all;
+    values.push_back(table.images[row][0][9][9].item<int>());
+  return values;
 }
 
 std::string said(const expected<raw_data>& result) {
   REQUIRE_FALSE(result);
-  std::string all;
-  for (const auto& one : result.error())
-    all += shown(one) + "\n";
-  return all;
+  std::string text;
+  for (const auto& diagnostic : result.error())
+    text += diagnostic_text(diagnostic) + "\n";
+  return text;
 }
 
 } // namespace

@@ -25,7 +25,7 @@ auto front_of(Queue& queue) {
 class player {
 public:
   player(const toy_federation& toy, const play_style& style)
-      : toy_(toy), style_(style), stream_({.seed = style.seed, .what = first_method_purpose + 1}) {}
+      : toy_(toy), style_(style), stream_({.seed = style.seed, .purpose = first_method_purpose + 1}) {}
   run_outcome play();
 
 private:
@@ -48,12 +48,12 @@ private:
   void serve(evaluate& in) { federation_->take(server_.evaluate(in.upto, in.mask)); }
   void serve(save_state& in);
   void serve(restore_state& in);
-  void keep(recorded_events& in) { out_.events.insert(out_.events.end(), in.all.begin(), in.all.end()); }
+  void keep(recorded_events& in) { out_.events.insert(out_.events.end(), in.events.begin(), in.events.end()); }
   void keep(evaluation_record& in) { out_.evaluations.push_back(std::move(in)); }
   void keep(keep_state& in);
   void keep(run_warning&) {}
   void keep(progress_snapshot&) {}
-  void persist_server(archive& file);
+  void persist_server(archive& state);
 
   const toy_federation& toy_;
   play_style style_;
@@ -188,13 +188,13 @@ void player::serve(open_round& in) {
   broadcast made{.place = in.where, .weights = as_tensors(server_.model, toy_.broadcast_bytes)};
   opened_round answer{.in = std::make_shared<const broadcast>(std::move(made)),
                       .bytes = toy_.broadcast_bytes,
-                      .once_bytes = toy_.once_bytes};
+                      .first_contact_bytes = toy_.once_bytes};
   federation_->take(answer);
 }
 
 void player::serve(deliveries& in) {
-  require(!in.all.empty(), "a bundle holds uploads");
-  for (const auto& upload : in.all)
+  require(!in.uploads.empty(), "a bundle holds uploads");
+  for (const auto& upload : in.uploads)
     server_.fold(upload, as_number(upload.upload));
   if (in.tell_when_folded)
     federation_->folded();
@@ -206,16 +206,16 @@ void player::serve(close_round&) {
   federation_->take(closed_round{.model = digest});
 }
 
-void player::persist_server(archive& file) {
+void player::persist_server(archive& state) {
   std::uint64_t models = out_.models.size(), task = server_task_;
-  file.section("server")(server_.model)(server_.sum)(models)(task);
+  state.section("server")(server_.model)(server_.sum)(models)(task);
   out_.models.resize(models);
   server_task_ = task;
 }
 
 void player::serve(save_state& in) {
   persist_server(in.so_far);
-  saved_state answer{.all = std::move(in.so_far)};
+  saved_state answer{.state = std::move(in.so_far)};
   federation_->take(answer);
 }
 

@@ -7,11 +7,11 @@ reference_clients::reference_clients(const federation_settings& rules)
     : rules_(rules), clients_(static_cast<std::size_t>(people_.size())) {
   for (std::uint32_t c = 0; c < clients_.size(); ++c) {
     auto& client = clients_[c];
-    if (people_.comes_and_goes())
-      client.changes.insert({virtual_time{people_.arrival({c})}, client_change::joined, 0});
-    if (!people_.is_ever_out_of_reach())
+    if (people_.has_random_enrolment())
+      client.changes.insert({virtual_time{people_.arrival_time({c})}, client_change::joined, 0});
+    if (!people_.limits_availability())
       continue;
-    const auto window = people_.reach({c}, {});
+    const auto window = people_.availability({c}, {});
     client.reachable = window.within;
     client.changes.insert({window.until, window.within ? client_change::unreachable : client_change::reachable, 0});
   }
@@ -20,7 +20,7 @@ reference_clients::reference_clients(const federation_settings& rules)
 void reference_clients::open_task(task_id task, virtual_time now) {
   opened_ = task;
   for (std::uint32_t c = 0; c < clients_.size(); ++c)
-    if (!people_.changes_task_one_by_one() || task.value == 0)
+    if (!people_.has_staggered_tasks() || task.value == 0)
       clients_[c].task = task;
     else
       clients_[c].changes.insert({now + people_.transition_delay({c}, task), client_change::entered_task, task.value});
@@ -54,18 +54,18 @@ std::vector<reference_clients::made_change> reference_clients::change_until(virt
 }
 
 /// Returns whether anything has changed.
-bool reference_clients::make(client_id who, client_change change, task_id task, virtual_time now) {
-  auto& client = clients_[who.value];
+bool reference_clients::make(client_id client_number, client_change change, task_id task, virtual_time now) {
+  auto& client = clients_[client_number.value];
   switch (change) {
   case client_change::joined:
     client.enrolled = true;
     client.has_left = false;
-    client.changes.insert({now + people_.stay(who, client.stays), client_change::left, 0});
+    client.changes.insert({now + people_.enrolled_time(client_number, client.stays), client_change::left, 0});
     return true;
   case client_change::left:
     client.enrolled = false;
     client.has_left = true;
-    if (const auto absence = people_.absence(who, client.stays++))
+    if (const auto absence = people_.absence_time(client_number, client.stays++))
       client.changes.insert({now + *absence, client_change::joined, 0});
     return true;
   case client_change::entered_task:
@@ -74,36 +74,36 @@ bool reference_clients::make(client_id who, client_change change, task_id task, 
     client.task = task;
     return true;
   default:
-    const auto window = people_.reach(who, now);
+    const auto window = people_.availability(client_number, now);
     client.reachable = window.within;
     client.changes.insert({window.until, window.within ? client_change::unreachable : client_change::reachable, 0});
     return true;
   }
 }
 
-membership reference_clients::member(client_id who) const {
-  const auto& client = clients_[who.value];
-  if (!people_.comes_and_goes())
-    return people_.member(who, client.task);
+membership reference_clients::member(client_id client_number) const {
+  const auto& client = clients_[client_number.value];
+  if (!people_.has_random_enrolment())
+    return people_.member(client_number, client.task);
   return client.enrolled ? membership::active : client.has_left ? membership::left : membership::not_yet;
 }
 
 /// It is enrolled, or may still be in the open task.
-bool reference_clients::may_take_part(client_id who) const {
-  const auto& client = clients_[who.value];
-  if (people_.comes_and_goes())
-    return !client.has_left || people_.absence(who, 0);
-  return member(who) == membership::active || client.task < opened_;
+bool reference_clients::may_take_part(client_id client_number) const {
+  const auto& client = clients_[client_number.value];
+  if (people_.has_random_enrolment())
+    return !client.has_left || people_.absence_time(client_number, 0);
+  return member(client_number) == membership::active || client.task < opened_;
 }
 
 std::int64_t reference_clients::enrolled() const {
-  if (!people_.comes_and_goes())
+  if (!people_.has_random_enrolment())
     return people_.enrolled(opened_);
   return std::count_if(clients_.begin(), clients_.end(), [](const auto& client) { return client.enrolled; });
 }
 
 bool reference_clients::somebody_may_come() const {
-  if (next_change() == never || !people_.goes_on_for_ever())
+  if (next_change() == never || !people_.changes_without_end())
     return next_change() != never;
   for (std::uint32_t c = 0; c < clients_.size(); ++c)
     if (has_rows({c}) && may_take_part({c}))
@@ -113,16 +113,16 @@ bool reference_clients::somebody_may_come() const {
 
 // -- work -------------------------------------------------------------------------------------------------------------
 
-bool reference_clients::has_rows(client_id who) const {
+bool reference_clients::has_rows(client_id client) const {
   if (rules_.rows->central())
-    return rules_.rows->size(who, opened_) > 0;
-  return plan_.clients_without_rows || rules_.rows->size(who, clients_[who.value].task) > 0;
+    return rules_.rows->size(client, opened_) > 0;
+  return plan_.clients_without_rows || rules_.rows->size(client, clients_[client.value].task) > 0;
 }
 
-bool reference_clients::can_work(client_id who) const {
-  const auto& client = clients_[who.value];
-  const bool is_there = rules_.rows->central() || (client.reachable && member(who) == membership::active);
-  return !client.busy && is_there && has_rows(who);
+bool reference_clients::can_work(client_id client_number) const {
+  const auto& client = clients_[client_number.value];
+  const bool is_there = rules_.rows->central() || (client.reachable && member(client_number) == membership::active);
+  return !client.busy && is_there && has_rows(client_number);
 }
 
 std::vector<client_id> reference_clients::drawn_for(std::int64_t places, std::uint64_t draw) const {
@@ -141,7 +141,7 @@ std::vector<client_id> reference_clients::drawn_for(std::int64_t places, std::ui
 }
 
 std::vector<client_id> reference_clients::drawn_cohort(round_id round) const {
-  const auto free = [&](client_id who) { return can_work(who); };
+  const auto free = [&](client_id client) { return can_work(client); };
   if (rules_.rows->central())
     return draw_cohort({}, 1, 1, free);
   const bool everybody = plan_.everybody || rules_.rounds.cohort == 0;
@@ -150,9 +150,9 @@ std::vector<client_id> reference_clients::drawn_cohort(round_id round) const {
                      free);
 }
 
-std::uint32_t reference_clients::begin_visit(client_id who) {
-  clients_[who.value].busy = true;
-  return clients_[who.value].visits++;
+std::uint32_t reference_clients::begin_visit(client_id client) {
+  clients_[client.value].busy = true;
+  return clients_[client.value].visits++;
 }
 
 } // namespace mneme::test

@@ -25,8 +25,8 @@ public:
   /// Changes up to `now`, by time, client and kind. They are made when this returns.
   [[nodiscard]] std::vector<made_change> change_until(virtual_time now);
 
-  [[nodiscard]] task_id task_of(client_id who) const { return clients_[who.value].task; }
-  [[nodiscard]] membership member(client_id who) const;
+  [[nodiscard]] task_id task_of(client_id client) const { return clients_[client.value].task; }
+  [[nodiscard]] membership member(client_id client) const;
   [[nodiscard]] std::int64_t enrolled() const;
   /// Changes that come for ever bring somebody only if somebody has rows who is not gone for good.
   [[nodiscard]] bool somebody_may_come() const;
@@ -36,8 +36,8 @@ public:
   [[nodiscard]] std::vector<client_id> drawn_for(std::int64_t places, std::uint64_t draw) const;
   [[nodiscard]] std::vector<client_id> drawn_cohort(round_id round) const;
   /// Returns how often the client has worked before.
-  std::uint32_t begin_visit(client_id who);
-  void end_visit(client_id who) { clients_[who.value].busy = false; }
+  std::uint32_t begin_visit(client_id client);
+  void end_visit(client_id client) { clients_[client.value].busy = false; }
 
 private:
   struct client {
@@ -46,10 +46,10 @@ private:
     task_id task{};
     std::set<std::tuple<virtual_time, client_change, std::uint32_t>> changes{}; // that will come; the task entered
   };
-  [[nodiscard]] bool has_rows(client_id who) const;
-  [[nodiscard]] bool can_work(client_id who) const;
-  [[nodiscard]] bool may_take_part(client_id who) const;
-  bool make(client_id who, client_change change, task_id task, virtual_time now);
+  [[nodiscard]] bool has_rows(client_id client) const;
+  [[nodiscard]] bool can_work(client_id client) const;
+  [[nodiscard]] bool may_take_part(client_id client) const;
+  bool make(client_id client, client_change change, task_id task, virtual_time now);
 
   const federation_settings& rules_;
   const population& people_ = *rules_.clients;

@@ -48,8 +48,8 @@ public:
   }
 
 private:
-  void note(const char* actor, const char* event, std::optional<client_id> who = {}, std::int64_t bytes = 0) {
-    out_.events.push_back({now_, actor, event, who, place_.task, place_.round, bytes});
+  void note(const char* actor, const char* event, std::optional<client_id> client = {}, std::int64_t bytes = 0) {
+    out_.events.push_back({now_, actor, event, client, place_.task, place_.round, bytes});
   }
   void push(virtual_duration wait, happening kind, std::uint64_t number) {
     events_.insert({now_ + wait, kind == happening::deadline, sequence_++, kind, number});
@@ -86,8 +86,8 @@ private:
         close();
       else
         step();
-    for (const auto who : dropped_out_)
-      clients_.end_visit(who);
+    for (const auto client : dropped_out_)
+      clients_.end_visit(client);
     dropped_out_.clear();
     wants_ = false;
     note("scheduler", "close_round");
@@ -103,8 +103,8 @@ private:
 
   void evaluate() {
     const auto& opened = rules_.tasks[place_.task.value].opened;
-    const class_range all{0, rules_.classes};
-    const auto found = server_.metrics(place_.task, rules_.evaluation.mask == evaluation_mask::all ? all : opened);
+    const class_range classes{0, rules_.classes};
+    const auto found = server_.metrics(place_.task, rules_.evaluation.mask == evaluation_mask::all ? classes : opened);
     for (const auto percent : found.accuracies)
       digest_.add(percent);
     digest_.add(found.loss);
@@ -116,32 +116,32 @@ private:
   void draw_clients() {
     const auto places = rules_.rounds.concurrency - std::ssize(works_);
     const auto drawn = rules_.is_async() ? clients_.drawn_for(places, next_id_) : clients_.drawn_cohort(place_.round);
-    for (const auto who : drawn)
-      dispatch(who);
+    for (const auto client : drawn)
+      dispatch(client);
     wants_ = rules_.is_async() ? works_.empty() : drawn.empty();
     if (!rules_.is_async() && !wants_) // perhaps all of them have dropped out
       close_if_through();
   }
 
-  void dispatch(client_id who) {
+  void dispatch(client_id client) {
     const auto id = next_id_++;
-    const auto visit = clients_.begin_visit(who);
+    const auto visit = clients_.begin_visit(client);
     const auto bytes = toy_.broadcast_bytes + (visit == 0 ? toy_.once_bytes : 0);
     out_.report.download_bytes += bytes;
-    note("scheduler", "dispatch", who, bytes);
-    const bool drops_out = people_.drops_out(who, place_.task, visit);
+    note("scheduler", "dispatch", client, bytes);
+    const bool drops_out = people_.drops_out(client, place_.task, visit);
     if (drops_out && !rules_.is_async()) {
       ++out_.report.dropped;
-      dropped_out_.push_back(who);
-      return note("client", "drop_out", who);
+      dropped_out_.push_back(client);
+      return note("client", "drop_out", client);
     }
-    const auto task = rules_.rows->central() ? place_.task : clients_.task_of(who);
-    toy_work work{.given = {who, task, visit, server_.model, memories_[who.value]}, .round = place_.round};
+    const auto task = rules_.rows->central() ? place_.task : clients_.task_of(client);
+    toy_work work{.given = {client, task, visit, server_.model, memories_[client.value]}, .round = place_.round};
     work.drops_out = drops_out;
     work.stages = toy_.durations_of(work.given);
     works_[id] = std::move(work);
     ++missing_;
-    push(people_.download_time(who, bytes), happening::stage_over, id);
+    push(people_.download_time(client, bytes), happening::stage_over, id);
   }
 
   void close() { open_ = false; }
@@ -176,31 +176,31 @@ private:
   }
 
   void work_on(std::uint64_t id, toy_work& work) {
-    const auto who = work.given.client;
+    const auto client = work.given.client;
     if (work.drops_out) {
-      note("client", "start", who);
+      note("client", "start", client);
       const auto stage = work.stages.empty() ? virtual_duration{0} : work.stages[0];
-      const double part = people_.vanishing_point(who, work.given.visit) * static_cast<double>(stage.count());
+      const double part = people_.dropout_point(client, work.given.visit) * static_cast<double>(stage.count());
       return push(virtual_duration(static_cast<std::int64_t>(std::ceil(part))), happening::drop_out, id);
     }
     if (work.stage < work.stages.size()) {
-      note("client", work.stage == 0 ? "start" : "next_stage", who);
+      note("client", work.stage == 0 ? "start" : "next_stage", client);
       return push(work.stages[work.stage++], happening::stage_over, id);
     }
     const auto bytes = toy_.result_of(work.given).upload_bytes;
-    note("client", "upload", who, bytes);
-    push(people_.upload_time(who, bytes), happening::arrival, id);
+    note("client", "upload", client, bytes);
+    push(people_.upload_time(client, bytes), happening::arrival, id);
   }
 
   /// The round is computed, folded and remembered now, and not before.
   void arrive(std::uint64_t id, const toy_work& work) {
-    const auto who = work.given.client;
+    const auto client = work.given.client;
     const auto result = toy_.result_of(work.given);
-    note("server", "deliver", who, result.upload_bytes);
-    for (const std::int64_t item : {std::int64_t{now_.time_since_epoch().count()}, std::int64_t{who.value},
+    note("server", "deliver", client, result.upload_bytes);
+    for (const std::int64_t item : {std::int64_t{now_.time_since_epoch().count()}, std::int64_t{client.value},
                                     std::int64_t{work.round.value}, result.rows, result.upload_bytes})
       digest_.add(item);
-    delivery upload{.from = who, .started_from = work.round, .rows = result.rows};
+    delivery upload{.from = client, .started_from = work.round, .rows = result.rows};
     if (rules_.is_async()) {
       upload.staleness = std::int64_t{place_.round.value} - std::int64_t{work.round.value};
       upload.staleness_weight = staleness_weight(rules_.rounds, upload.staleness);
@@ -211,8 +211,8 @@ private:
     out_.report.upload_bytes += result.upload_bytes;
     out_.report.staleness_sum += upload.staleness;
     out_.report.staleness_max = std::max(out_.report.staleness_max, upload.staleness);
-    memories_[who.value] = result.memory.value_or(memories_[who.value]);
-    clients_.end_visit(who);
+    memories_[client.value] = result.memory.value_or(memories_[client.value]);
+    clients_.end_visit(client);
     const bool of_this_round = work.round == place_.round;
     works_.erase(id);
     if (rules_.is_async())
@@ -225,9 +225,9 @@ private:
 
   /// The work is lost, and the client is free.
   void lose(std::uint64_t id, const char* why) {
-    const auto who = works_.at(id).given.client;
-    note("client", why, who);
-    clients_.end_visit(who);
+    const auto client = works_.at(id).given.client;
+    note("client", why, client);
+    clients_.end_visit(client);
     works_.erase(id);
   }
 
@@ -244,34 +244,34 @@ private:
   }
 
   void change_clients() {
-    for (const auto& [who, change, task] : clients_.change_until(now_)) {
+    for (const auto& [client, change, task] : clients_.change_until(now_)) {
       if (change == client_change::joined) {
         ++out_.report.joined;
-        note("client", "enrol", who);
+        note("client", "enrol", client);
       } else if (change == client_change::left) {
-        leave(who);
+        leave(client);
       } else if (change == client_change::entered_task) {
         ++out_.report.transitions;
-        note("client", "task", who);
-        if (people_.member(who, task) == membership::left && people_.member(who, {task.value - 1}) != membership::left)
-          leave(who);
+        note("client", "task", client);
+        if (people_.member(client, task) == membership::left && people_.member(client, {task.value - 1}) != membership::left)
+          leave(client);
       }
     }
     out_.report.enrolled_max = std::max(out_.report.enrolled_max, clients_.enrolled());
   }
 
-  void leave(client_id who) {
+  void leave(client_id client) {
     ++out_.report.left;
-    const auto is_own = [&](const auto& entry) { return entry.second.given.client == who; };
+    const auto is_own = [&](const auto& entry) { return entry.second.given.client == client; };
     const auto at_work = std::find_if(works_.begin(), works_.end(), is_own);
     if (at_work == works_.end()) {
-      note("client", "left", who);
+      note("client", "left", client);
     } else {
       missing_ -= !rules_.is_async() && at_work->second.round == place_.round;
       lose(at_work->first, "left");
     }
     if (rules_.rejoin == rejoining::without_memory)
-      memories_[who.value] = 0;
+      memories_[client.value] = 0;
   }
 
   const toy_federation& toy_;

@@ -24,7 +24,7 @@ private:
 /// Draws the sections of a scenario. Times are coarse, so that many things happen at once.
 class toy_maker {
 public:
-  explicit toy_maker(std::uint64_t seed) : stream_({.seed = seed, .what = first_method_purpose}) {
+  explicit toy_maker(std::uint64_t seed) : stream_({.seed = seed, .purpose = first_method_purpose}) {
     scenario_.seed = static_cast<std::int64_t>(seed);
     scenario_.clients.count = between(1, 9);
     tasks_ = between(1, 3);
@@ -139,7 +139,7 @@ toy_federation toy_maker::make() {
   draw_churn();
   draw_rounds();
   const auto clients = std::make_shared<const population>(scenario_);
-  auto tasks = std::make_shared<curriculum>();
+  auto tasks = std::make_shared<task_stream>();
   tasks->tasks.resize(static_cast<std::size_t>(tasks_));
   const auto shown = scenario_.rounds.mode == round_mode::sync && chance(0.05) ? rows_shown::centralised
                      : chance(0.2)                                             ? rows_shown::cumulative

@@ -22,7 +22,7 @@ void toy_shard::handle(const message& received) {
     run(wanted->batches, done);
     report(std::move(done));
   } else {
-    for (const auto id : std::get<abandon>(received).all) {
+    for (const auto id : std::get<abandon>(received).assignments) {
       require(clients_.contains(id), "what is abandoned is at its shard", id.value);
       clients_.erase(id);
     }
@@ -31,8 +31,8 @@ void toy_shard::handle(const message& received) {
 
 void toy_shard::start(const start_rounds& wave) {
   outcome done;
-  for (std::size_t i = 0; i < wave.all.size(); ++i) {
-    const auto& given = wave.all[i];
+  for (std::size_t i = 0; i < wave.assignments.size(); ++i) {
+    const auto& given = wave.assignments[i];
     require(shard_of(given.client, static_cast<std::size_t>(toy_.settings.shards)) == which_,
             "a client stays at its shard", given.id.value);
     require(!clients_.contains(given.id), "a round starts once", given.id.value);
