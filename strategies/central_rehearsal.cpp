@@ -6,7 +6,7 @@
 //   naive     raw rows are kept and rehearsed
 //   ebr       embeddings of a frozen encoder are kept and rehearsed, `multiplier` times as many
 //   noise     the same with vectors of a random encoder; reading "a": the classifier is trained and tested behind the
-//             frozen encoder; reading "b": behind the random one, which is then nobody else's
+//             frozen encoder; reading "b": behind the random one, which is then no other's
 //   offline   all tasks at once
 // With a frozen encoder, naive and ebr are one and the same (multiplier 1); the paper plots them as different, so what
 // rehearses no embeddings trains encoder and classifier together unless `encoder` says otherwise.
@@ -58,7 +58,7 @@ sample_view picked(const sample_view& from, std::span<const std::int64_t> positi
   return {.source = from.source, .rows = std::move(rows)};
 }
 
-/// What both halves know.
+/// Settings that both halves share.
 struct run_settings : parted_net {
   options with{};
   tensors_ref noise_encoder{}; // weights of noise "a"

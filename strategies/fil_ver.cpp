@@ -49,7 +49,7 @@ struct options : rehearsal_options {
   [[nodiscard]] bool sends() const { return server_training && system != system_kind::vanilla; }
 };
 
-/// What both halves know.
+/// Settings that both halves share.
 struct run_settings : parted_net {
   options with{};
   /// What clients send are points: of EBR, or samples of normals.

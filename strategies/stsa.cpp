@@ -53,7 +53,7 @@ struct options {
   }
 };
 
-/// What both halves know.
+/// Settings that both halves share.
 struct run_settings {
   options with{};
   method_setup setup{};
@@ -205,7 +205,7 @@ public:
     co_return task_plan{.rounds = adaptation + 1, .everybody = true, .clients_without_rows = true};
   }
 
-  /// The frozen net goes to everybody who takes part in the first statistics, and later to newcomers only.
+  /// The frozen net goes to every client that takes part in the first statistics, and later to newcomers only.
   broadcast open_round(const round_place& place) override {
     if (run_->adapts(place))
       return averaging_server::open_round(place);
@@ -300,7 +300,7 @@ std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique
 
 method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,
-                      .round_barrier = true, // statistics of everybody, each once
+                      .round_barrier = true, // statistics of all clients, each once
                       .feature_folder = with_.feature_cache,
                       .defaults = "[strategy]\nweighting = \"uniform\"\n"};
   if (with_.estimated() && with_.split == dummy_split::file)

@@ -1,4 +1,4 @@
-/// batch_queues: batches that are ready to run and that nobody has begun, for all threads that compute.
+/// batch_queues: batches that are ready to run and not yet begun, for all threads that compute.
 #pragma once
 #include "runtime/federation/wave.hpp"
 #include <deque>

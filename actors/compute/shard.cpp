@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// Whether key_of and chosen_width are bound to answer alike.
+/// True if key_of and chosen_width are bound to return the same for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
 }

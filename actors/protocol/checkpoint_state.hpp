@@ -11,7 +11,7 @@ struct recorded_past {
   std::string device{};    ///< On which it was computed.
   std::int64_t rounds = 0; ///< Closed so far.
   std::int64_t client_rounds = 0;
-  std::uint64_t events_bytes = 0; ///< Of events.csv; what follows was written after the checkpoint.
+  std::uint64_t events_bytes = 0; ///< Length of events.csv at the checkpoint; what follows was written after it.
   accuracy_matrix matrix{};
   std::vector<evaluation_record> evaluations{};
   double wall_seconds = 0.0, cpu_seconds = 0.0, busy_seconds = 0.0;
@@ -21,7 +21,7 @@ struct recorded_past {
 
 /// Where a run that goes on stood.
 struct run_past {
-  archive run{}; ///< Of scheduler and server, for loading.
+  archive run{}; ///< The state of scheduler and server, for loading.
   recorded_past recorded{};
 };
 using past_ref = std::shared_ptr<const run_past>;

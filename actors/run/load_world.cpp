@@ -34,7 +34,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
   return flat;
 }
 
-/// Findings of several independent steps, together.
+/// Diagnostics of several independent steps, together.
 template <class T>
 void gather(diagnostics& problems, const expected<T>& step) {
   if (!step)
@@ -49,7 +49,7 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// A finding of the method's, with the place in the scenario. The line that names the model does not name the method.
+/// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the method.
 diagnostic placed(const scenario& settings, const diagnostic& found) {
   const auto lead = found.where == "model.name" ? settings.strategy.name + ": " : std::string{};
   return {settings.where(found.where), lead + found.text};

@@ -44,7 +44,7 @@ private:
   progress_snapshot last_{};
   std::int64_t rounds_done_ = 0;
   std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process went on.
-  std::optional<double> accuracy_{};                          ///< Of the latest evaluation.
+  std::optional<double> accuracy_{};                          ///< Accuracy of the latest evaluation.
   int block_lines_ = 0;                                       ///< On the screen now.
   recorder_stopwatch began_;
   std::optional<recorder_stopwatch> drawn_{};

@@ -11,7 +11,7 @@ namespace mneme {
 struct recorder_setup {
   std::shared_ptr<run_directory> files{};
   std::shared_ptr<progress> view{};
-  std::string digest{};             ///< Of the scenario.
+  std::string digest{};             ///< Digest of the scenario.
   checkpoint_writer_actor writer{}; ///< Null: no checkpoints.
   recorded_past past{};             ///< Empty: the run begins.
 };

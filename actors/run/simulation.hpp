@@ -22,13 +22,13 @@ struct run_options {
 };
 
 /// Loads the data, builds the model, runs the federation and writes the run directory. Fails with
-/// findings for bad input, before anything is written; a run that starts ends with its summary,
+/// diagnostics for bad input, before anything is written; a run that starts ends with its summary,
 /// whose status is "done", "failed" (`error` names client, round and job) or "interrupted".
 /// @pre one call at a time in a process
 [[nodiscard]] expected<run_summary> run_simulation(const scenario& settings, const run_options& options);
 
 /// Goes on with the run in `folder` from its newest whole checkpoint, or from the beginning if there is none; nothing
-/// if it is done. Fails with findings if it may not: a folder in use, a checkpoint of another scenario or version.
+/// if it is done. Fails with diagnostics if it may not: a folder in use, a checkpoint of another scenario or version.
 /// `out` and `trace` of the options are those of the run.
 /// @pre one call at a time in a process
 [[nodiscard]] expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,

@@ -14,7 +14,7 @@ caf::error server_error(const char* step, const std::string& text) {
   return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + text);
 }
 
-/// Of the world's curriculum and split.
+/// Training rows as the run's task stream and partition give them.
 class training_rows final : public central_rows {
 public:
   explicit training_rows(run_context_ref context) : context_(std::move(context)) {}
@@ -146,7 +146,7 @@ caf::result<closed_round> server_state::close(const close_round& in) {
   return answer;
 }
 
-/// Of everything that is learnt: a projection, once chosen, is part of it through the read-out.
+/// Digest of everything that is learnt: a projection, once chosen, is part of it through the read-out.
 digest128 server_state::model_digest() const {
   const auto learnt = half_->predict();
   const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};

@@ -32,7 +32,7 @@ public:
   using buffer = std::shared_ptr<const std::vector<std::byte>>;
 
   archive() = default; ///< For saving.
-  /// For loading from bytes [first, first + count) of `from`. Whatever asks for more throws archive_error, before
+  /// For loading from bytes [first, first + count) of `from`. A load that needs more throws archive_error, before
   /// memory is taken for it.
   archive(buffer from, std::size_t first, std::size_t count);
 
@@ -50,7 +50,7 @@ public:
   }
   /// A landmark: reading fails here, by name, where another one was written.
   archive& section(std::string_view name);
-  /// A tensor that nobody writes into.
+  /// A tensor that is never written to.
   archive& frozen(at::Tensor& value) {
     frozen_tensor(value);
     return *this;
@@ -156,7 +156,7 @@ private:
   void raw(void* data, std::size_t count);
 
   struct blob {
-    std::size_t at = 0; ///< Of bytes_, before which it belongs.
+    std::size_t at = 0; ///< Offset in bytes_ before which the tensor is inserted.
     at::Tensor host{};
   };
   std::vector<std::byte> bytes_; // saving: everything but the blobs

@@ -19,7 +19,7 @@ std::filesystem::path part_of(const std::filesystem::path& path) {
   return part;
 }
 
-/// Makes a rename inside `folder` last. File systems that cannot sync folders are left in peace.
+/// Makes a rename inside `folder` last. File systems that cannot sync folders are skipped.
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)

@@ -17,6 +17,6 @@ std::string values_text(const Values&... values) {
 
 } // namespace mneme
 
-/// MNEME_CHECK(condition, values...): for programmer errors only; bad input is a `finding`.
+/// MNEME_CHECK(condition, values...): for programmer errors only; bad input is a `diagnostic`.
 #define MNEME_CHECK(condition, ...)                                                                                    \
   ((condition) ? void(0) : ::mneme::check_failed(__FILE__, __LINE__, #condition, ::mneme::values_text(__VA_ARGS__)))

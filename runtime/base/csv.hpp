@@ -6,7 +6,7 @@
 #include <vector>
 namespace mneme::csv {
 
-/// Of a file that is wrong on every line, so many findings are enough.
+/// A file that is wrong on every line is reported with at most so many diagnostics.
 inline constexpr std::size_t findings_max = 20;
 
 /// `text` behind the byte order mark that some programs write.
@@ -18,7 +18,7 @@ inline constexpr std::size_t findings_max = 20;
 /// All fields of a line: one more than it has commas.
 [[nodiscard]] std::vector<std::string_view> fields_of(std::string_view line);
 
-/// Whether the whole field is a number of this kind, which is then written to `into`.
+/// True if the whole field is a number of this kind, which is then written to `into`.
 template <class Number>
 [[nodiscard]] bool is_number(std::string_view field, Number& into) {
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), into);

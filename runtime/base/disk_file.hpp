@@ -1,4 +1,4 @@
-/// disk_file: an ordinary file, open for reading; what is wrong with it is a finding that names it.
+/// disk_file: an ordinary file, open for reading; what is wrong with it is a diagnostic that names it.
 #pragma once
 #include "runtime/base/finding.hpp"
 #include <cstdint>
@@ -22,7 +22,7 @@ public:
   [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
   /// Where the next read starts.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// "file: byte n", as findings name places.
+  /// "file: byte n", as diagnostics name places.
   [[nodiscard]] std::string place(std::uint64_t byte) const;
 
 private:

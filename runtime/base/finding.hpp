@@ -1,4 +1,4 @@
-/// finding: one thing that is wrong with an input, in words for the person who wrote it.
+/// diagnostic: one thing that is wrong with an input, in words for the person who wrote it.
 #pragma once
 #include <string>
 #include <tl/expected.hpp>

@@ -39,7 +39,7 @@ struct rng_key {
   std::uint32_t purpose = 0; ///< A `purpose`, or a method's own from `first_method_purpose` on.
   client_id client{};
   task_id task{};
-  std::uint32_t visit = 0; ///< Earlier assignments of this client: one client's drop-out changes nobody else's draws.
+  std::uint32_t visit = 0; ///< Earlier assignments of this client: a drop-out does not change other clients' draws.
   std::uint64_t index = 0; ///< Whatever else tells streams apart: an epoch, a class, a round.
   bool operator==(const rng_key&) const = default;
 };

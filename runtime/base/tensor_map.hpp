@@ -30,7 +30,7 @@ private:
   std::map<std::string, at::Tensor, std::less<>> entries_;
 };
 
-/// Shared by any number of readers; whoever wants another value makes another map.
+/// Shared by any number of readers; another value needs another map.
 using tensors_ref = std::shared_ptr<const tensor_map>;
 
 /// What a client remembers between rounds. Null: nothing yet. Committed on delivery only, so a

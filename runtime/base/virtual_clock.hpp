@@ -26,7 +26,7 @@ using virtual_duration = virtual_clock::duration;
   return std::chrono::duration<double>(at.time_since_epoch()).count();
 }
 
-/// Whether an event leaves before or after the ordinary ones of its time.
+/// Order among events of equal times: a deadline leaves after the ordinary ones.
 enum class precedence : std::uint8_t { ordinary, deadline };
 
 /// Future events in a total order: earlier time first, deadlines after everything else of their

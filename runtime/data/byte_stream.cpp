@@ -36,7 +36,7 @@ expected<std::string> first_bytes(disk_file& file) {
   return std::string(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(*bytes));
 }
 
-/// Whether name and content agree on `kind`.
+/// True if name and content agree on `kind`.
 expected<bool> is_packed(const disk_file& file, const std::string& first, const packing& kind) {
   const bool named = file.path().extension() == kind.suffix;
   const bool filled = first.starts_with(kind.magic);

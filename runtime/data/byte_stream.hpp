@@ -3,13 +3,13 @@
 #include "runtime/data/unpack.hpp"
 namespace mneme {
 
-/// Findings name the file and the byte; bytes of packed files count as unpacked.
+/// Diagnostics name the file and the byte; bytes of packed files count as unpacked.
 class byte_stream {
 public:
-  /// The packing follows from the file's name; a content that is packed otherwise is a finding.
+  /// The packing follows from the file's name; a content that is packed otherwise is a diagnostic.
   [[nodiscard]] static expected<byte_stream> open(const std::filesystem::path& path);
 
-  /// Fills all of `out`; a content that ends before is a finding.
+  /// Fills all of `out`; a content that ends before is a diagnostic.
   [[nodiscard]] expected<void> read(std::span<std::uint8_t> out);
   /// Fails if anything follows what has been read, or if a packed file's checksum is wrong.
   [[nodiscard]] expected<void> expect_end();

@@ -1,4 +1,4 @@
-/// The catalog of data sets: one source file each, registered by its last line.
+/// The catalog of data sets: each is one source file, registered by its last line.
 #pragma once
 #include "runtime/base/finding.hpp"
 #include "runtime/data/dataset.hpp"
@@ -27,7 +27,7 @@ struct source_registration {
 [[nodiscard]] std::vector<std::filesystem::path> data_roots(const data_section& data);
 
 /// Loads `data.name` and applies train_rows, test_rows, then train_per_class, test_per_class.
-/// A missing, truncated, oversized or corrupt file is a finding that names it and what to do.
+/// A missing, truncated, oversized or corrupt file is a diagnostic that names it and what to do.
 [[nodiscard]] expected<raw_data> load_data(const data_section& data, std::uint64_t seed);
 
 } // namespace mneme

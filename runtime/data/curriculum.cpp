@@ -30,7 +30,7 @@ std::vector<std::int64_t> rows_of(const task_plan& plan, const std::vector<std::
   return rows;
 }
 
-/// A split as the run sees it; `block` is the number of labels, to which positions wrap around.
+/// A split as the run uses it; `block` is the number of labels, to which positions wrap around.
 dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset made;
   made.images = std::move(table.images);
@@ -56,7 +56,7 @@ void set_normalisation(dataset& split, normalization kind, const raw_data& data)
   }
 }
 
-/// Every task needs rows to learn from and rows to be judged by.
+/// Every task needs training rows and test rows.
 diagnostics empty_tasks(const scenario& from, const task_stream& made) {
   diagnostics problems;
   for (std::size_t t = 0; t < made.tasks.size(); ++t)

@@ -1,4 +1,4 @@
-/// curriculum: which classes, domains or transforms make up each task, and which rows belong to it.
+/// task_stream: which classes, domains or transforms make up each task, and which rows belong to it.
 #pragma once
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/finding.hpp"
@@ -9,13 +9,13 @@ namespace mneme {
 
 struct task_rows {
   class_range classes{};             ///< Labels that occur in the task.
-  std::vector<std::int64_t> train{}; ///< Rows of `curriculum::train`, ascending.
-  std::vector<std::int64_t> test{};  ///< Rows of `curriculum::test`, ascending.
+  std::vector<std::int64_t> train{}; ///< Rows of `task_stream::train`, ascending.
+  std::vector<std::int64_t> test{};  ///< Rows of `task_stream::test`, ascending.
 };
 
 struct task_stream {
   std::shared_ptr<const dataset> train{}, test{};
-  std::int64_t classes = 0; ///< Of the run: heads have as many rows.
+  std::int64_t classes = 0; ///< Classes of the run: heads have as many rows.
   std::vector<task_rows> tasks{};
   /// Labels of tasks 0 .. t: always a range from 0.
   [[nodiscard]] class_range opened(task_id t) const;
@@ -30,7 +30,7 @@ struct task_stream {
 [[nodiscard]] expected<std::vector<std::int64_t>> class_order(const scenario& from, std::int64_t classes);
 
 /// Splits the data into tasks by section 5; impossible combinations (classes that do not divide,
-/// too few domains) are findings at the key that causes them.
+/// too few domains) are diagnostics at the key that causes them.
 [[nodiscard]] expected<task_stream> make_task_stream(const scenario& from, raw_data data);
 
 } // namespace mneme

@@ -31,7 +31,7 @@ struct raw_data {
 };
 
 /// How a task shows the pixels of one channel: output pixel p is the weighted sum of four input
-/// pixels (one of weight 1 for permutations). Made by the curriculum, read by gather().
+/// pixels (one of weight 1 for permutations). Made by the task stream, read by gather().
 struct pixel_map {
   struct taps {
     std::array<std::int32_t, 4> from{}; ///< Input pixel of the same channel; -1: outside, reads 0.
@@ -42,7 +42,7 @@ struct pixel_map {
   bool invert = false;          ///< 255 - value, after the move.
 };
 
-/// One split as jobs see it. A *row* is a file row under a transform: row r is file row r % N under
+/// One split as jobs read it. A *row* is a file row under a transform: row r is file row r % N under
 /// `transforms[r / N]`, so a row index alone says what a client sees, in every task. Immutable.
 struct dataset {
   at::Tensor images{};                ///< [N, C, H, W] uint8

@@ -13,7 +13,7 @@ bool is_there(const path& place) {
   return std::filesystem::exists(place, ignored);
 }
 
-/// Whether the last names of `place` are `folder`: "/data/MNIST/raw" ends with "MNIST/raw".
+/// True if the last names of `place` are `folder`: "/data/MNIST/raw" ends with "MNIST/raw".
 bool ends_with(const path& place, const path& folder) {
   const auto normal = (place / "").lexically_normal().parent_path(); // without a slash at the end
   const auto tail = std::distance(folder.begin(), folder.end());

@@ -5,7 +5,7 @@
 #include "runtime/data/row_filter.hpp"
 namespace mneme {
 
-/// What the images of a data set look like: anything else in a file is a finding.
+/// What the images of a data set look like: anything else in a file is a diagnostic.
 struct idx_layout {
   std::int64_t height = 28, width = 28, classes = 10;
 };
@@ -27,7 +27,7 @@ struct idx_layout {
 struct idx_set {
   file_set files{}; ///< Train images, train labels, test images, test labels.
   idx_layout layout{};
-  double mean = 0.5, deviation = 0.5; ///< Of pixels in [0, 1].
+  double mean = 0.5, deviation = 0.5; ///< Statistics of pixels in [0, 1].
 };
 /// Finds and reads both splits, turned if `data.transposed`. Reports what is wrong with either.
 [[nodiscard]] expected<raw_data> load_idx(const idx_set& set, const data_section& data,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstdio> // before jpeglib.h, which needs it and does not say so
+#include <cstdio> // before jpeglib.h, which needs it without including it
 #include <fmt/format.h>
 #include <jpeglib.h>
 #include <string_view>
@@ -108,7 +108,7 @@ public:
   [[nodiscard]] std::int64_t file_pixels() const {
     return static_cast<std::int64_t>(info_.image_width) * info_.image_height;
   }
-  /// Whether it is in the four colours of printers.
+  /// True if the image is in the four colours of printers.
   [[nodiscard]] bool printed() const {
     return info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
   }

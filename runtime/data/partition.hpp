@@ -17,15 +17,15 @@ public:
   virtual ~partition() = default;
   /// How many rows `client` holds in `task`; O(1), class-share: O(classes of the task).
   [[nodiscard]] virtual std::int64_t size(client_id client, task_id task) const = 0;
-  /// Those rows, ascending, as rows of curriculum::train.
+  /// Those rows, ascending, as rows of task_stream::train.
   [[nodiscard]] virtual std::vector<std::int64_t> rows(client_id client, task_id task) const = 0;
-  /// What the method's column of partition.file says of each of those rows; empty where it asks for none.
+  /// The values of the method's column of partition.file for those rows; empty where the method needs none.
   [[nodiscard]] virtual std::vector<std::int32_t> marks(client_id /*client*/, task_id /*task*/) const { return {}; }
 };
 
 /// Splits every task over `from.clients.count` clients by `from.partition`. Draws depend on the
-/// seed, the task (unless per-run) and the class only. Impossible splits are findings: a
-/// dirichlet-capped that leaves somebody empty 10,000 times, a file whose rows or clients do not exist.
+/// seed, the task (unless per-run) and the class only. Impossible splits are diagnostics: a
+/// dirichlet-capped that leaves a client empty 10,000 times, a file whose rows or clients do not exist.
 /// @param marks the column of partition.file that the method reads
 [[nodiscard]] expected<std::shared_ptr<const partition>>
 make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks = {});

@@ -7,7 +7,7 @@ namespace mneme {
 namespace {
 
 constexpr std::uint64_t redraws_max = 10'000;
-/// Beyond so many draws in all (some ten seconds) a split that keeps failing is given up earlier.
+/// Beyond so many draws in all (some ten seconds) a split that keeps failing is refused earlier.
 constexpr std::uint64_t draws_max = 200'000'000;
 
 /// Attempts are told apart in the upper half of the index, classes in the lower.
@@ -50,7 +50,7 @@ bool cap(std::vector<double>& shares, const std::vector<std::uint64_t>& held, st
   return sum > 0.0;
 }
 
-/// One attempt at dirichlet-capped; empty if somebody ends with nothing.
+/// One attempt at dirichlet-capped; empty if a client ends without rows.
 owners capped_attempt(const task_split& task, std::uint64_t attempt) {
   owners dealt(task.rows);
   std::vector<std::uint64_t> held(task.clients);
@@ -67,7 +67,7 @@ owners capped_attempt(const task_split& task, std::uint64_t attempt) {
     deal(rows, shares, dealt, held);
     left -= rows.size();
     if (static_cast<std::size_t>(std::count(held.begin(), held.end(), 0U)) > left)
-      return {}; // more empty hands than rows to come
+      return {}; // more clients without rows than rows are left
   }
   return dealt;
 }
@@ -96,7 +96,7 @@ owners split_dirichlet(const task_split& task) {
 }
 
 // The partition of TARGET, LANDER and STSA: a client that holds N / K rows or more when a class is
-// cut gets none of it, and a split that leaves somebody without rows is drawn again. Deviation: there
+// cut gets none of it, and a split that leaves a client without rows is drawn again. Deviation: there
 // the last client gets what rounding leaves over even if its share was taken; here it gets nothing.
 expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where) {
   if (task.rows < task.clients)

@@ -13,7 +13,7 @@ namespace {
 struct entry {
   std::int64_t client = -1, row = -1;
   std::int64_t task = 0;  ///< From 1; 0: every task that holds the row.
-  std::int64_t mark = -1; ///< Of the method's column.
+  std::int64_t mark = -1; ///< Value in the method's column.
 };
 
 /// Columns of interest, in the order of the header.

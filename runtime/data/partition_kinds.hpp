@@ -10,14 +10,14 @@ inline constexpr std::uint32_t no_client = 0xFFFFFFFF;
 /// Client of each position of a task, or `nobody`.
 using owners = std::vector<std::uint32_t>;
 
-/// One task as the splitters see it.
+/// One task as the splitters read it.
 struct task_split {
   const partition_section& how;
   std::uint32_t clients = 0;
   std::vector<std::vector<row_position>> by_class{}; ///< Positions of each class of the task, ascending.
   std::size_t rows = 0;
   rng_key key{};           ///< Seed, purpose and task; the task is 0 for every task of a per-run split.
-  std::string task_name{}; ///< "task 3", for findings.
+  std::string task_name{}; ///< "task 3", for diagnostics.
 };
 
 /// Rows in random order, sizes within 1.
@@ -28,14 +28,14 @@ struct task_split {
 [[nodiscard]] expected<owners> split_shards(const task_split& task, const std::string& where);
 /// Each class cut at shares drawn from a symmetric Dirichlet over clients.
 [[nodiscard]] owners split_dirichlet(const task_split& task);
-/// The same; a client with its fair number of rows gets none of the next class, and while somebody
+/// The same; a client with its fair number of rows gets none of the next class, and while a client
 /// has no row at all, everything is drawn again.
 [[nodiscard]] expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where);
 
 /// What a CSV file says, task by task and position by position.
 struct filed_split {
   std::vector<owners> owned{};
-  std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty where it asks for none.
+  std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty where the method needs none.
 };
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                          const row_mark_column& marks);

@@ -90,7 +90,7 @@ std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& 
   return set;
 }
 
-/// Every client sees rows_per_client rows of the task, drawn whenever they are asked for.
+/// Every client has rows_per_client rows of the task, drawn at each call.
 class sampled final : public partition {
 public:
   sampled(const scenario& from, std::shared_ptr<const task_stream> tasks)

@@ -48,7 +48,7 @@ void on_all_cores(std::size_t count, const Work& work) {
     for (auto i = next++; i < count; i = next++)
       work(i);
   };
-  std::vector<std::future<void>> others; // which hand on what they throw
+  std::vector<std::future<void>> others; // futures rethrow what their threads throw
   const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
   for (std::size_t i = 1; i < std::min<std::size_t>(cores, count); ++i)
     others.push_back(std::async(std::launch::async, run));

@@ -13,12 +13,12 @@ struct photograph {
   std::int32_t label = 0;
 };
 
-/// JPEG files of a folder (.jpg, .jpeg, in any case) by name; a finding where there are none.
+/// JPEG files of a folder (.jpg, .jpeg, in any case) by name; a diagnostic where there are none.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> jpegs_in(const std::filesystem::path& folder);
 
 /// Those folders below `folder` that are named as WordNet names a thing (n01443537), by name.
 [[nodiscard]] std::vector<std::filesystem::path> wordnet_folders(const std::filesystem::path& folder);
-/// Whether `name` is an n and eight digits.
+/// True if `name` is an n and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 
 /// How the photographs become images of one size.

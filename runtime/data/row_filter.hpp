@@ -18,13 +18,13 @@ struct row_limits {
   return {.rows = data.test_rows, .per_class = data.test_per_class};
 }
 
-/// Sees a file's rows in their order. Limits hold for each domain by itself: a domain is a file of its own.
+/// Filters a file's rows in their order. Limits hold for each domain by itself: a domain is a file of its own.
 class row_filter {
 public:
   /// `classes` of the data set, which has one domain unless keep() is told otherwise.
   row_filter(row_limits limits, std::int64_t classes) : limits_(limits), classes_(classes) {}
 
-  /// Whether the next row is kept.
+  /// Takes note of the next row and returns true if it is kept.
   [[nodiscard]] bool keep(std::int32_t label, std::int32_t domain = 0) {
     if (limits_.rows > 0 && seen_[domain]++ >= limits_.rows)
       return false;

@@ -11,7 +11,7 @@ using plans = std::vector<task_plan>;
 struct extent {
   std::int64_t classes = 0; ///< Cut to tasks.classes.
   std::int64_t domains = 1;
-  std::string name{}; ///< Of the data set.
+  std::string name{}; ///< Name of the data set.
 };
 
 std::string number(std::int64_t n) { return std::to_string(n); }

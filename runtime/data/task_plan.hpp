@@ -4,8 +4,8 @@
 namespace mneme {
 
 struct task_plan {
-  class_range positions{};    ///< Of its classes in the class order.
-  class_range labels{};       ///< Of the run.
+  class_range positions{};    ///< Positions of its classes in the class order.
+  class_range labels{};       ///< Counted over the run.
   std::int32_t domain = -1;   ///< -1: rows of all domains.
   std::int64_t transform = 0; ///< 0: identity.
 };

@@ -74,7 +74,7 @@ std::vector<pixel_map> task_transforms(task_transform kind, std::int64_t tasks, 
                                        std::uint64_t seed) {
   MNEME_CHECK(kind == task_transform::permute || kind == task_transform::affine, static_cast<int>(kind));
   const auto [channels, height, width] = shape;
-  std::vector<pixel_map> maps(1); // the first task sees the pictures as they are
+  std::vector<pixel_map> maps(1); // the first task shows the images unchanged
   for (std::int64_t task = 1; task < tasks; ++task) {
     rng_stream stream(key_for({.seed = seed, .task = {static_cast<std::uint32_t>(task)}}, purpose::pixel_transform));
     if (kind == task_transform::permute)

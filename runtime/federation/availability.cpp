@@ -55,7 +55,7 @@ void availability::plan_first_changes() {
 
 void availability::open_task(task_id task, virtual_time now) {
   opened_ = task;
-  if (!staggered_ || task.value == 0) // everybody begins with the first task
+  if (!staggered_ || task.value == 0) // every client begins with the first task
     return;
   const auto count = static_cast<std::uint32_t>(clients_->size());
   for (std::uint32_t c = 0; c < count; ++c)

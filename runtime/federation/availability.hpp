@@ -65,7 +65,7 @@ private:
   bool random_ = false, reaches_ = false, staggered_ = false;
   task_id opened_{};
   std::vector<entry> calendar_;      // a heap, the earliest on top
-  std::vector<std::uint8_t> flags_;  // by client; empty where nobody comes, goes or is out of reach
+  std::vector<std::uint8_t> flags_;  // by client; empty where all clients are always enrolled and available
   std::vector<std::uint32_t> stays_; // by client: stays that have ended; empty unless enrolment is random
   std::vector<task_id> entered_;     // by client; empty unless clients change task one by one
   std::int64_t enrolled_ = 0;        // where enrolment is random

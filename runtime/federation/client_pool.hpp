@@ -27,7 +27,7 @@ public:
   [[nodiscard]] task_id task_of(client_id client) const { return availability_.task_of(client); }
   [[nodiscard]] membership member(client_id client) const { return availability_.member(client); }
   [[nodiscard]] std::int64_t enrolled() const { return availability_.enrolled(); }
-  /// Waiting can bring somebody to a run in which nobody is at work.
+  /// Waiting can bring a client to a run in which nobody is at work.
   [[nodiscard]] bool clients_may_come() const;
 
   // -- work
@@ -45,7 +45,7 @@ public:
   void end_visit(client_id client);
   /// How many assignments the client had before the present one.
   [[nodiscard]] std::uint32_t visit_of(client_id client) const { return records_[client.value].visits - 1; }
-  /// Null where nobody leaves at work, or the client is not at work.
+  /// Null where no client leaves at work, or the client is not at work.
   [[nodiscard]] std::optional<assignment_id> assignment_of(client_id client) const;
 
   void persist(archive& state);

@@ -45,7 +45,7 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
 void current_round::persist(archive& state) {
   state(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
   if (!is_open)
-    opened = {}; // nobody receives it any more
+    opened = {}; // no client receives it any more
   state(opened.in)(opened.bytes)(opened.first_contact_bytes);
 }
 

@@ -9,7 +9,7 @@ struct current_round {
   round_place place{};
   opened_round opened{};
   bool is_open = false;       ///< Between the broadcast and the closing.
-  bool wants_clients = false; ///< It is open, and nobody was available yet.
+  bool wants_clients = false; ///< It is open, and no client was available yet.
   virtual_time deadline = never;
   std::int64_t missing = 0;             ///< Assignments of this round not delivered, dropped or left.
   std::int64_t folded = 0;              ///< Uploads delivered in it.

@@ -76,7 +76,7 @@ void federation::try_dispatch() {
     close();
 }
 
-/// Gives work to as many idle clients as there are places. What is left free is filled when somebody becomes idle.
+/// Gives work to as many idle clients as there are places. What is left free is filled when a client becomes idle.
 void federation::fill_places() {
   const auto places = settings_.rounds.concurrency - static_cast<std::int64_t>(in_flight_.size());
   for (const auto client : pool_.draw_idle(places, next_assignment_))

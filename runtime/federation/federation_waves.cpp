@@ -95,7 +95,7 @@ void federation::learn_durations(const wave_report& report) {
     if (owner.upload_size_known && id.stage > 0)
       fail_known_size(owner, id);
     auto due = owner.learn(id.stage, duration);
-    if (owner.upload_size_known) // nobody asks before the upload arrives
+    if (owner.upload_size_known) // the result is not needed before the upload arrives
       due += settings_.clients->upload_time(owner.client, owner.upload_bytes);
     for (auto i = first; i < next; ++i)
       if (report.released)

@@ -178,7 +178,7 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
       sum_of_losses -= static_cast<double>(in.weight[row]) * d[row * classes + in.labels[row]];
   for (std::int64_t i = 0; i < in.rows * classes; ++i)
     d[i] = exp_of(d[i]);
-  // Of rows that weigh the same the sums, each from 1 to the number of classes, are multiplied: one logarithm for many.
+  // The sums of rows with equal weights, each from 1 to the number of classes, are multiplied: one logarithm for many.
   constexpr double product_max = 1e200;
   double product = 1.0;
   float weight_of_product = 0.0F;
@@ -207,7 +207,8 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
   value = sum_of_losses + static_cast<double>(weight_of_product) * std::log(product);
 }
 
-/// Tasks of ten classes are what most of the field has, and rows so short take half the time where the compiler knows
+/// Most benchmarks of the field have tasks of ten classes, and rows so short take half the time where the compiler
+/// knows
 /// their length. The bits are the same.
 template <class Set>
 MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in) {

@@ -22,7 +22,7 @@ struct blocks {
 /// Blocks first .. first + lanes - 1 of the stream (Philox4x32-10, as in rng.cpp).
 template <class Set>
 MNEME_INLINE void make_blocks(blocks& out, std::uint64_t first, const stream_name& name) {
-  constexpr int width = Set::lanes / 2; // a vector of 64-bit lanes at a time: left to itself g++ 12 takes scalars
+  constexpr int width = Set::lanes / 2; // a vector of 64-bit lanes at a time: otherwise g++ 12 takes scalars
   using vector = typename longs<width>::type;
   constexpr std::uint64_t low = 0xFFFFFFFFU;
   for (int part = 0; part < lanes; part += width) {
@@ -69,7 +69,7 @@ struct turn {
   double cosine, sine;
 };
 
-/// Of the angle 2 pi u, 0 <= u < 1: Taylor series around the nearest quarter.
+/// Sine and cosine of the angle 2 pi u, 0 <= u < 1: Taylor series around the nearest quarter.
 MNEME_INLINE turn turn_of(double u) {
   constexpr double magic = 0x1.8p52; // adding it rounds to an integer, kept in the low bits
   const double shifted = 4.0 * u + magic;
@@ -97,7 +97,7 @@ MNEME_INLINE void make_normals(double* __restrict out, const blocks& in) {
   }
 }
 
-/// Whether all of `count` values are surely on their side of an integer.
+/// Returns true if all of `count` values are surely on their side of an integer.
 MNEME_INLINE bool put_pixels(std::uint8_t* __restrict out, const float* __restrict mean, const double* __restrict noise,
                              int count) {
   constexpr double magic = 0x1.8p52;

@@ -63,7 +63,7 @@ enum class instruction_level : std::uint8_t { plain, half, wide };
   static void best_##name parameters { name##_body<plain_set> arguments; }
 #endif
 
-/// Of three copies of a kernel, the one that machine_level() names.
+/// The copy of a kernel, out of three, that machine_level() names.
 template <class Function>
 Function* chosen_for_machine(Function* wide, Function* half, Function* plain) {
   switch (machine_level()) {

@@ -3,7 +3,7 @@
 #include "runtime/kernels/convolution.hpp"
 namespace mneme::kernels {
 
-/// Whether the functions below take this shape and are faster than the direct ones; however many images there are.
+/// True if the functions below take this shape and are faster than the direct ones, however many images there are.
 [[nodiscard]] bool winograd_pays(const conv_shape& shape);
 /// As convolve(), convolve_back() and correlate(). @pre winograd_pays(shape)
 void winograd_convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y,

@@ -11,7 +11,7 @@ namespace mneme {
 /// All jobs of one stage: they run in parallel, and their outcomes come back together.
 using plan = std::vector<work>;
 
-/// Where one coroutine leaves its jobs and the host leaves the outcomes. One stage at a time.
+/// Holds the jobs that one coroutine has asked for, and the outcomes that the host has computed. One stage at a time.
 class job_desk {
 public:
   // coroutine side
@@ -85,7 +85,7 @@ private:
   plan wanted_;
 };
 
-/// The jobs anybody may ask for. Nothing runs before the result is awaited.
+/// The jobs that a client or the server may ask for. Nothing runs before the result is awaited.
 class context {
 public:
   explicit context(job_desk& desk) : desk_(desk) {}

@@ -36,7 +36,7 @@ struct extract_job {
   model_ref net{};
   tensors_ref weights{};
   sample_view samples{};
-  bool logits = true;  ///< Whether they are wanted too.
+  bool logits = true;  ///< The logits are wanted, too.
   bool frozen = false; ///< The weights change no more: features may be remembered.
 };
 struct extract_output {
@@ -51,7 +51,7 @@ struct statistics_job {
   tensors_ref weights{};
   sample_view samples{};
   at::Tensor projection{}; ///< [D, M] float64, or undefined
-  bool gram = true;        ///< Whether H^T H is wanted.
+  bool gram = true;        ///< H^T H is wanted.
   class_range classes{};   ///< The C classes whose sums are wanted; every row's label is one of them.
   /// [n] the part of each row, 0 .. parts - 1: sums and counts are made part by part. Null: one part.
   std::shared_ptr<const std::vector<std::int32_t>> part_of{};
@@ -147,7 +147,7 @@ struct job_error : std::runtime_error {
 
 /// An output, or the reason why there is none (out of memory, NaN), in words.
 using job_outcome = std::variant<work_output, std::string>;
-/// Of all jobs of one stage, in its order.
+/// Outcomes of all jobs of one stage, in its order.
 using outcomes = std::vector<job_outcome>;
 
 } // namespace mneme

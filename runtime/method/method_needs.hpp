@@ -10,7 +10,7 @@ namespace mneme {
 enum class rows_shown : std::uint8_t {
   current,     ///< Those of its current task.
   cumulative,  ///< Those of all tasks so far in which it was enrolled (`joint`).
-  centralised, ///< Everybody's, cumulative, shown to client 0 alone, who is the whole cohort.
+  centralised, ///< All clients' rows, cumulative, shown to client 0 alone, which is the whole cohort.
   offline,     ///< The same, but those of all tasks of the run from the first one on.
 };
 

@@ -6,7 +6,7 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// What a method is told before the run.
+/// The settings that a method receives before the run.
 struct method_setup {
   model_ref net{};
   tensors_ref initial{}; ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
@@ -42,7 +42,7 @@ public:
   /// Follows from the keys alone.
   [[nodiscard]] virtual method_needs needs() const { return {}; }
   /// What is wrong with the net, the method's keys, its files and the sections taken together, each in words with the
-  /// likely fix; `where` of a finding is a key ("strategy.ridge", "model.name") or a file. Called before prepare();
+  /// likely fix; `where` of a diagnostic is a key ("strategy.ridge", "model.name") or a file. Called before prepare();
   /// empty: nothing is wrong.
   [[nodiscard]] virtual diagnostics check(const method_setup& /*setup*/) const { return {}; }
   /// Called once, after the keys were read and the model built.

@@ -13,7 +13,7 @@ struct training_options {
   optimizer_kind optimizer = optimizer_kind::sgd;
   std::int64_t epochs = 1;      ///< 0: takes the time of one epoch and changes nothing.
   std::int64_t batch_rows = 64; ///< 0: full batch.
-  double learning_rate = 0.05;  ///< Of this round: the schedule is applied already.
+  double learning_rate = 0.05;  ///< Rate of this round: the schedule is applied already.
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
   bool head_only = false;
@@ -30,7 +30,7 @@ struct training_options {
 [[nodiscard]] training_options options_for_round(const training_section& from, trainable_part part, class_range classes,
                                                  std::int64_t round_of_task, std::int64_t rounds_of_task);
 
-/// One step of a fused group as a loss sees it. Padded rows have row_weight 0.
+/// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
 struct loss_input {
   const at::Tensor& logits;     ///< [K, B, classes]
   const at::Tensor& features;   ///< [K, B, D]
@@ -52,7 +52,7 @@ public:
   /// Equal for losses that compute the same thing with the same constants.
   [[nodiscard]] virtual std::string identity() const = 0;
   [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
-  /// Whether regularise() does anything.
+  /// True if regularise() does anything.
   [[nodiscard]] virtual bool regularises() const { return false; }
   /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
   /// model, one trained segment beginning at `offset`. Called before clipping and decay.

@@ -101,7 +101,7 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
       const auto block = [&](const at::Tensor& whole) { return whole.select(0, k).narrow(0, first, rows); };
       back_block(pass, operands_of(block(data.in)), by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
-  if (shape_.queries < shape_.tokens) // of tokens that nobody asked about
+  if (shape_.queries < shape_.tokens) // tokens whose results are not needed
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
         .narrow(1, shape_.queries, shape_.tokens - shape_.queries)
         .select(2, 0)

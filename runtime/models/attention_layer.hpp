@@ -12,7 +12,7 @@ public:
     std::int64_t tokens = 1;
     std::int64_t queries = 1; ///< Tokens, from the first on, whose results are wanted.
     std::int64_t heads = 1;
-    std::int64_t channels = 0; ///< Of all heads.
+    std::int64_t channels = 0; ///< Channels of all heads together.
   };
   explicit attention_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }

@@ -3,13 +3,13 @@
 #include <cstdint>
 namespace mneme {
 
-/// Whether a ReLU follows inside the layer.
+/// What follows the product inside the layer.
 enum class activation : std::uint8_t { none, relu };
 
 /// A fully connected layer of a net.
 struct dense_layer {
   std::int64_t in = 0, out = 0;
-  std::int64_t weight_offset = 0, bias_offset = 0; ///< Of [out, in] and [out] within a model's [P].
+  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] within a model's [P].
   activation after = activation::none;
   bool head = false; ///< Has a row per class, and computes those of the pass only.
 

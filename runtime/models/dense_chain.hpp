@@ -23,7 +23,7 @@ public:
   };
   /// Returns the step's loss.
   double take(const step& now);
-  /// Whether a step writes every weight.
+  /// True if a step writes every weight.
   [[nodiscard]] bool moves_all() const noexcept { return moves_all_; }
 
 private:

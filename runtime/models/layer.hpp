@@ -39,21 +39,21 @@ public:
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;
   /// Bytes besides its output that one row needs until the backward pass.
   [[nodiscard]] virtual std::int64_t kept_bytes_per_row() const { return 0; }
-  /// Whether the layer passes its input on unchanged in this pass: forward and backward are then not called.
+  /// True if the layer returns its input unchanged in this pass: forward and backward are then not called.
   [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
 
   /// in [K, B, width before] -> out [K, B, width]. `kept` is the layer's own until backward.
   virtual void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;
 
   struct backward_data {
-    const at::Tensor &in, &out, &kept; ///< Of the forward pass.
+    const at::Tensor &in, &out, &kept; ///< Tensors of the forward pass.
     at::Tensor& d_out;                 ///< [K, B, width]; overwritten only by a layer that owns_gradient()
     at::Tensor* d_in = nullptr;        ///< [K, B, width before], written; null: not wanted
     bool add = false;                  ///< Added to d_in instead; asked of layers that can.
   };
-  /// Whether backward() overwrites d_out.
+  /// True if backward() overwrites d_out.
   [[nodiscard]] virtual bool owns_gradient() const { return false; }
-  /// Whether backward() can add to d_in.
+  /// True if backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
   virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
 };
@@ -66,7 +66,7 @@ void write_gradients(const gradient_sink& sink, std::int64_t offset, const at::T
 [[nodiscard]] at::Tensor parameter_view(const layer_pass& pass, std::int64_t offset, std::int64_t rows,
                                         std::int64_t columns);
 
-/// Gives `buffer` the shape `sizes`, keeping its memory where that is large enough and nobody else's:
+/// Gives `buffer` the shape `sizes`, keeping its memory where that is large enough and no other's:
 /// steps of one training reuse what the first has taken. Contents are undefined.
 void reshape_buffer(at::Tensor& buffer, at::IntArrayRef sizes, const at::Tensor& like,
                     at::ScalarType type = at::kFloat);

@@ -25,7 +25,7 @@ struct parameter {
   std::int64_t offset = 0;           ///< First element within [P].
   std::int64_t size = 0;
   bool head = false;   ///< Rows belong to classes, unless `whole`.
-  bool whole = false;  ///< Of the head, but one for all classes (the scale of a cosine head).
+  bool whole = false;  ///< The parameter belongs to the head, and is one for all classes (the scale of a cosine head).
   bool buffer = false; ///< Running statistics: moved by training's forward passes, not by gradients.
   bool frozen = false; ///< Never trained: of the body of a net that is adapted by other parameters and its head.
   // Drawn from U(-bound, bound) or N(0, deviation^2), whichever is not 0; else all `constant`.
@@ -82,11 +82,11 @@ public:
   /// Bytes that one model of a fused group touches per step of `rows`: decides the width.
   [[nodiscard]] virtual std::int64_t working_set(std::int64_t rows) const = 0;
 
-  /// Whether results of a row depend on the others of its step (batch norm): such nets are never padded.
+  /// True if results of a row depend on the others of its step (batch norm): such nets are never padded.
   [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
   /// The layers of a net that is fully connected ones from the input to a linear head and nothing else; of others null.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
-  /// Whether training draws (dropout).
+  /// True if training draws random numbers (dropout).
   [[nodiscard]] virtual bool draws() const noexcept { return false; }
 
   /// Forward over `weights` [K, P] (or [1, P], shared by all K) and `inputs` [K, B, channels, H, W]
@@ -108,7 +108,7 @@ using model_ref = std::shared_ptr<const model>;
 /// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
 
-/// Whether training changes the parameter, by gradients or by running statistics: it does not travel otherwise.
+/// True if training changes the parameter, by gradients or by running statistics: it is not sent otherwise.
 [[nodiscard]] bool is_trained(const parameter& entry, bool head_only) noexcept;
 /// Contiguous pieces of [P] that training may change, given the classes of the loss.
 struct segment {

@@ -35,7 +35,7 @@ void network::add_node(node entry, const image_shape& out, bool has_parameters) 
     last_reader_[*entry.other] = nodes_.size();
   nodes_.push_back(std::move(entry));
   shapes_.push_back(out);
-  last_reader_.push_back(nodes_.size() - 1); // nobody's, so far
+  last_reader_.push_back(nodes_.size() - 1); // no node reads it so far
   last_ = nodes_.size();
 }
 

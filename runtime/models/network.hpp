@@ -51,15 +51,15 @@ public:
   struct tokens_linear {
     std::int64_t out = 0;
     activation after = activation::none;
-    double scale = 1.0; ///< Of what comes out, before the activation.
+    double scale = 1.0; ///< Factor on the outputs, before the activation.
     initial drawn = initial::normal;
   };
   void add_tokens_linear(const std::string& name, const tokens_linear& layer);
-  /// Of queries, keys and values side by side; results of the first `queries` tokens only.
+  /// Attention over queries, keys and values side by side; results of the first `queries` tokens only.
   void add_attention(std::int64_t heads, std::int64_t queries);
   void add_gelu();
   void add_first_token();
-  /// Whether parameters added from now on are frozen. @pre only layers of transformers are added while they are
+  /// Parameters added from now on are frozen, or not. @pre only layers of transformers are added while they are
   void freeze(bool frozen) { frozen_ = frozen; }
 
   /// Ends the net: one row per class.

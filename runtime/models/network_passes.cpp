@@ -31,13 +31,13 @@ at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
   return found.resize_(sizes);
 }
 
-/// Gives memory back that nobody else holds.
+/// Frees memory that has no other holder.
 void give_back(tape& to, at::Tensor tensor) {
   if (tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1)
     to.spare.push_back(std::move(tensor));
 }
 
-/// Makes sure that writing to `one` changes nobody else's gradient.
+/// Makes sure that writing to the tensor changes no other gradient.
 void make_own(at::Tensor& tensor) {
   if (tensor.use_count() > 1)
     tensor = tensor.clone();
@@ -108,7 +108,7 @@ void network::run_sum(const node& entry, const at::Tensor& first, at::Tensor& ou
     at::relu_(out);
 }
 
-/// Gives back the values that nobody reads after node `done`.
+/// Frees the values that are not read after node `done`.
 void network::forget(tape& with, std::size_t done) const {
   for (place value = 0; value <= done; ++value)
     if (last_reader_[value] == done)
@@ -142,7 +142,7 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     if (nodes_[i].learns && kept.gradients[i + 1].defined())
       nodes_[i].operation ? back_node(i, pass, kept, out) : back_sum(i, kept);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
-    give_back(kept, std::exchange(kept.values[i + 1], {})); // whoever has read it is done
+    give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
   }
   for (auto& tensor : kept.gradients)
     tensor.reset();

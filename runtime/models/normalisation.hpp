@@ -27,7 +27,7 @@ public:
 
 private:
   [[nodiscard]] bool batch() const { return shape_.groups == 0; }
-  /// Whether the statistics of the step's own rows are used.
+  /// True if the statistics of the step's own rows are used.
   [[nodiscard]] bool own_statistics(const layer_pass& pass) const { return !batch() || pass.training; }
   [[nodiscard]] std::int64_t parts(const layer_pass& pass) const { return batch() ? 1 : pass.rows; }
   void measure(const float* x, std::int64_t rows, float* mean, float* scale, double* variance) const;

@@ -11,7 +11,7 @@ public:
   resize_layer(const image_shape& in, std::int64_t height, std::int64_t width);
   [[nodiscard]] std::int64_t width(class_range) const override { return out_.floats(); }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  /// @pre nobody wants the gradient of the images
+  /// @pre the gradient of the images is not needed
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
 
@@ -43,7 +43,7 @@ public:
   [[nodiscard]] std::int64_t width(class_range) const override { return tokens() * shape_.channels; }
   /// in [K, B, channels of the image * height * width]
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  /// @pre nobody wants the gradient of the images
+  /// @pre the gradient of the images is not needed
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
 
@@ -54,7 +54,7 @@ private:
   shape shape_;
 };
 
-/// Of every image, the first token.
+/// Passes on the first token of every image.
 class first_token_layer final : public layer {
 public:
   first_token_layer(std::int64_t tokens, std::int64_t channels) : tokens_(tokens), channels_(channels) {}

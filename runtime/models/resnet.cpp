@@ -11,10 +11,10 @@ enum class stem_kind : std::uint8_t { automatic, cifar, imagenet };
 /// What tells residual nets apart (He et al. 2016, "Deep Residual Learning for Image Recognition").
 struct resnet_shape {
   std::vector<std::int64_t> widths{}; ///< Channels of each stage; all stages but the first halve the image.
-  std::int64_t blocks = 1;            ///< Of a stage: two convolutions and a shortcut each.
+  std::int64_t blocks = 1;            ///< Blocks of a stage: two convolutions and a shortcut each.
   norm_kind norm = norm_kind::batch;
   std::int64_t groups_max = 32;
-  shortcut_kind shortcut = shortcut_kind::convolution; ///< Of the blocks that halve the image.
+  shortcut_kind shortcut = shortcut_kind::convolution; ///< Shortcut of the blocks that halve the image.
   bool imagenet_stem = false;
   head_kind head = head_kind::linear;
 };

@@ -30,7 +30,7 @@ public:
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
 
 private:
-  /// Of images [n, height, width, channels], the pixels that are taken.
+  /// The pixels of images [n, height, width, channels] that are taken.
   [[nodiscard]] at::Tensor taken(const at::Tensor& images) const;
 
   image_shape in_;

@@ -59,7 +59,7 @@ private:
     net.freeze(false);
   }
 
-  /// Of the last block, only the class token is read.
+  /// Adds a block; only the class token of the last one is read.
   void add_block(network& net, const std::string& name, bool last) const {
     auto x = net.here();
     const auto tokens = last ? 1 : net.shape_here().pixels();

@@ -21,7 +21,7 @@ struct byte_size {
 /// A property of devices: one number for all, one per client, or a log-normal over clients.
 struct log_normal {
   double median = 1.0;
-  double sigma = 0.0; ///< Of the logarithm; 0: everybody has the median.
+  double sigma = 0.0; ///< Standard deviation of the logarithm; 0: every client has the median.
   bool operator==(const log_normal&) const = default;
 };
 using device_value = std::variant<double, std::vector<double>, log_normal>;

@@ -12,14 +12,14 @@ public:
   client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
               std::shared_ptr<const population> people, rows_shown shown);
 
-  /// How many rows `who` sees in `during`.
+  /// Number of rows that the client's context shows in the task.
   [[nodiscard]] std::int64_t size(client_id client, task_id during) const;
   /// Those rows: task after task, ascending within each.
   [[nodiscard]] sample_view view(client_id client, task_id during) const;
   /// The rows that `who` itself holds of one task, whatever the method shows.
   [[nodiscard]] std::vector<std::int64_t> held(client_id client, task_id task) const;
   [[nodiscard]] rows_shown shown() const noexcept { return shown_; }
-  /// Whether client 0 alone sees rows.
+  /// True if client 0 alone sees rows.
   [[nodiscard]] bool central() const noexcept {
     return shown_ == rows_shown::centralised || shown_ == rows_shown::offline;
   }

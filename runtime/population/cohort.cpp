@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t listed_max = 4096; // below, listing everybody is cheaper than rejection
+constexpr std::int64_t listed_max = 4096; // below, listing all clients is cheaper than rejection
 
 std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, std::int64_t wanted,
                                     const std::function<bool(client_id)>& available) {

@@ -13,7 +13,7 @@ enum class membership : std::uint8_t { not_yet, active, left };
 /// The end of time.
 inline constexpr virtual_time never = virtual_time::max();
 
-/// Whether a client can be reached, and until when that stays so.
+/// A client can be reached, or not, and stays so until a time.
 struct availability_window {
   bool within = true;
   virtual_time until = never;
@@ -27,7 +27,7 @@ public:
   explicit population(const scenario& from, std::shared_ptr<const availability_trace> trace = nullptr);
 
   [[nodiscard]] std::int64_t size() const noexcept { return count_; }
-  /// By the task; everybody is active where clients come and go at random.
+  /// Membership by the task; every client is active where enrolment is random.
   [[nodiscard]] membership member(client_id client, task_id during) const;
   /// Active clients of a task; O(1) for all and growing, O(groups) for table.
   [[nodiscard]] std::int64_t enrolled(task_id during) const;
@@ -37,7 +37,7 @@ public:
   /// latency + 8 * bytes / (mbit * 1e6) s; a bandwidth of 0 is instantaneous but for the latency.
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
   [[nodiscard]] virtual_duration upload_time(client_id client, std::int64_t bytes) const;
-  /// Whether this assignment is never answered; keyed by client and visit.
+  /// True if this assignment is never answered; keyed by client and visit.
   [[nodiscard]] bool drops_out(client_id client, task_id during, std::uint32_t visit) const;
   /// How far into its first stage a client comes that drops out at work, in [0, 1); keyed alike.
   [[nodiscard]] double dropout_point(client_id client, std::uint32_t visit) const;
@@ -48,7 +48,7 @@ public:
     return devices_.availability != device_availability::always;
   }
   [[nodiscard]] bool has_staggered_tasks() const noexcept { return staggered_; }
-  /// Whether clients come back, or can be reached again, without end.
+  /// True if clients come back, or can be reached again, without end.
   [[nodiscard]] bool changes_without_end() const noexcept;
   /// From the run's beginning until a client enrols; exponential.
   [[nodiscard]] virtual_duration arrival_time(client_id client) const;
@@ -57,7 +57,7 @@ public:
   [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
   /// From the opening of a task by the server until a client enters it; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
-  /// Whether a client can be reached from `at` on.
+  /// Tells if a client can be reached from `at` on.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;
   /// at + wait, or `never` beyond the clock's range.
   [[nodiscard]] static virtual_time later_by(virtual_time at, virtual_duration wait) noexcept {

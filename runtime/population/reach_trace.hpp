@@ -1,4 +1,4 @@
-/// reach_trace: when each client can be reached, from a file.
+/// availability_trace: when each client can be reached, from a file.
 #pragma once
 #include "runtime/population/population.hpp"
 namespace mneme {

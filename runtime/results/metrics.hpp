@@ -13,7 +13,7 @@ struct evaluation_record {
   round_id round{}; ///< The round after which it was taken, from 0.
   virtual_time at{};
   double accuracy = 0.0;                             ///< Pooled over the test rows of all tasks seen.
-  std::vector<double> accuracy_per_task{};           ///< Of tasks 0 .. task.
+  std::vector<double> accuracy_per_task{};           ///< Accuracies of tasks 0 .. task.
   std::vector<std::int64_t> rows_per_task{};         ///< Test rows behind them.
   double loss = 0.0;                                 ///< Mean over the same rows.
   std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the run began.

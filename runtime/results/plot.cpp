@@ -11,7 +11,7 @@ constexpr double left = 60.0, top = 48.0, width = 640.0, height = 340.0, legend_
 constexpr double picture_width = 860.0, picture_height = 440.0;
 constexpr std::size_t legend_max = 18; // entries that fit beside the plot
 
-/// Text as XML wants it. Control characters, which XML 1.0 cannot hold, become spaces.
+/// Text escaped for XML. Control characters, which XML 1.0 cannot hold, become spaces.
 std::string escaped(const std::string& text) {
   std::string result;
   for (char letter : text)

@@ -20,8 +20,8 @@ struct run_summary {
   std::string error{}; ///< Why a run failed; empty otherwise.
   std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
                enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Of clients, at times of their own.
-  std::optional<double> staleness_mean{};                  ///< Of delivered uploads, in server steps; async.
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< These count clients' own changes, apart from rounds.
+  std::optional<double> staleness_mean{};                  ///< Mean over delivered uploads, in server steps; async.
   std::optional<std::int64_t> staleness_max{};
   continual_metrics metrics{};
   std::vector<reached_target> time_to_accuracy{};               ///< In the scenario's order.
@@ -68,8 +68,8 @@ struct event_record {
 /// file; everything written before stays whole (temporary name, then rename; lines are flushed).
 class run_directory {
 public:
-  /// Whether there is a folder which holds nothing but what a run leaves that is killed before its scenario.toml is
-  /// written. An empty folder is none: it may be somebody else's.
+  /// True if there is a folder which holds nothing but the files of a run that was killed before its scenario.toml was
+  /// written. An empty folder does not count: it may belong to another program.
   [[nodiscard]] static bool never_began(const std::filesystem::path& folder);
   /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
   /// -2, -3, ... if taken. As `out`, a folder whose run was killed before it began is taken over. Two runs never share
@@ -88,7 +88,7 @@ public:
   [[nodiscard]] std::string status() const;
   /// Bytes of events.csv, all of which are on the disk when it returns.
   [[nodiscard]] std::uint64_t settled_events();
-  /// Whether events.csv still has what it had.
+  /// True if events.csv still has so many bytes.
   [[nodiscard]] bool has_events(std::uint64_t bytes) const;
   /// Takes away what was written after the state that is given, so that the run goes on as if it had not been.
   void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,

@@ -236,7 +236,7 @@ private:
     value_.tasks.count = 1;
   }
 
-  /// Whether the user gave the key, and not just its default.
+  /// True if the user gave the key another value than its default.
   [[nodiscard]] bool changed_by_user(const std::string& name) const {
     if (!value_.key_places.contains(name))
       return false;

@@ -11,7 +11,7 @@ struct reading {
   scenario value{};
   diagnostics warnings{}; ///< Keys given that the chosen kind does not read.
 };
-/// Reads `file`, what it extends, and `over`; on failure all findings at once.
+/// Reads `file`, what it extends, and `over`; on failure all diagnostics at once.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
 
 /// `title` of a scenario file, without its bases; "" if it has none or does not parse.

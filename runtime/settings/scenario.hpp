@@ -51,7 +51,7 @@ struct partition_section {
 
 struct clients_section {
   std::int64_t count = 20;
-  byte_size memory_limit{}; ///< Of what clients remember, in memory; 0: none.
+  byte_size memory_limit{}; ///< Limit on the client memories that are held in memory; 0: none.
 };
 
 enum class enrolment_kind { all, table, growing, random };
@@ -176,7 +176,7 @@ struct scenario {
   std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys the user gave.
   std::string file{};                         ///< The scenario file as the user named it.
 
-  /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a finding.
+  /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a diagnostic.
   [[nodiscard]] std::string where(const std::string& key) const;
 };
 

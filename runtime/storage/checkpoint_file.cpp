@@ -99,7 +99,7 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
   checkpoint_search out;
   for (const auto& [number, path] : checkpoints_in(folder)) {
     const auto bytes = bytes_of(path);
-    if (!bytes) // perhaps whole: nobody would want to lose it
+    if (!bytes) // it may be whole, and must not be lost
       return tl::unexpected{bytes.error()};
     if (const auto flaw = defect_of(**bytes); !flaw.empty()) {
       out.broken.push_back({path.string(), "this checkpoint is not whole: " + flaw});

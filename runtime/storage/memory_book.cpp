@@ -49,7 +49,7 @@ void client_memory_store::erase_from_file(client_id client) {
   --in_file_;
 }
 
-/// Down to seven eighths of the limit, so that many go in one transaction.
+/// Spills down to seven eighths of the limit, so that many are written in one transaction.
 void client_memory_store::spill() {
   if (!file_)
     file_ = std::make_unique<memory_file>();

@@ -1,4 +1,4 @@
-/// memory_book: what clients remember between rounds, in memory up to a limit and in a file beyond it.
+/// client_memory_store: what clients remember between rounds, in memory up to a limit and in a file beyond it.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -26,7 +26,7 @@ public:
   void erase(client_id client);
   /// Clients that remember something.
   [[nodiscard]] std::size_t size() const noexcept { return held_.size() + in_file_; }
-  /// Of tensors in memory, and how many memories are in the file.
+  /// Bytes of tensors in memory, and the number of memories in the file.
   [[nodiscard]] std::int64_t held_bytes() const noexcept { return held_bytes_; }
   [[nodiscard]] std::size_t in_file() const noexcept { return in_file_; }
   /// Every client that remembers something, ascending.

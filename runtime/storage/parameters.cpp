@@ -43,7 +43,7 @@ public:
   [[nodiscard]] bool absent(const parameter& entry) const {
     return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
-  /// Whether a tensor belongs to a head that is not read: another kind of head may have others than the net's.
+  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's.
   [[nodiscard]] bool unread(const std::string& name) const {
     return !unread_.empty() && name.starts_with(unread_) && name.find('.', unread_.size()) == std::string::npos;
   }
@@ -66,7 +66,7 @@ std::string name_here(std::string name) {
   return name;
 }
 
-/// All tensors under the names that they have here. One that is there under both names is a finding.
+/// All tensors under the names that they have here. One that is there under both names is a diagnostic.
 tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics& wrong) {
   tensor_map result;
   for (const auto& [name, value] : named)

@@ -54,7 +54,7 @@ struct entry {
   std::uint64_t begin = 0, end = 0; ///< Within the contents.
 };
 
-/// What is wrong with one file, as findings with their byte. Of a file that is wrong everywhere, the first are enough.
+/// What is wrong with one file, as diagnostics with their byte. Of a file that is wrong everywhere, the first are enough.
 class diagnostic_list {
 public:
   explicit diagnostic_list(std::string file) : file_(std::move(file)) {}
@@ -73,7 +73,7 @@ private:
   diagnostics diagnostics_;
 };
 
-/// Where `name` stands in the file, for a finding: the header itself if it is spelt with escapes.
+/// Where `name` stands in the file, for a diagnostic: the header itself if it is spelt with escapes.
 std::uint64_t byte_of(const std::string& header, const std::string& name) {
   const auto at = header.find(json(name).dump(-1, ' ', false, json::error_handler_t::replace));
   return length_bytes + (at == std::string::npos ? 0 : at);
@@ -133,7 +133,7 @@ private:
   bool too_deep_ = false;
 };
 
-/// The header as JSON. Names given twice and nests deeper than the format knows are findings.
+/// The header as JSON. Names given twice and nests deeper than the format knows are diagnostics.
 std::optional<json> parsed_header(const std::string& header, diagnostic_list& wrong) {
   header_watch watch(header, wrong);
   if (!json::sax_parse(header, &watch)) {

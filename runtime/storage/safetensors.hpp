@@ -14,7 +14,7 @@ namespace mneme {
 /// @pre dtypes are among F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL; no name is "__metadata__"
 [[nodiscard]] std::vector<std::byte> safetensors_bytes(const tensor_map& tensors);
 
-/// Reads one back, metadata skipped. All that is wrong is found at once, each finding with its byte
+/// Reads one back, metadata skipped. All that is wrong is found at once, each diagnostic with its byte
 /// in the file; sizes are checked against the file before memory is taken.
 [[nodiscard]] expected<tensor_map> read_safetensors(const std::filesystem::path& file);
 

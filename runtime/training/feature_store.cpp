@@ -13,7 +13,7 @@ constexpr const char *features_name = "features", *known_name = "known";
 
 std::size_t at_row(std::int64_t row) { return static_cast<std::size_t>(row); }
 
-/// What a net sees of a data set: pixels, transforms and normalisation, not labels.
+/// The parts of a data set that a net reads: pixels, transforms and normalisation, not labels.
 digest128 content_of(const dataset& source) {
   run_digest digest;
   const auto& table = source.vectors.defined() ? source.vectors : source.images;

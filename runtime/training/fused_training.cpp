@@ -349,7 +349,7 @@ void fused_training::regularise(model_run run) {
   }
 }
 
-/// Sums up the losses of the last epoch; on a device, there: nobody waits for it at every step.
+/// Sums up the losses of the last epoch; on a device, there: the host does not wait for it at every step.
 void fused_training::note_losses(model_run run, const at::Tensor& values) {
   if (!values.is_cpu()) {
     if (!losses_.defined())
@@ -362,7 +362,7 @@ void fused_training::note_losses(model_run run, const at::Tensor& values) {
     clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
 }
 
-/// What the host has to know of a training on a device: losses, and whose weights are finite.
+/// Copies what the host needs of a training on a device: the losses, and which weights are finite.
 void fused_training::copy_to_host() {
   if (images_.device().is_cpu() || !losses_.defined())
     return;

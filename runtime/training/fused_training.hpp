@@ -11,7 +11,7 @@ namespace mneme {
 
 // Axes: K clients of a group, P weights of a model, B rows of a step.
 
-/// Memory that trainings of one executor hand on to each other.
+/// Memory that trainings of one executor use one after the other.
 struct training_buffers {
   at::Tensor gradients{};                         ///< [K, P rounded up to whole cache lines]
   at::Tensor inputs{};                            ///< [K, B, C, H, W]

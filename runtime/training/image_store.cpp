@@ -15,7 +15,7 @@ void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const datas
   auto& known = copies_[source.get()];
   if (!known.source)
     known = {.source = source, .tables = tables_on(device_, *source)};
-  // Pinned, so that nobody waits; LibTorch does not hand the memory on before the copy is done.
+  // Pinned memory, so that the copy is asynchronous; LibTorch does not reuse it before the copy is done.
   const auto packed = packed_rows(*source, rows, augment, true).to(device_, /*non_blocking=*/true);
   kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));
 }

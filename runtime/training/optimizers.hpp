@@ -18,8 +18,8 @@ public:
   /// @param weights [K, P], changed in place; @param gradients [K, P]
   optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights, at::Tensor gradients);
 
-  /// Whether plain gradients, scaled by -learning_rate and added to the weights, are the whole step:
-  /// then no gradient need be stored.
+  /// True if plain gradients, scaled by -learning_rate and added to the weights, are the whole step: then no gradient
+  /// need be stored.
   [[nodiscard]] static bool is_plain_sgd(const training_options& options) {
     return options.optimizer == optimizer_kind::sgd && options.momentum == 0.0 && options.weight_decay == 0.0 &&
            options.clip_norm == 0.0;

@@ -23,7 +23,7 @@ struct inference_pass {
   const model& net;
   const tensors_ref& weights;
   const sample_view& samples;
-  class_range classes{}; ///< Of the logits; none: features only.
+  class_range classes{}; ///< Classes of the logits; none: features only.
   bool frozen = false;
 };
 
@@ -142,7 +142,7 @@ public:
   }
 
 private:
-  /// A class nobody holds has a row of zeros: its cosine is taken as 0.
+  /// A class without rows has a row of zeros: its cosine is taken as 0.
   static at::Tensor unit(const at::Tensor& rows) {
     return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-300);
   }

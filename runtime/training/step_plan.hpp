@@ -8,7 +8,7 @@ namespace mneme {
 /// Follows from the client's own rows and the batch size only, so that a client's arithmetic does not
 /// depend on its company (design section 3, rule 3).
 struct step_plan {
-  std::int64_t rows = 0;       ///< Of the client.
+  std::int64_t rows = 0;       ///< Rows of the client.
   std::int64_t batch_rows = 0; ///< 0: full batch, one step.
   bool padded = true;          ///< False for nets that mix the rows of a step: every row counts there.
 

@@ -4,7 +4,7 @@
 // with w* the model at the end of the previous task, and F the mean over its clients of
 //     mean over batches of the squared gradient of the batch's loss, at most `fisher_max`,
 // blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all.
-// The public code adds the penalty to a net that nobody trains, so it equals training without it: mode "repo_noop".
+// The public code adds the penalty to a net that is not trained, so it equals training without it: mode "repo_noop".
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <charconv>

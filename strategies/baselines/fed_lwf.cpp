@@ -33,7 +33,7 @@ public:
         identity_("lwf " + std::to_string(old_) + " " + digits(with.weight) + " " + digits(with.temperature)) {}
   std::string identity() const override { return identity_; }
 
-  /// Model by model, so that nobody's bits depend on the others.
+  /// Model by model, so that the bits of one do not depend on the others.
   loss_output operator()(const loss_input& in) const override {
     // CE over the classes of the task (eq. 1).
     const auto fresh = in.logits.size(2) - old_;

@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// The training loss covers the classes of the current task only, so it is told where tasks begin;
+/// The training loss covers the classes of the current task only, so it needs to know where tasks begin;
 /// rows of the head that belong to older classes stay as they are.
 class finetune final : public averaging_method {
 protected:

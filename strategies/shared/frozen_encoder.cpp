@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-/// Nobody's number, so that the server's draws are none of a client's.
+/// A number that no client has, so that the server's draws differ from every client's.
 constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
 
 /// At most `count` of the rows, evenly spaced.

@@ -21,7 +21,7 @@ struct class_sums {
 /// m = sum c_k / N (STSA, eq. 11 in the form that is positive semi-definite by construction; specs sheet, E2):
 ///     G = N m m^T + (N - 1) / (kappa - 1) sum_k n_k (c_k / n_k - m)(c_k / n_k - m)^T
 /// kappa = 1 leaves the scatter out. No rows: nothing is added.
-/// @param clamp_b the official code's reading where N < kappa: the negative coefficient of the second term of
+/// @param clamp_b the official code's way where N < kappa: the negative coefficient of the second term of
 ///     G = a sum_k c_k c_k^T / n_k - b (sum c_k)(sum c_k)^T (E1) is set to 0, and a class with a = 0 adds nothing
 void add_estimated_gram(at::Tensor& gram, const class_sums& from, client_count kappa, bool clamp_b);
 

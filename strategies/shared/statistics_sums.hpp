@@ -51,7 +51,7 @@ private:
 class exact_sums final : public statistics_sums {
 public:
   struct rules {
-    bool masked = false; ///< Uploads are integers under masks that cancel in their sum (secure_sum.hpp).
+    bool masked = false; ///< Uploads are integers under masks that cancel in their sum (mask_ring.hpp).
     bool noisy = false;  ///< An upload without rows is noise then, and no zeros.
     mask_ring ring{};    ///< Its key lacks the task and the tensor.
   };

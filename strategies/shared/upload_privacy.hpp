@@ -18,7 +18,7 @@ struct privacy_options {
 [[nodiscard]] at::Tensor as_tensor(const privacy_options& options);
 /// Compute job: the float64 tensors of a map, hidden as the privacy_options in it say. Noise on "counts" leaves whole
 /// numbers from 0 on (max(0, trunc(n + noise))); on anything else it is added element by element, so that a triangle
-/// stays one of a symmetric matrix. Masked tensors are int64 (secure_sum.hpp), each under a mask of its own.
+/// stays one of a symmetric matrix. Masked tensors are int64 (mask_ring.hpp), each under a mask of its own.
 [[nodiscard]] tensor_map hidden(const tensor_map& in);
 /// The index of the mask of the tensor called `name`.
 [[nodiscard]] std::uint64_t mask_index(const std::string& name);

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t starts_held_max = 16; // old models kept alive for the sake of a sum
+constexpr std::size_t starts_held_max = 16; // old models that stay in memory until they are summed
 
 } // namespace
 

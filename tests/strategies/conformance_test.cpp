@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t features = 6, classes = 4;
 
-/// The net that the method wants by its defaults, else a small one.
+/// The net of the method's defaults, else a small one.
 model_ref net_for(const strategy& method) {
   const auto own = method.needs().defaults;
   const std::string lead = "[model]\nname = \"";

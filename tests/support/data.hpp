@@ -21,7 +21,7 @@ inline std::optional<std::filesystem::path> data_folder(const std::string& name)
   return std::nullopt;
 }
 
-/// Whether a missing data set fails a test instead of skipping it.
+/// True if a missing data set fails a test instead of skipping it.
 inline bool data_required() {
   const char* required = std::getenv("MNEME_DATA_REQUIRED");
   return required && std::string(required) == "1";

@@ -65,7 +65,7 @@ inline std::string xzipped(const std::string& content) {
   return packed;
 }
 
-/// What a failed result says, one finding a line; "" for a success.
+/// What a failed result says, one diagnostic a line; "" for a success.
 template <class T>
 std::string said(const expected<T>& result) {
   std::string text;

@@ -35,7 +35,7 @@ inline raw_data hand_made_data(std::int64_t classes, std::int64_t rows, std::arr
   return made;
 }
 
-/// The text of the first finding, "" if there is none; `where` in front.
+/// The text of the first diagnostic, "" if there is none; `where` in front.
 template <class T>
 std::string first_finding(const expected<T>& result) {
   return result ? std::string{} : result.error().front().where + ": " + result.error().front().text;

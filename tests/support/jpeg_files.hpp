@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <cstdio> // before jpeglib.h, which needs it and does not say so
+#include <cstdio> // before jpeglib.h, which needs it without including it
 #include <cstdlib>
 #include <jpeglib.h>
 #include <string>
@@ -14,7 +14,7 @@ struct made_jpeg {
   unsigned width = 64, height = 64;
   std::array<std::uint8_t, 4> left{}, right{}; ///< Red, green, blue; grey; or the four colours of printers.
   J_COLOR_SPACE colours = JCS_RGB;
-  std::vector<jpeg_scan_info> scans{}; ///< Of a progressive file.
+  std::vector<jpeg_scan_info> scans{}; ///< Scans of a progressive file.
 };
 
 inline std::string jpeg_of(const made_jpeg& image) {

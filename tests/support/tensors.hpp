@@ -18,7 +18,7 @@ inline at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
   return values;
 }
 
-/// Whether two float tensors hold the same bits.
+/// True if two float tensors hold the same bits.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }

@@ -90,7 +90,7 @@ double rate_at(std::int64_t width, std::span<const job> clients, double seconds)
   });
 }
 
-/// Of the loop that plain LibTorch code would run: the program bench_loops compares more of them.
+/// Rate of the loop that plain LibTorch code would run: the program bench_loops compares more of them.
 double bare_rate(const net_workload& workload, double seconds) {
   constexpr std::int64_t clients = 32; // the loop is slow
   const bench::workload work{.shape = {workload.features},

@@ -64,7 +64,7 @@ private:
     resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
     bind_running(*resume_command, resume);
   }
-  /// What a run is told, whether it begins or goes on.
+  /// Options of a run that begins or goes on.
   template <class Arguments>
   static void bind_running(CLI::App& to, Arguments& into) {
     to.add_option("--threads", into.threads, "Threads, and workers where worker.count is 0; default: one per core.")

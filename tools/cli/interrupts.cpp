@@ -22,7 +22,7 @@ const std::atomic<int>& watch_interrupts() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN); // a run goes on when nobody reads its progress any more
+  std::signal(SIGPIPE, SIG_IGN); // a run goes on when its progress is no longer read
   return interrupts;
 }
 

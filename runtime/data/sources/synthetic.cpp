@@ -15,7 +15,7 @@ namespace {
 // Shapes: N rows, C channels, H height, W width, D = C * H * W pixels.
 
 constexpr std::int64_t test_rows_max = 1000;
-constexpr double bytes_max = 1e12; // a slip of the pen, not a data set
+constexpr double bytes_max = 1e12; // a typing error, not a data set
 
 /// Kinds of streams; the index of a stream is a class or a row, so no row depends on how many there are.
 enum class part : std::uint32_t { class_mean, train_row, test_row };

@@ -1,11 +1,11 @@
-/// fold_uploads: a weighted sum of uploads in float64, as threads of a device see it.
+/// fold_uploads: a weighted sum of uploads in float64, as threads of a device compute it.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 namespace mneme::kernels::cuda {
 
 // P weights of an upload. Each sum is one thread's alone, so it is folded in the order of uploads and of launches.
 
-inline constexpr int uploads_max = 8; ///< Of one launch: the sum is read and written once for so many.
+inline constexpr int uploads_max = 8; ///< Uploads of one launch: the sum is read and written once for all of them.
 
 /// sum[i] = (...((sum[i] + weight[0] * upload[0][i]) + weight[1] * upload[1][i]) ...)
 struct folded_uploads {

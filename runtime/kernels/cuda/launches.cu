@@ -2,7 +2,7 @@
 namespace mneme::kernels::cuda {
 namespace {
 
-// What a kernel does stands in run_thread() of its argument; here it only learns where its threads are. No thread
+// What a kernel does stands in run_thread() of its argument; here it only computes the places of its threads. No thread
 // shares what it writes with another, and none waits for another: results do not depend on the shape of the grid.
 
 template <class What>

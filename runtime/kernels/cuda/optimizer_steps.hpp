@@ -1,4 +1,4 @@
-/// optimizer_steps: SGD, Adam and the clipping of gradients over rows of a fused group, as threads of a device see
+/// optimizer_steps: SGD, Adam and the clipping of gradients over rows of a fused group, as threads of a device compute
 /// them.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
@@ -13,7 +13,7 @@ namespace mneme::kernels::cuda {
 struct piece {
   std::int64_t begin = 0, end = 0;
 };
-inline constexpr int pieces_max = 16; ///< Of one launch: they travel with its arguments.
+inline constexpr int pieces_max = 16; ///< Pieces of one launch: they are passed with its arguments.
 struct piece_list {
   piece at[pieces_max] = {};
   int count = 0;
@@ -33,10 +33,10 @@ struct rows_of {
   Float* data = nullptr;
   std::int64_t pitch = 0;
   MNEME_HOST_DEVICE Float* operator[](std::int64_t k) const { return data + k * pitch; }
-  /// Whether quads of every row can be read by one instruction.
+  /// True if quads of every row can be read by one instruction.
   [[nodiscard]] bool has_quads() const { return is_aligned(data, sizeof(four_floats)) && pitch % 4 == 0; }
 };
-inline constexpr int models_max = 256; ///< Of one launch, where each model has numbers of its own.
+inline constexpr int models_max = 256; ///< Models of one launch, where each model has numbers of its own.
 
 /// Plain, momentum and decayed SGD, as kernels::sgd.
 struct sgd_models {

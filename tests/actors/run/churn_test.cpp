@@ -127,6 +127,6 @@ TEST_CASE("an accuracy of clients is that of the predictor on rows like theirs")
                                             {"partition.kind", "class-share"},
                                             {"partition.class_share", "1"},
                                             {"rounds.per_task", "2"}});
-  // Everybody holds every class in the file's proportions, as the test rows do.
+  // Every client holds every class in the file's proportions, as the test rows do.
   CHECK(std::abs(alike.summary.client_accuracy_deciles->front() - *alike.summary.metrics.final_accuracy) < 0.5);
 }

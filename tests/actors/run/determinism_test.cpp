@@ -36,7 +36,7 @@ const finished_run& reference() {
   return run;
 }
 
-/// Spins on every core while it lives.
+/// Spins on every core during its lifetime.
 class load {
 public:
   load() {

@@ -6,7 +6,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// All findings about `toml`, a line each, without the folder of the scenario.
+/// All diagnostics about `toml`, a line each, without the folder of the scenario.
 std::string refused(const std::string& toml) {
   const scratch_folder folder;
   const auto file = folder.path() / "test.toml";

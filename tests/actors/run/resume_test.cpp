@@ -83,7 +83,7 @@ private:
   scratch_folder folder_;
 };
 
-/// Whether the number of workers was always the same: what runs in one batch depends on it, and nothing else.
+/// Numbers of workers before and after: what runs in one batch depends on them, and nothing else does.
 enum class workers { alike, others };
 
 /// A summary without what a clock or the machine decides.

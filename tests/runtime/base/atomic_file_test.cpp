@@ -10,7 +10,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// While it lives, no file of this process grows beyond `bytes`: what a full disk looks like to write().
+/// During its lifetime, no file of this process grows beyond `bytes`: to write() that looks like a full disk.
 class limited_files {
 public:
   explicit limited_files(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -15,7 +15,7 @@ constexpr int draws = 200'000;
 struct moments {
   double mean = 0.0, variance = 0.0;
 };
-/// Of `draws` values.
+/// Mean and variance of `draws` values.
 template <class Draw>
 moments measured(Draw draw) {
   double sum = 0.0, squares = 0.0;

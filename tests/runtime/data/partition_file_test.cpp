@@ -15,7 +15,7 @@ using numbers = std::vector<std::int64_t>;
 
 namespace {
 
-/// A file that lives as long as the object.
+/// A file with the lifetime of the object.
 class csv_file {
 public:
   explicit csv_file(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
@@ -133,7 +133,7 @@ TEST_CASE("without a task column a row of a permuted run is the client's in ever
   CHECK(make_partition(from, tasks).value()->rows({2}, {1}) == numbers{11});
   const csv_file twice("client,row\n0,1\n2,1\n");
   from.partition.file = twice.path();
-  CHECK(make_partition(from, tasks).error().size() == 1); // one finding a line, not one a task
+  CHECK(make_partition(from, tasks).error().size() == 1); // one diagnostic a line, not one a task
 }
 
 TEST_CASE("rows are named by their numbers in the original file", "[partition]") {

@@ -183,7 +183,7 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   from.tasks.transition_spread = 100s;
   auto who = availability_of(from);
   who.open_task({0}, when(0s));
-  CHECK_FALSE(who.next_change()); // everybody begins with the first task
+  CHECK_FALSE(who.next_change()); // every client begins with the first task
   who.open_task({1}, when(1000s));
   CHECK(who.task_of({5}) == task_id{0});
   std::vector<double> delays;
@@ -194,7 +194,7 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   }
   CHECK(std::abs(std::ssize(delays) - clients / 2) < 4 * 50);
   CHECK(moments_of(delays).mean == Catch::Approx(25.0).margin(4 * 50 / std::sqrt(12.0 * clients / 2)));
-  who.open_task({2}, when(1050s)); // before everybody is in the second
+  who.open_task({2}, when(1050s)); // before every client is in the second
   std::map<std::uint32_t, task_id> newest;
   for (const auto& change : who.move_to(when(1200s))) {
     CHECK(change.task > newest[change.client.value]);

@@ -104,7 +104,7 @@ private:
   kernels::scratch memory_;
 };
 
-/// Whether model k of `group` has the bits of the only model of `alone`.
+/// True if model k of `group` has the bits of the only model of `alone`.
 bool is_alike(const results& group, std::int64_t k, const results& alone) {
   const auto alike = [&](at::Tensor results::*part) { return same_bits((group.*part)[k], (alone.*part)[0]); };
   return alike(&results::weights) && alike(&results::out) && alike(&results::d_in) && alike(&results::gradients);

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// While it lives, the working folder is an empty one.
+/// During its lifetime, the working folder is an empty one.
 class elsewhere {
 public:
   elsewhere() : before_(fs::current_path()) { fs::current_path(folder_.path()); }
@@ -32,7 +32,7 @@ run_directory made_at(const fs::path& out) {
   return std::move(*made);
 }
 
-/// A disk of `size` at `path` while it lives.
+/// A disk of `size` at `path` during its lifetime.
 class small_disk {
 public:
   small_disk(fs::path path, const char* size)

@@ -9,7 +9,7 @@ namespace mneme::test {
 /// "broken") and [model] name = "probe-net" (hidden, probed) or "probe-stem" (stem) are registered by probe.cpp.
 inline const std::string probe_sections = "\n[strategy]\nname = \"probe-method\"\n[model]\nname = \"probe-net\"\n";
 
-/// A folder of scenario files; places in findings are relative to it.
+/// A folder of scenario files; places in diagnostics are relative to it.
 class scenario_folder {
 public:
   /// Writes a file below the folder.

@@ -50,7 +50,7 @@ tensor_map every_dtype() {
 struct hostile {
   const char* name;
   std::string bytes;
-  std::string finding; ///< Part of the first finding's text.
+  std::string finding; ///< Part of the first diagnostic's text.
   std::uint64_t byte;  ///< Where it points to.
 };
 

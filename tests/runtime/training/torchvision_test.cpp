@@ -110,7 +110,7 @@ public:
 
   void check_running(const json& expected) const { check_named(weights_[0], expected, 1e-5); }
 
-  /// Of the mean cross-entropy of a training step; of a net with dropout, in evaluation mode.
+  /// Checks gradients of the mean cross-entropy of a training step; a net with dropout is in evaluation mode.
   void check_gradients(const json& expected, double bound) {
     const training_mode mode;
     tape kept;

@@ -42,7 +42,7 @@ at::Tensor moved(const at::Tensor& from, std::int64_t elements) {
   return memory.narrow(0, first, from.numel()).view(from.sizes()).copy_(from);
 }
 
-/// Whether a result has the same bits wherever each operand begins.
+/// True if a result has the same bits wherever each operand begins.
 bool is_placed(const runner& run, const operands& in) {
   const auto expected = run(in).clone();
   for (std::size_t i = 0; i < in.size(); ++i)
@@ -55,7 +55,7 @@ bool is_placed(const runner& run, const operands& in) {
   return true;
 }
 
-/// Whether each model's result has the bits that it has alone.
+/// True if each model's result has the bits that it has alone.
 bool is_grouped(const runner& run, const operands& in) {
   const auto together = run(in).clone();
   for (std::int64_t k = 0; k < together.size(0); ++k) {

@@ -11,7 +11,7 @@ namespace mneme::bench {
 using operands = std::vector<at::Tensor>;
 
 struct contest {
-  std::string kernel{}; ///< Of ours: "dot_product".
+  std::string kernel{}; ///< Our kernel's name: "dot_product".
   std::string shape{};  ///< "10 x 784 -> 100"
   operands in{};        ///< Both read them, and change none.
   at::Tensor out{};     ///< Ours is written here; of the shape that theirs has.
@@ -21,10 +21,10 @@ struct contest {
 
 /// What a contest has shown.
 struct figures {
-  double our_us = 0.0, their_us = 0.0;                  ///< Of a call for all models: the fastest of many.
+  double our_us = 0.0, their_us = 0.0;                  ///< Microseconds of a call for all models: the fastest of many.
   double ratio = 0.0, ratio_min = 0.0, ratio_max = 0.0; ///< Theirs to ours: median and ends of five turns.
   bool equal_bits = false;                              ///< Ours and theirs.
-  // Whether the bits of a model stay when its operands are moved within a cache line, and whoever else is computed.
+  // The bits of a model stay when its operands are moved within a cache line, and whatever other models are computed.
   bool ours_placed = false, theirs_placed = false; ///< True: they stay.
   bool ours_grouped = false, theirs_grouped = false;
 };

@@ -1,4 +1,4 @@
-/// contender: federated averaging as somebody would write it with LibTorch alone, without an engine.
+/// contender: federated averaging as one would write it with LibTorch alone, without an engine.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace mneme::bench {
 
 // Shapes: N all rows, K models side by side, B rows of a batch, F pixels of a row, P parameters.
 
-/// What everybody computes. Client c holds the rows c * rows ... (c + 1) * rows - 1.
+/// What all contenders compute. Client c holds the rows c * rows ... (c + 1) * rows - 1.
 struct workload {
-  std::vector<std::int64_t> shape{}; ///< Of one row: [features], or [channels, height, width].
-  std::int64_t hidden = 0;           ///< Of the MLP; not read by the CNN.
+  std::vector<std::int64_t> shape{}; ///< Shape of one row: [features], or [channels, height, width].
+  std::int64_t hidden = 0;           ///< Width of the MLP's hidden layer; not read by the CNN.
   std::int64_t classes = 10;
   std::int64_t clients = 0;
-  std::int64_t rows = 0;   ///< Of each client; a multiple of `batch`.
+  std::int64_t rows = 0;   ///< Rows of each client; a multiple of `batch`.
   std::int64_t cohort = 0; ///< Clients a round; a multiple of `width`.
   std::int64_t batch = 0;
   std::int64_t width = 1; ///< Models side by side; 1 for loops that take client after client.
@@ -34,10 +34,10 @@ struct population {
 [[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& load, std::int64_t round);
 [[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& load, std::int64_t round, std::int64_t client);
 
-/// Of the MLP, both layers: [hidden, F], [hidden], [classes, hidden], [classes].
+/// Weights of both layers of the MLP: [hidden, F], [hidden], [classes, hidden], [classes].
 [[nodiscard]] std::vector<at::Tensor> first_mlp_weights(const workload& load);
-/// Of the CNN: [32, C, 3, 3], [32], [64, 32, 3, 3], [64], [128, 64 * h * w], [128], [classes, 128], [classes], with h,
-/// w what is left of the image after both convolutions and the pooling.
+/// Weights of the CNN: [32, C, 3, 3], [32], [64, 32, 3, 3], [64], [128, 64 * h * w], [128], [classes, 128], [classes],
+/// where h and w are left of the image after both convolutions and the pooling.
 [[nodiscard]] std::vector<at::Tensor> first_cnn_weights(const workload& load);
 
 /// Euclidean norm of all of them.

@@ -28,7 +28,7 @@ public:
   [[nodiscard]] task_id task_of(client_id client) const { return clients_[client.value].task; }
   [[nodiscard]] membership member(client_id client) const;
   [[nodiscard]] std::int64_t enrolled() const;
-  /// Changes that come for ever bring somebody only if somebody has rows who is not gone for good.
+  /// Changes that come for ever bring a client only if a client has rows who is not gone for good.
   [[nodiscard]] bool somebody_may_come() const;
 
   // -- work
