@@ -1,7 +1,7 @@
 /// client: one round of one client, as an actor that lives as long as its assignment.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "runtime/method/client_run.hpp"
 namespace mneme {
 

@@ -3,7 +3,7 @@
 #include "actors/compute/client_host.hpp"
 #include "actors/compute/client_unit.hpp"
 #include "actors/protocol/interfaces.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 namespace mneme {
 
 /// One actor for each assignment; its answers reach the worker as messages.

@@ -1,7 +1,7 @@
 /// compute_layout: how many workers compute a run, and which of them host its shards.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 namespace mneme {
 
 struct compute_layout {

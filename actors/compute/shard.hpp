@@ -2,7 +2,7 @@
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/compute/client_host.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "runtime/base/assignment_table.hpp"
 namespace mneme {
 

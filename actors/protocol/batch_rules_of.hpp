@@ -1,6 +1,6 @@
 /// batch_rules_of: how a run's jobs are cut into batches.
 #pragma once
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "runtime/federation/batch_planner.hpp"
 namespace mneme {
 

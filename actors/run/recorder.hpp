@@ -3,7 +3,7 @@
 #include "actors/protocol/checkpoint_state.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/recorder_clock.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "actors/run/progress.hpp"
 namespace mneme {
 

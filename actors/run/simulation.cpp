@@ -1,7 +1,7 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/run_actors.hpp"
-#include "actors/run/load_world.hpp"
+#include "actors/run/load_run_context.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"

@@ -1,6 +1,6 @@
 /// federation_settings_of: what a run's federation decides by.
 #pragma once
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "runtime/federation/federation_settings.hpp"
 namespace mneme {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "actors/protocol/checkpoint_state.hpp"
 #include "actors/protocol/interfaces.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "actors/scheduler/checkpoint_pace.hpp"
 #include "runtime/federation/federation.hpp"
 #include <caf/typed_response_promise.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/protocol/interfaces.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include <caf/typed_response_promise.hpp>
 #include <functional>
 #include <optional>

@@ -1,6 +1,6 @@
 /// disk_file: an ordinary file, open for reading; what is wrong with it is a diagnostic that names it.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

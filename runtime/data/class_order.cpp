@@ -1,6 +1,6 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/rng.hpp"
-#include "runtime/data/curriculum.hpp"
+#include "runtime/data/task_stream.hpp"
 #include <algorithm>
 #include <array>
 #include <numeric>

@@ -1,6 +1,6 @@
 /// files: the search for a data set's files below the folders where users keep data.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <filesystem>
 #include <string>

@@ -1,6 +1,6 @@
 /// jpeg: the pixels of one JPEG file.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include <ATen/core/Tensor.h>
 #include <filesystem>
 namespace mneme {

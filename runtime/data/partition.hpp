@@ -1,7 +1,7 @@
 /// partition: which training rows each client holds in each task.
 #pragma once
 #include "runtime/base/rng.hpp"
-#include "runtime/data/curriculum.hpp"
+#include "runtime/data/task_stream.hpp"
 namespace mneme {
 
 /// A column of whole numbers from 0 in partition.file.

@@ -1,5 +1,5 @@
 #include "runtime/base/check.hpp"
-#include "runtime/base/csv.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
 #include <fstream>

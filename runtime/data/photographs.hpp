@@ -1,6 +1,6 @@
 /// photographs: data sets whose rows are JPEG files, each with its class.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/row_filter.hpp"
 #include <filesystem>

@@ -1,6 +1,6 @@
 /// records: the binary layout of CIFAR, label bytes and then a 32x32 image, one record after the other.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/row_filter.hpp"
 #include <filesystem>

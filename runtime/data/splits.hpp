@@ -1,6 +1,6 @@
 /// splits: putting together what a data source has read, train and test, and cutting it to size.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/row_filter.hpp"
 namespace mneme {

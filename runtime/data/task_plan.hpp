@@ -1,6 +1,6 @@
 /// task_plan: which classes, domain and transform make up a task, before any row is looked at.
 #pragma once
-#include "runtime/data/curriculum.hpp"
+#include "runtime/data/task_stream.hpp"
 namespace mneme {
 
 struct task_plan {

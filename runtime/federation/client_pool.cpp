@@ -1,5 +1,5 @@
 #include "runtime/federation/client_pool.hpp"
-#include "runtime/federation/checkpoint_state.hpp"
+#include "runtime/federation/persisted_values.hpp"
 #include "runtime/population/cohort.hpp"
 #include <algorithm>
 namespace mneme {

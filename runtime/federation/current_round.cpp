@@ -1,5 +1,5 @@
 #include "runtime/federation/current_round.hpp"
-#include "runtime/federation/checkpoint_state.hpp"
+#include "runtime/federation/persisted_values.hpp"
 #include "runtime/method/wire.hpp"
 namespace mneme {
 

@@ -11,7 +11,7 @@
 #include "runtime/federation/open_wave.hpp"
 #include "runtime/federation/run_log.hpp"
 #include "runtime/federation/start_queue.hpp"
-#include "runtime/storage/memory_book.hpp"
+#include "runtime/storage/client_memory_store.hpp"
 namespace mneme {
 
 /// Inputs go in, one at a time, and leave commands behind. Each command to a shard or to the server is answered by an

@@ -1,6 +1,6 @@
 // The federation's checkpoints: what it takes to go on. A coroutine is never saved: a client's round is a pure
 // function, so it runs again from its assignment.
-#include "runtime/federation/checkpoint_state.hpp"
+#include "runtime/federation/persisted_values.hpp"
 #include "runtime/federation/federation.hpp"
 namespace mneme {
 namespace {

@@ -1,5 +1,5 @@
 #include "runtime/federation/run_log.hpp"
-#include "runtime/federation/checkpoint_state.hpp"
+#include "runtime/federation/persisted_values.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {

@@ -1,5 +1,5 @@
 #include "runtime/kernels/dropout.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
 namespace {
 

@@ -1,5 +1,5 @@
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 #include <bit>
 #include <cmath>
 namespace mneme::kernels {

@@ -1,6 +1,6 @@
 #include "runtime/kernels/fold.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
 namespace {
 

@@ -1,5 +1,5 @@
 #include "runtime/kernels/gaussian_pixels.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 #include <bit>
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,5 @@
 #include "runtime/kernels/normalisation.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 #include <algorithm>
 #include <vector>
 namespace mneme::kernels {

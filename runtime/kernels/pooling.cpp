@@ -1,5 +1,5 @@
 #include "runtime/kernels/pooling.hpp"
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 #include <algorithm>
 namespace mneme::kernels {
 namespace {

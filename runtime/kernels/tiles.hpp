@@ -1,6 +1,6 @@
 /// tiles: sums of products that stay in registers, the inner loop of all convolutions.
 #pragma once
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
 
 /// Columns j .. j + width - 1 of b [terms, n], zeros beyond n, to panel [terms, width].

@@ -1,6 +1,6 @@
 /// transpose: rows become columns, in squares of four that stay in registers.
 #pragma once
-#include "runtime/kernels/simd.hpp"
+#include "runtime/kernels/instruction_set.hpp"
 #include <algorithm>
 namespace mneme::kernels {
 

@@ -1,5 +1,5 @@
 #include "runtime/models/attention_layer.hpp"
-#include "runtime/kernels/tokens.hpp"
+#include "runtime/kernels/token_rows.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/bmm.h>

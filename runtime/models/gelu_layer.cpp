@@ -1,5 +1,5 @@
 #include "runtime/models/gelu_layer.hpp"
-#include "runtime/kernels/tokens.hpp"
+#include "runtime/kernels/token_rows.hpp"
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 namespace mneme {

@@ -7,7 +7,7 @@
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/sampling_layer.hpp"
-#include "runtime/models/shortcuts.hpp"
+#include "runtime/models/shortcut_layers.hpp"
 #include <cmath>
 namespace mneme {
 

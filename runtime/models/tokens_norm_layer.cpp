@@ -1,5 +1,5 @@
 #include "runtime/models/tokens_norm_layer.hpp"
-#include "runtime/kernels/tokens.hpp"
+#include "runtime/kernels/token_rows.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/rsqrt.h>

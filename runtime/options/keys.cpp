@@ -1,5 +1,5 @@
 #include "runtime/options/keys.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 namespace mneme {
 namespace {
 

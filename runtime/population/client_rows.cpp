@@ -1,5 +1,5 @@
 #include "runtime/population/client_rows.hpp"
-#include "runtime/base/lent.hpp"
+#include "runtime/base/non_owning.hpp"
 #include <algorithm>
 namespace mneme {
 

@@ -1,6 +1,6 @@
 #include "runtime/population/population.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/population/reach_trace.hpp"
+#include "runtime/population/availability_trace.hpp"
 #include <algorithm>
 #include <cmath>
 namespace mneme {

@@ -1,7 +1,7 @@
 /// run_directory: the files a run leaves behind (design, section 6).
 #pragma once
 #include "runtime/base/atomic_file.hpp"
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/results/metrics.hpp"
 #include <map>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "runtime/scenario/checks.hpp"
 #include "runtime/method/strategy.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #if defined(__GNUC__) && !defined(__clang__)

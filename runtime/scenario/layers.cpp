@@ -1,5 +1,5 @@
 #include "runtime/scenario/layers.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fstream>

@@ -1,6 +1,6 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/checks.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "runtime/scenario/suggestions.hpp"

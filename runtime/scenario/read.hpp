@@ -1,6 +1,6 @@
 /// read_scenario: from a TOML file to a scenario, and from a scenario to text and digest.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 

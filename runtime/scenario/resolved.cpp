@@ -1,5 +1,5 @@
 #include "runtime/base/digest.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
 namespace mneme {

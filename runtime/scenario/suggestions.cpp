@@ -1,7 +1,7 @@
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 namespace mneme {
 namespace {
 

@@ -1,5 +1,5 @@
 #include "runtime/scenario/values.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include <algorithm>
 #include <sstream>
 namespace mneme {

@@ -1,6 +1,6 @@
 /// scenario: what a user asks for, as values; checked once and then const.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/options/keys.hpp"
 #include <map>
 #include <memory>

@@ -1,7 +1,7 @@
 /// checkpoint_file: checkpoints on the disk, a self-contained file each, whole or recognisably not.
 #pragma once
 #include "runtime/base/archive.hpp"
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include <filesystem>
 namespace mneme {
 

@@ -1,6 +1,6 @@
 /// safetensors: named tensors as a file that other programs read, and the weights of a net in it.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/models/model.hpp"
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/fused_training.hpp"
-#include "runtime/training/passes.hpp"
+#include "runtime/training/inference.hpp"
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>

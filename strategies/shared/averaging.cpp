@@ -1,5 +1,5 @@
 #include "strategies/shared/averaging.hpp"
-#include "runtime/base/lent.hpp"
+#include "runtime/base/non_owning.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <utility>

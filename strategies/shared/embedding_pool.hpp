@@ -1,7 +1,7 @@
 /// embedding_pool: the embeddings that a server has received, task by task, and batches drawn from them.
 #pragma once
 #include "runtime/base/archive.hpp"
-#include "runtime/data/curriculum.hpp"
+#include "runtime/data/task_stream.hpp"
 #include "strategies/shared/embedding_rows.hpp"
 #include <map>
 namespace mneme {

@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/method/strategy.hpp"
 #include "strategies/shared/gram_estimate.hpp"
-#include "strategies/shared/secure_sum.hpp"
+#include "strategies/shared/mask_ring.hpp"
 namespace mneme {
 
 // Axes: M random features, C classes of the run, c classes of a task, P dummy clients of a client.

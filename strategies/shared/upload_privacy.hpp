@@ -1,7 +1,7 @@
 /// upload_privacy: what clients may do to their statistics before they leave: noise, and masks that cancel.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
-#include "strategies/shared/secure_sum.hpp"
+#include "strategies/shared/mask_ring.hpp"
 namespace mneme {
 
 /// Noise is drawn tensor after tensor, in name order.

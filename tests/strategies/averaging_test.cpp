@@ -1,5 +1,5 @@
 #include "strategies/shared/averaging.hpp"
-#include "tests/support/bench_of_one.hpp"
+#include "tests/support/method_driver.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;

@@ -1,5 +1,5 @@
 // Fed-LwF and Fed-EWC: their losses by hand, and what links them to other methods.
-#include "tests/support/bench_of_one.hpp"
+#include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

@@ -1,6 +1,6 @@
 // The centralised study, without actors: what its one learner rehearses.
 #include "runtime/models/embedding_model.hpp"
-#include "tests/support/bench_of_one.hpp"
+#include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <set>

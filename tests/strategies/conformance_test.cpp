@@ -1,6 +1,6 @@
 // What every method must do, whatever it does besides.
 #include "runtime/base/archive.hpp"
-#include "tests/support/bench_of_one.hpp"
+#include "tests/support/method_driver.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;

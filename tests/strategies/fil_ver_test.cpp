@@ -1,6 +1,6 @@
 // FIL-VER without actors: what clients remember and send, what the server pools and learns.
 #include "runtime/models/embedding_model.hpp"
-#include "tests/support/bench_of_one.hpp"
+#include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

@@ -1,7 +1,7 @@
 // STSA end to end without actors: rounds of clients, folds and solves, against what algebra says.
 #include "runtime/base/triangle.hpp"
 #include "strategies/shared/random_features.hpp"
-#include "tests/support/bench_of_one.hpp"
+#include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

@@ -1,6 +1,6 @@
 /// data_files: small data files made by tests, whole or broken, and what loaders say of them.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>

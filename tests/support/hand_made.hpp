@@ -1,6 +1,6 @@
 /// Small data sets made by hand, for tests that need no real pictures.
 #pragma once
-#include "runtime/data/curriculum.hpp"
+#include "runtime/data/task_stream.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/ops/zeros.h>
 #include <string>

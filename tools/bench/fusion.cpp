@@ -4,7 +4,7 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/options/keys.hpp"
 #include "runtime/training/executor.hpp"
-#include "tools/bench/clock.hpp"
+#include "tools/bench/bench_seconds.hpp"
 #include "tools/bench/loops/contender.hpp"
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>

@@ -2,7 +2,7 @@
 //   bench_loops limits [--seconds S]
 //   bench_loops bare-mlp|bare-cnn|stacked-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned
 //               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
-#include "tools/bench/clock.hpp"
+#include "tools/bench/bench_seconds.hpp"
 #include "tools/bench/loops/contender.hpp"
 #include "tools/bench/loops/limits.hpp"
 #include <ATen/Parallel.h>

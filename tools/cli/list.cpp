@@ -1,4 +1,4 @@
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/read.hpp"

@@ -1,6 +1,6 @@
 /// Errors and warnings as every command prints them.
 #pragma once
-#include "runtime/base/finding.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "tools/cli/command_line.hpp"
 namespace mneme {
 

@@ -1,6 +1,6 @@
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/running.hpp"
+#include "tools/cli/run_options.hpp"
 namespace mneme {
 
 int resume_run(const resume_arguments& arguments) {

@@ -2,7 +2,7 @@
 #include "runtime/scenario/read.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/running.hpp"
+#include "tools/cli/run_options.hpp"
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace mneme {
 namespace {
 
 struct planned_run {
-  scenario scenario{};
+  mneme::scenario scenario{};
   std::filesystem::path out{};
 };
 

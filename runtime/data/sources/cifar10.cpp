@@ -1,5 +1,5 @@
 // CIFAR-10: 32x32 colour photographs (Krizhevsky 2009), binary version.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/records.hpp"
 #include "runtime/data/splits.hpp"

@@ -1,6 +1,6 @@
 // CIFAR-100: 32x32 colour photographs (Krizhevsky 2009), binary version. The classes are the 100
 // fine labels; the coarse label before them is not read.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/records.hpp"
 #include "runtime/data/splits.hpp"

@@ -1,7 +1,7 @@
 // digits: MNIST and USPS as two domains of one data set. USPS is resized from 16x16 to 28x28.
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/resize.hpp"
 #include "runtime/data/splits.hpp"
 #include <algorithm>

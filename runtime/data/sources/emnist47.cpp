@@ -1,6 +1,6 @@
 // emnist47: a subset of EMNIST Balanced, 800 + 100 upright images of each of its 47 classes. Results
 // on it are never to be reported as results on EMNIST Balanced.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {
 namespace {

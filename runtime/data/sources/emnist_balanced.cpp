@@ -1,6 +1,6 @@
 // EMNIST Balanced: 28x28 digits and letters (Cohen, Afshar, Tapson, van Schaik 2017). The public
 // files hold the images transposed: `data.transposed = true` turns them upright.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {
 namespace {

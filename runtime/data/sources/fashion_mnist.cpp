@@ -1,5 +1,5 @@
 // Fashion-MNIST: 28x28 articles of clothing (Xiao, Rasul, Vollgraf 2017).
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {
 namespace {

@@ -1,7 +1,7 @@
 // ImageNet-R: renditions of 200 classes of ImageNet as art, toys, sketches and others (Hendrycks et al. 2021, "The Many
 // Faces of Robustness"), a folder of JPEG files for each class. They come in all sizes; the square in the middle is
 // resized to 224x224.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/photographs.hpp"
 #include "runtime/data/splits.hpp"

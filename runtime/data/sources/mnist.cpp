@@ -1,5 +1,5 @@
 // MNIST: 28x28 handwritten digits (LeCun, Bottou, Bengio, Haffner 1998).
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {
 namespace {

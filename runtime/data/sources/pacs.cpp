@@ -1,6 +1,6 @@
 // PACS: photographs, paintings, cartoons and sketches of seven kinds of things (Li, Yang, Song,
 // Hospedales 2017) at 32x32, in records as CIFAR-100 has them: domain, class, pixels.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/records.hpp"
 #include "runtime/data/splits.hpp"

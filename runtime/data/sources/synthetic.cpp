@@ -2,7 +2,7 @@
 // tests that should need no files.
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/kernels/gaussian_pixels.hpp"
 #include <algorithm>
 #include <array>

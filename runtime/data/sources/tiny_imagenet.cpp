@@ -1,7 +1,7 @@
 // Tiny ImageNet: 64x64 photographs of 200 classes (Stanford's course CS231n 2015), folders of JPEG files. Classes are
 // numbered in the order of their WordNet names. Test rows are the validation images, whose classes stand in a text
 // file; those of the test folder are not public.
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/photographs.hpp"
 #include "runtime/data/splits.hpp"

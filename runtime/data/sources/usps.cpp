@@ -1,5 +1,5 @@
 // USPS: 16x16 handwritten digits from postal envelopes (Hull 1994).
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {
 namespace {

@@ -1,7 +1,7 @@
 /// A run made by hand: clients that train an mlp once a round and upload its weights. Nothing is read from files.
 #pragma once
 #include "actors/compute/shard.hpp"
-#include "actors/protocol/world.hpp"
+#include "actors/protocol/run_context.hpp"
 #include "runtime/data/partition.hpp"
 #include "tests/support/hand_made.hpp"
 #include "tests/support/learning.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/data/curriculum.hpp"
+#include "runtime/data/task_stream.hpp"
 #include "tests/support/hand_made.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,5 +1,5 @@
 #include "runtime/federation/availability.hpp"
-#include "runtime/population/reach_trace.hpp"
+#include "runtime/population/availability_trace.hpp"
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>

@@ -11,7 +11,7 @@
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/sampling_layer.hpp"
-#include "runtime/models/shortcuts.hpp"
+#include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds

@@ -1,7 +1,7 @@
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "tests/runtime/scenario/probe.hpp"
 #include <sstream>
 using namespace mneme;

@@ -1,4 +1,4 @@
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "tests/runtime/scenario/probe.hpp"
 #include <sys/resource.h>
 using namespace mneme;

@@ -1,4 +1,4 @@
-#include "runtime/options/units.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tests/runtime/scenario/probe.hpp"
 #include <set>

@@ -1,5 +1,5 @@
 #include "runtime/training/feature_store.hpp"
-#include "runtime/training/passes.hpp"
+#include "runtime/training/inference.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/scratch.hpp"
 #include <fstream>

@@ -1,6 +1,6 @@
 #include "tools/bench/kernels/contest.hpp"
 #include "runtime/base/rng.hpp"
-#include "tools/bench/clock.hpp"
+#include "tools/bench/bench_seconds.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>

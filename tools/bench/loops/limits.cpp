@@ -1,5 +1,5 @@
 #include "tools/bench/loops/limits.hpp"
-#include "tools/bench/clock.hpp"
+#include "tools/bench/bench_seconds.hpp"
 #include <ATen/ops/add.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>

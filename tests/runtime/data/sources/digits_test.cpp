@@ -1,4 +1,4 @@
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/data.hpp"

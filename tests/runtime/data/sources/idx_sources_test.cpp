@@ -1,7 +1,7 @@
 // Facts of the real files, worked out with Python alone. First labels, last label, sum of all pixels:
 //   python3 -c 'import gzip,sys; l=gzip.open(sys.argv[1]).read()[8:]; p=gzip.open(sys.argv[2]).read()[16:]
 //   print(len(l), list(l[:8]), l[-1], sum(p))' LABELS.gz IMAGES.gz
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/data.hpp"

@@ -1,7 +1,7 @@
 // Facts of the real files, worked out with Python alone (d = lzma.open(FILE).read(), records of 3074 bytes):
 //   all pixels: sum(d) - sum(d[0::3074]) - sum(d[1::3074])
 //   plane k of the first 100 records: sum(sum(d[i*3074+2+k*1024:i*3074+2+(k+1)*1024]) for i in range(100))
-#include "runtime/data/catalog.hpp"
+#include "runtime/data/data_sources.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/data.hpp"

@@ -1,0 +1,29 @@
+/// run_context: what all actors of a run read and none changes.
+#pragma once
+#include "runtime/population/client_rows.hpp"
+#include "runtime/training/feature_store.hpp"
+#include <atomic>
+namespace mneme {
+
+struct run_context {
+  mneme::scenario scenario{};
+  std::shared_ptr<const task_stream> tasks{};
+  std::shared_ptr<const mneme::population> population{};
+  std::shared_ptr<const client_rows> rows{};
+  std::shared_ptr<const strategy> method{};
+  method_needs needs{}; ///< Those of the method.
+  model_ref net{};
+  std::shared_ptr<feature_store> features{}; ///< Shared by all workers, and by itself only.
+  std::string device{};                      ///< "cpu" or "cuda:N"
+  /// Nanoseconds that workers have computed, for the report only. A message for each batch would cost more than it.
+  std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
+  /// Who computes, as actors/compute/compute_layout.hpp has it.
+  std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;
+  bool control_computes = false;
+  bool trace = false;
+  byte_size stored_results_max{};
+  std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.
+};
+using run_context_ref = std::shared_ptr<const run_context>;
+
+} // namespace mneme

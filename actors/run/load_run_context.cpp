@@ -1,0 +1,147 @@
+#include "actors/run/load_run_context.hpp"
+#include "runtime/base/non_owning.hpp"
+#include "runtime/base/new_tensor.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/population/availability_trace.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include "runtime/training/executor.hpp"
+namespace mneme {
+namespace {
+
+/// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
+expected<at::Tensor> starting_weights(const scenario& settings, const model& net, run_context_use use) {
+  auto flat = use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
+                                      : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
+  auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
+    auto named = read_safetensors(file);
+    if (!named)
+      return tl::unexpected{named.error()};
+    auto weights = flat_parameters(net, *named, file.string(), head);
+    if (!weights)
+      for (auto& diagnostic : weights.error())
+        diagnostic.where = settings.where(key) + ": " + diagnostic.where;
+    return weights;
+  };
+  if (!settings.model.weights.empty()) {
+    auto pretrained = read(settings.model.weights, "model.weights", &flat);
+    if (!pretrained)
+      return pretrained;
+    flat = *pretrained;
+  }
+  if (!settings.model.seed_weights.empty())
+    return read(settings.model.seed_weights, "model.seed_weights", nullptr);
+  return flat;
+}
+
+/// Diagnostics of several independent steps, together.
+template <class T>
+void gather(diagnostics& problems, const expected<T>& step) {
+  if (!step)
+    problems.insert(problems.end(), step.error().begin(), step.error().end());
+}
+
+expected<model_ref> build_model(const scenario& settings, const task_stream& tasks) {
+  settings.model.kind->use_head(settings.strategy.method->needs().head);
+  auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
+  if (!net)
+    return failed(settings.where("model.name"), net.error());
+  return *net;
+}
+
+/// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the method.
+diagnostic placed(const scenario& settings, const diagnostic& found) {
+  const auto lead = found.where == "model.name" ? settings.strategy.name + ": " : std::string{};
+  return {settings.where(found.where), lead + found.text};
+}
+
+/// Everything a method is told before the run, but for the weights; files that its keys name are read, and the method
+/// has checked it.
+expected<method_setup> setup_of(const scenario& settings, const task_stream& tasks, const model_ref& net) {
+  method_setup made{.net = non_owning(net),
+                    .training = settings.training,
+                    .trainable = settings.model.trainable,
+                    .weighting = settings.strategy.weighting,
+                    .rounds = settings.rounds,
+                    .oracle = settings.strategy.oracle,
+                    .tasks = std::ssize(tasks.tasks),
+                    .transition = settings.tasks.transition,
+                    .classes = tasks.classes,
+                    .shape = tasks.train->shape(),
+                    .clients = settings.clients.count,
+                    .seed = static_cast<std::uint64_t>(settings.seed)};
+  for (const auto& task : tasks.tasks)
+    made.task_classes.push_back(task.classes);
+  diagnostics wrong;
+  const auto needs = settings.strategy.method->needs();
+  for (const auto& [key, file] : needs.tensor_files) {
+    auto read = read_safetensors(file);
+    if (read)
+      made.files[key] = std::move(*read);
+    else
+      for (auto& diagnostic : read.error())
+        wrong.push_back({settings.where("strategy." + key) + ": " + diagnostic.where, diagnostic.text});
+  }
+  if (wrong.empty())
+    for (const auto& found : settings.strategy.method->check(made))
+      wrong.push_back(placed(settings, found));
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return made;
+}
+
+} // namespace
+
+expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, std::shared_ptr<const partition>* split,
+                                            run_context_use use) {
+  diagnostics problems;
+  const auto device = resolve_device(settings.worker.device);
+  if (!device)
+    problems.push_back({settings.where("worker.device"), device.error()});
+  auto raw = load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+  gather(problems, raw);
+  if (!problems.empty())
+    return tl::unexpected{problems};
+  auto tasks = make_task_stream(settings, std::move(*raw));
+  if (!tasks)
+    return tl::unexpected{tasks.error()};
+  auto shared_tasks = std::make_shared<const task_stream>(std::move(*tasks));
+
+  const auto marks = settings.strategy.method->needs().row_marks;
+  if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
+    return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
+                                                    "' of partition.file; expected partition.kind = \"file\"");
+  const auto parts = make_partition(settings, shared_tasks, marks);
+  gather(problems, parts);
+  const auto net = build_model(settings, *shared_tasks);
+  auto setup = net ? setup_of(settings, *shared_tasks, *net) : expected<method_setup>(tl::unexpected(net.error()));
+  gather(problems, setup);
+  const auto trace = read_availability_trace(settings);
+  gather(problems, trace);
+  expected<at::Tensor> initial;
+  if (net) {
+    initial = starting_weights(settings, **net, use);
+    gather(problems, initial);
+  }
+  if (!problems.empty())
+    return tl::unexpected{problems};
+
+  setup->initial = weights_only(*initial);
+
+  auto made = std::make_shared<run_context>();
+  made->scenario = settings;
+  made->tasks = shared_tasks;
+  made->population = std::make_shared<const population>(settings, *trace);
+  made->net = *net;
+  made->device = *device;
+  made->needs = settings.strategy.method->needs();
+  made->features = std::make_shared<feature_store>(made->needs.feature_folder);
+  settings.strategy.method->prepare(*setup);
+  made->method = settings.strategy.method;
+  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->population, made->needs.rows);
+  if (split)
+    *split = *parts;
+  return made;
+}
+
+} // namespace mneme

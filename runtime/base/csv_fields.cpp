@@ -1,0 +1,58 @@
+#include "runtime/base/csv_fields.hpp"
+#include <algorithm>
+namespace mneme::csv {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+struct cut_field {
+  std::string_view field{};
+  bool comma_follows = false;
+};
+
+cut_field cut(std::string_view& rest) {
+  std::size_t end = 0;
+  for (bool quoted = false; end < rest.size() && (quoted || rest[end] != ','); ++end)
+    quoted ^= rest[end] == '"';
+  cut_field found{.field = trimmed(rest.substr(0, end)), .comma_follows = end < rest.size()};
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  auto& field = found.field;
+  if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+    field = trimmed(field.substr(1, field.size() - 2));
+  return found;
+}
+
+} // namespace
+
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF"))
+    text.remove_prefix(3);
+  return text;
+}
+
+std::string_view next_line(std::string_view& rest) {
+  const auto end = std::min(rest.find('\n'), rest.size());
+  const auto line = trimmed(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return line;
+}
+
+std::string_view next_field(std::string_view& rest) { return cut(rest).field; }
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (bool more = true; more;) {
+    const auto next = cut(line);
+    fields.push_back(next.field);
+    more = next.comma_follows;
+  }
+  return fields;
+}
+
+} // namespace mneme::csv

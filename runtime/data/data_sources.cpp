@@ -1,0 +1,51 @@
+#include "runtime/data/data_sources.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/registry.hpp"
+#include "runtime/data/splits.hpp"
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sstream>
+namespace mneme {
+
+source_registration::source_registration(data_source source) { registered<data_source>().push_back(std::move(source)); }
+
+std::vector<data_source> data_sources() { return registered_by_name<data_source>(); }
+
+std::vector<std::filesystem::path> data_roots(const data_section& data) {
+  if (!data.root.empty())
+    return {data.root};
+  std::vector<std::filesystem::path> roots;
+  const char* listed = std::getenv("MNEME_DATA");
+  std::istringstream entries(listed ? listed : "");
+  for (std::string entry; std::getline(entries, entry, ':');)
+    if (!entry.empty())
+      roots.emplace_back(entry);
+  roots.insert(roots.end(), {"/usr/local/share/datasets", "/usr/share/datasets"});
+  return roots;
+}
+
+expected<raw_data> load_data(const data_section& data, std::uint64_t seed) {
+  const auto sources = data_sources();
+  const auto source = std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.name == data.name; });
+  if (source == sources.end()) {
+    std::vector<std::string> names;
+    for (const auto& known : sources)
+      names.push_back(known.name);
+    const auto meant = nearest(data.name, names);
+    return failed("data.name",
+                  fmt::format("no data set is called '{}'; there are {}{}", data.name, fmt::join(names, ", "),
+                              meant.empty() ? "" : ": " + meant + " is the nearest"));
+  }
+  auto loaded = source->load(data, data_roots(data), seed);
+  if (!loaded)
+    return loaded;
+  loaded->train = limited(std::move(loaded->train), train_limits(data), loaded->classes);
+  loaded->test = limited(std::move(loaded->test), test_limits(data), loaded->classes);
+  const auto channels = static_cast<std::size_t>(loaded->train.images.size(1));
+  MNEME_CHECK(loaded->mean.size() == channels && loaded->deviation.size() == channels, data.name, channels);
+  return loaded;
+}
+
+} // namespace mneme

@@ -1,0 +1,33 @@
+/// The catalog of data sets: each is one source file, registered by its last line.
+#pragma once
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/settings/scenario.hpp"
+#include <functional>
+namespace mneme {
+
+/// A data set mneme can read.
+struct data_source {
+  std::string name{};    ///< As in `data.name`.
+  std::string summary{}; ///< One line for `mneme list datasets`: content, size, where its files come from.
+  /// Reads the files below `roots` (searched in order), or makes the rows. `seed` is for made data only.
+  std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
+                                   std::uint64_t seed)>
+      load{};
+};
+
+/// Registers a source before main(): `const source_registration line{{.name = ...}};`
+struct source_registration {
+  explicit source_registration(data_source source);
+};
+/// Sorted by name.
+[[nodiscard]] std::vector<data_source> data_sources();
+
+/// `data.root` alone if given, else the entries of $MNEME_DATA, then system folders.
+[[nodiscard]] std::vector<std::filesystem::path> data_roots(const data_section& data);
+
+/// Loads `data.name` and applies train_rows, test_rows, then train_per_class, test_per_class.
+/// A missing, truncated, oversized or corrupt file is a diagnostic that names it and what to do.
+[[nodiscard]] expected<raw_data> load_data(const data_section& data, std::uint64_t seed);
+
+} // namespace mneme

@@ -1,0 +1,119 @@
+#include "runtime/data/task_stream.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/data/large_pages.hpp"
+#include "runtime/data/task_plan.hpp"
+#include "runtime/data/transforms.hpp"
+#include <algorithm>
+#include <utility>
+namespace mneme {
+namespace {
+
+/// Position in the class order of each row's class; -1 where the run does not use it.
+std::vector<std::int32_t> positions(const image_table& table, const std::vector<std::int32_t>& position_of) {
+  std::vector<std::int32_t> labels(table.labels.size());
+  std::transform(table.labels.begin(), table.labels.end(), labels.begin(), [&](std::int32_t label) {
+    MNEME_CHECK(label >= 0 && label < std::ssize(position_of), label);
+    return position_of[static_cast<std::size_t>(label)];
+  });
+  return labels;
+}
+
+/// Rows of the split that belong to a task, ascending.
+std::vector<std::int64_t> rows_of(const task_plan& plan, const std::vector<std::int32_t>& position,
+                                  const std::vector<std::int32_t>& domains) {
+  const std::int64_t before = plan.transform * std::ssize(position);
+  std::vector<std::int64_t> rows;
+  for (std::size_t row = 0; row < position.size(); ++row)
+    if (position[row] >= plan.positions.low && position[row] < plan.positions.high &&
+        (plan.domain < 0 || domains.empty() || domains[row] == plan.domain))
+      rows.push_back(before + static_cast<std::int64_t>(row));
+  return rows;
+}
+
+/// A split as the run uses it; `block` is the number of labels, to which positions wrap around.
+dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
+  dataset made;
+  made.images = std::move(table.images);
+  prefer_large_pages(made.images);
+  made.file_rows = std::move(table.file_rows);
+  made.labels.resize(position.size());
+  std::transform(position.begin(), position.end(), made.labels.begin(),
+                 [&](std::int32_t at) { return at < 0 ? -1 : at % static_cast<std::int32_t>(block); });
+  return made;
+}
+
+/// v / 255, and with mean-std (v / 255 - mean) / deviation, as v * scale + shift per channel.
+void set_normalisation(dataset& split, normalization kind, const raw_data& data) {
+  const std::int64_t channels = split.shape()[0];
+  if (kind == normalization::mean_std)
+    MNEME_CHECK(std::ssize(data.mean) == channels && std::ssize(data.deviation) == channels, data.name, channels,
+                data.mean.size(), data.deviation.size());
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    const double mean = kind == normalization::mean_std ? data.mean[c] : 0.0;
+    const double deviation = kind == normalization::mean_std ? data.deviation[c] : 1.0;
+    split.scale.push_back(static_cast<float>(1.0 / (255.0 * deviation)));
+    split.shift.push_back(static_cast<float>(-mean / deviation));
+  }
+}
+
+/// Every task needs training rows and test rows.
+diagnostics empty_tasks(const scenario& from, const task_stream& made) {
+  diagnostics problems;
+  for (std::size_t t = 0; t < made.tasks.size(); ++t)
+    for (const bool train : {true, false})
+      if ((train ? made.tasks[t].train : made.tasks[t].test).empty()) {
+        const std::string split = train ? "train" : "test";
+        problems.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " + split +
+                                                                  " rows; expected some: raise data." + split +
+                                                                  "_rows or set it to 0 (all)"});
+      }
+  return problems;
+}
+
+} // namespace
+
+class_range task_stream::opened(task_id t) const {
+  MNEME_CHECK(t.value < tasks.size(), t.value, tasks.size());
+  class_range classes;
+  for (std::size_t task = 0; task <= t.value; ++task)
+    classes.high = std::max(classes.high, tasks[task].classes.high);
+  return classes;
+}
+
+expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
+  const auto order = class_order(from, data.classes);
+  if (!order)
+    return tl::unexpected(order.error());
+  const auto plan = plan_tasks(from, data);
+  if (!plan)
+    return tl::unexpected(plan.error());
+
+  const std::int64_t used = plan->back().positions.high;
+  std::vector<std::int32_t> position_of(order->size(), -1); // by class of the file
+  for (std::int32_t at = 0; at < used; ++at)
+    position_of[static_cast<std::size_t>((*order)[static_cast<std::size_t>(at)])] = at;
+  const auto train_at = positions(data.train, position_of), test_at = positions(data.test, position_of);
+
+  task_stream made;
+  made.classes = plan->back().labels.high;
+  for (const auto& planned : *plan)
+    made.tasks.push_back(
+        {planned.labels, rows_of(planned, train_at, data.train.domains), rows_of(planned, test_at, data.test.domains)});
+  if (auto empty = empty_tasks(from, made); !empty.empty())
+    return tl::unexpected(std::move(empty));
+
+  auto train = relabelled(std::move(data.train), train_at, made.classes);
+  auto test = relabelled(std::move(data.test), test_at, made.classes);
+  const bool transformed = plan->back().transform > 0;
+  train.transforms = transformed ? task_transforms(from.tasks.transform, from.tasks.count, train.shape(),
+                                                   static_cast<std::uint64_t>(from.seed))
+                                 : std::vector<pixel_map>(1);
+  test.transforms = train.transforms;
+  for (auto* split : {&train, &test})
+    set_normalisation(*split, from.data.normalize, data);
+  made.train = std::make_shared<const dataset>(std::move(train));
+  made.test = std::make_shared<const dataset>(std::move(test));
+  return made;
+}
+
+} // namespace mneme

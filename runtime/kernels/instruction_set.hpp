@@ -1,0 +1,80 @@
+/// instruction_set: vectors of floats, and one kernel compiled for each instruction set and chosen at run time.
+#pragma once
+#include <cstdint>
+namespace mneme::kernels {
+
+#define MNEME_INLINE inline __attribute__((always_inline))
+
+/// `Lanes` floats side by side.
+template <int Lanes>
+struct floats {
+  typedef float type __attribute__((vector_size(Lanes * sizeof(float))));
+};
+template <>
+struct floats<1> {
+  using type = float;
+};
+/// Bits of as many floats, to mask them.
+template <int Lanes>
+struct masks {
+  typedef int type __attribute__((vector_size(Lanes * sizeof(int))));
+};
+
+/// Reads and writes at any address. (A typedef with less alignment loses it inside templates.)
+template <class Vector>
+MNEME_INLINE void load(Vector& to, const float* from) {
+  __builtin_memcpy(&to, from, sizeof to);
+}
+template <class Vector>
+MNEME_INLINE void store(float* to, const Vector& from) {
+  __builtin_memcpy(to, &from, sizeof from);
+}
+
+/// What a kernel's body may use: lanes of a vector and accumulators that stay in registers.
+template <int Lanes, int Accumulators>
+struct instruction_set {
+  static constexpr int lanes = Lanes;
+  static constexpr int accumulators = Accumulators;
+};
+using wide_set = instruction_set<16, 16>; ///< AVX-512: 32 registers of 16 floats
+using half_set = instruction_set<8, 8>;   ///< AVX2 with FMA: 16 registers of 8
+using plain_set = instruction_set<4, 8>;  ///< Any machine
+
+/// The best set that this machine runs, or a lesser one that the environment asks for: MNEME_KERNELS=avx2 or plain.
+/// Bits depend on it.
+enum class instruction_level : std::uint8_t { plain, half, wide };
+[[nodiscard]] instruction_level machine_level();
+
+/// MNEME_KERNEL(name, (parameters), (arguments)): defines `void best_name(parameters)`, which runs
+/// name_body<Set>(arguments) for the best set of this machine. Not by target_clones: sanitizers and ifuncs clash.
+#if defined(__x86_64__)
+#define MNEME_KERNEL(name, parameters, arguments)                                                                      \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))) static void name##_wide parameters {          \
+    name##_body<wide_set> arguments;                                                                                   \
+  }                                                                                                                    \
+  __attribute__((target("avx2,fma"))) static void name##_half parameters { name##_body<half_set> arguments; }          \
+  static void name##_plain parameters { name##_body<plain_set> arguments; }                                            \
+  static void best_##name parameters {                                                                                 \
+    static const auto chosen = chosen_for_machine(name##_wide, name##_half, name##_plain);                             \
+    chosen arguments;                                                                                                  \
+  }
+#else
+#define MNEME_KERNEL(name, parameters, arguments)                                                                      \
+  static void best_##name parameters { name##_body<plain_set> arguments; }
+#endif
+
+/// The copy of a kernel, out of three, that machine_level() names.
+template <class Function>
+Function* chosen_for_machine(Function* wide, Function* half, Function* plain) {
+  switch (machine_level()) {
+  case instruction_level::wide:
+    return wide;
+  case instruction_level::half:
+    return half;
+  case instruction_level::plain:
+    break;
+  }
+  return plain;
+}
+
+} // namespace mneme::kernels

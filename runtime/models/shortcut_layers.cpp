@@ -1,0 +1,37 @@
+#include "runtime/models/shortcut_layers.hpp"
+#include <ATen/TensorIndexing.h>
+#include <ATen/TensorOperators.h>
+namespace mneme {
+
+void channels_last_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out,
+                                  at::Tensor& /*kept*/) const {
+  out.view({-1, in_.pixels(), in_.channels}).copy_(in.view({-1, in_.channels, in_.pixels()}).transpose(1, 2));
+}
+
+void channels_last_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink&) const {
+  if (data.d_in)
+    data.d_in->view({-1, in_.channels, in_.pixels()})
+        .copy_(data.d_out.view({-1, in_.pixels(), in_.channels}).transpose(1, 2));
+}
+
+at::Tensor subsampling_layer::taken(const at::Tensor& images) const {
+  return images.slice(1, 0, std::nullopt, stride_).slice(2, 0, std::nullopt, stride_);
+}
+
+void subsampling_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+  const auto shape = out_shape();
+  auto images = out.view({-1, shape.height, shape.width, shape.channels});
+  images.narrow(3, 0, in_.channels).copy_(taken(in.view({-1, in_.height, in_.width, in_.channels})));
+  images.narrow(3, in_.channels, channels_ - in_.channels).zero_();
+}
+
+void subsampling_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink&) const {
+  if (!data.d_in)
+    return;
+  const auto shape = out_shape();
+  data.d_in->zero_();
+  taken(data.d_in->view({-1, in_.height, in_.width, in_.channels}))
+      .copy_(data.d_out.view({-1, shape.height, shape.width, shape.channels}).narrow(3, 0, in_.channels));
+}
+
+} // namespace mneme

@@ -1,0 +1,217 @@
+#include "runtime/data/data_sources.hpp"
+#include "runtime/scenario/sections.hpp"
+namespace mneme {
+namespace {
+
+std::vector<std::string> data_names() {
+  std::vector<std::string> names;
+  for (const auto& source : data_sources())
+    names.push_back(source.name);
+  return names;
+}
+
+key_table data_keys(data_section& to) {
+  key_table keys;
+  keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
+  keys.path("root", to.root,
+            "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
+  keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
+  keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
+  keys.integer("train_per_class", to.train_per_class, {.low = 0},
+               "Only the first n training rows of each class, after train_rows; 0: all.");
+  keys.integer("test_per_class", to.test_per_class, {.low = 0},
+               "Only the first n test rows of each class, after test_rows; 0: all.");
+  keys.choice("normalize", to.normalize, {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}},
+              "Pixels minus the data set's mean, over its deviation, or just in [0, 1]. MNIST, Fashion-MNIST and CIFAR "
+              "have constants of their own; of all others both are 0.5.");
+  keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
+  keys.integers("shape", to.shape, {.low = 1, .high = 65'536},
+                "synthetic: [features], or [channels, height, width] of images.");
+  keys.integer("classes", to.classes, {.low = 1, .high = 100'000}, "synthetic: the number of classes.");
+  keys.integer("rows", to.rows, {.low = 1, .high = 1'000'000'000}, "synthetic: the number of training rows.");
+  return keys;
+}
+
+key_table tasks_keys(tasks_section& to) {
+  key_table keys;
+  keys.choice("kind", to.kind,
+              {{"class-incremental", task_kind::class_incremental},
+               {"domain-incremental", task_kind::domain_incremental},
+               {"single", task_kind::single}},
+              "New classes with each task, the same classes in another domain, or one task with everything.");
+  keys.integer("count", to.count, {.low = 1, .high = 100'000}, "Tasks, the first included; `single` has one.");
+  keys.integer("first_classes", to.first_classes, {.low = 0},
+               "Classes of a larger first task; 0: all tasks are equal. The rest must divide evenly.");
+  keys.integer("classes", to.classes, {.low = 0}, "Only the first n classes of the order; 0: all.");
+  keys.word_or_integers("class_order", to.class_order, {"natural", "seeded", "icarl87", "np1993"},
+                        "Order in which classes appear: by number, drawn from the seed, a published one, or a list.");
+  keys.choice(
+      "transform", to.transform,
+      {{"none", task_transform::none},
+       {"permute", task_transform::permute},
+       {"affine", task_transform::affine},
+       {"domains", task_transform::domains},
+       {"class-blocks", task_transform::class_blocks}},
+      "domain-incremental: permuted pixels, rotated and sheared images, the data set's own domains, or blocks of "
+      "classes with label = class mod classes_per_task.");
+  keys.integer("classes_per_task", to.classes_per_task, {.low = 0}, "class-blocks: classes of a task.");
+  keys.choice("transition", to.transition,
+              {{"round", task_transition::round}, {"staggered", task_transition::staggered}},
+              "Whether all clients change task at a round, or each at a time of its own after it.");
+  keys.duration("transition_spread", to.transition_spread,
+                "staggered: clients enter a task at uniform times up to so long after the server opens it.");
+  return keys;
+}
+
+key_table partition_keys(partition_section& to) {
+  std::vector<std::pair<std::string, partition_kind>> words;
+  for (const auto& word : partition_words())
+    words.emplace_back(word.word, word.kind);
+  key_table keys;
+  keys.choice("kind", to.kind, std::move(words),
+              "How the rows of a task are spread over clients; `mneme list partitions` describes them.");
+  keys.number("beta", to.beta, {.low = 0.0, .open_low = true},
+              "dirichlet, dirichlet-capped: concentration; small: clients hold few classes.");
+  keys.number("class_share", to.class_share, {.low = 0.0, .high = 1.0, .open_low = true},
+              "class-share: part of a task's classes that a client holds.");
+  keys.integer("shards_per_client", to.shards_per_client, {.low = 1},
+               "shards: pieces of a task's sorted rows per client.");
+  keys.integer("rows_per_client", to.rows_per_client, {.low = 1}, "sampled: rows per client and task.");
+  keys.choice("seed", to.per_run_seed, {{"per-task", false}, {"per-run", true}},
+              "Whether every task draws anew, or repeats one pattern.");
+  keys.path("file", to.file,
+            "file: CSV with a header naming `client`, `row` (of the original training file) and, if "
+            "wanted, `task`; rows not named belong to nobody.");
+  return keys;
+}
+
+key_table clients_keys(clients_section& to) {
+  key_table keys;
+  keys.integer("count", to.count, {.low = 1, .high = 100'000'000}, "Clients of the whole run.");
+  keys.size("memory_limit", to.memory_limit,
+            "Memory for what clients remember between rounds; beyond it the oldest goes to a file. \"0 B\": no limit.");
+  return keys;
+}
+
+key_table enrolment_keys(enrolment_section& to) {
+  key_table keys;
+  keys.choice("kind", to.kind,
+              {{"all", enrolment_kind::all},
+               {"table", enrolment_kind::table},
+               {"growing", enrolment_kind::growing},
+               {"random", enrolment_kind::random}},
+              "Who takes part: everybody always, by a table, more clients with every task, or as they come and go.");
+  keys.texts("table", to.table,
+             "table: a string per equal block of client ids, a letter per task: A active, O left, X not yet.");
+  keys.integer("initial", to.initial, {.low = 1}, "growing: clients of the first task, the lowest ids.");
+  keys.integer("added_per_task", to.added_per_task, {.low = 0},
+               "growing: clients added with each further task, in id order.");
+  keys.duration("arrival_mean", to.arrival_mean, "random: mean time until a client enrols (exponential).");
+  keys.duration("lifetime_mean", to.lifetime_mean, "random: mean time until it leaves.");
+  keys.duration("absence_mean", to.absence_mean, "random: mean time until it comes back; \"0 s\": it never does.");
+  keys.choice("rejoin", to.rejoin,
+              {{"with-memory", rejoining::with_memory}, {"without-memory", rejoining::without_memory}},
+              "random: whether who comes back still has what it remembered.");
+  return keys;
+}
+
+void async_keys(key_table& keys, rounds_section& to) {
+  keys.choice("aggregation", to.aggregation,
+              {{"fedbuff", aggregation_kind::fedbuff}, {"fedasync", aggregation_kind::fedasync}},
+              "async: a server step for every buffer of uploads (Nguyen et al. 2022), or for each (Xie et al. 2019).");
+  keys.integer("buffer", to.buffer, {.low = 1, .high = 1'000'000'000}, "fedbuff: uploads of a server step.");
+  keys.integer("concurrency", to.concurrency, {.low = 1},
+               "async: clients in flight; if not given, the smaller of 100 and clients.count.");
+  keys.choice("staleness", to.staleness,
+              {{"polynomial", staleness_kind::polynomial},
+               {"constant", staleness_kind::constant},
+               {"hinge", staleness_kind::hinge}},
+              "async: weight of an upload that is s server steps old: (1 + s)^-a, 1, or 1 up to b steps and "
+              "1 / (a (s - b) + 1) beyond.");
+  keys.number("staleness_exponent", to.staleness_exponent, {.low = 0.0}, "async: a.");
+  keys.integer("staleness_bound", to.staleness_bound, {.low = 0}, "hinge: b.");
+  keys.number("mixing", to.mixing, {.low = 0.0, .high = 1.0, .open_low = true},
+              "fedasync: how far a step goes towards an upload that is not stale.");
+  keys.number("server_learning_rate", to.server_learning_rate, {.low = 0.0, .open_low = true},
+              "fedbuff: how far a step goes along the mean change of its uploads.");
+}
+
+key_table rounds_keys(rounds_section& to) {
+  key_table keys;
+  keys.choice("mode", to.mode, {{"sync", round_mode::sync}, {"async", round_mode::async}},
+              "Rounds that wait for their cohort, or a server that steps as uploads come and sends clients off again.");
+  keys.integer("per_task", to.per_task, {.low = 1, .high = 1'000'000'000},
+               "Rounds (async: server steps) of a task, unless the method sets its own.");
+  keys.integer("cohort", to.cohort, {.low = 0},
+               "Clients per round; 0: all available; if not given, the smaller of 10 and clients.count.");
+  keys.duration("deadline", to.deadline,
+                "From the opening of the round; \"0 s\": wait for everybody who has not dropped out.");
+  keys.choice(
+      "late", to.late, {{"drop", late_policy::drop}, {"keep", late_policy::keep}},
+      "What happens to work that misses the deadline: abandoned, or folded into the round open when it arrives.");
+  async_keys(keys, to);
+  return keys;
+}
+
+key_table devices_keys(devices_section& to) {
+  key_table keys;
+  keys.device("rows_per_second", to.rows_per_second, {.low = 0.0, .open_low = true},
+              "Training rows a device works off.");
+  keys.device("uplink_mbit", to.uplink_mbit, {.low = 0.0},
+              "Megabits per second from device to server; 0: instantaneous.");
+  keys.device("downlink_mbit", to.downlink_mbit, {.low = 0.0},
+              "Megabits per second from server to device; 0: instantaneous.");
+  keys.duration("latency", to.latency, "Added to every transfer.");
+  keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0}, "Chance that an assignment is never answered.");
+  keys.choice("availability", to.availability,
+              {{"always", device_availability::always},
+               {"diurnal", device_availability::diurnal},
+               {"file", device_availability::file}},
+              "When devices can be given work: always, half of every period from a time of their own, or by a file.");
+  keys.duration("availability_period", to.availability_period, "diurnal: the length of a day.");
+  keys.path("availability_file", to.availability_file,
+            "file: CSV with a header naming `client`, `from` and `to`, in seconds; who is not named is never there.");
+  keys.choice("wire", to.wire,
+              {{"fp32", wire_format::fp32},
+               {"fp16", wire_format::fp16},
+               {"bf16", wire_format::bf16},
+               {"int8", wire_format::int8}},
+              "What float32 tensors are converted to for a transfer, and back.");
+  return keys;
+}
+
+} // namespace
+
+const std::vector<partition_word>& partition_words() {
+  using enum partition_kind;
+  static const std::vector<partition_word> words{
+      {"dirichlet", dirichlet, "each class is shared out by a Dirichlet draw over clients (beta)"},
+      {"iid", iid, "rows at random, in equal numbers"},
+      {"dirichlet-capped", dirichlet_capped,
+       "dirichlet with a cap on a client's rows, drawn again until nobody is empty (beta)"},
+      {"balanced", balanced, "each class dealt in turn: sizes within one row"},
+      {"shards", shards, "rows sorted by class and cut into pieces, dealt at random (shards_per_client)"},
+      {"class-share", class_share,
+       "each client holds the rows of some of the task's classes (class_share); replicated"},
+      {"sampled", sampled, "each client draws its rows of the task when it needs them (rows_per_client); replicated"},
+      {"file", file, "a CSV says which client holds which row (file)"},
+  };
+  return words;
+}
+
+std::vector<section> federation_sections(scenario& into) {
+  std::vector<section> sections;
+  sections.push_back({"data", "The data set and how much of it is used.", data_keys(into.data)});
+  sections.push_back({"tasks", "What changes from task to task.", tasks_keys(into.tasks)});
+  sections.push_back({"partition", "Which rows each client holds.", partition_keys(into.partition)});
+  sections.push_back({"clients", "The population.", clients_keys(into.clients)});
+  sections.push_back({"enrolment", "Who takes part in which task.", enrolment_keys(into.enrolment)});
+  sections.push_back({"rounds", "How a task is worked through.", rounds_keys(into.rounds)});
+  sections.push_back({"devices",
+                 "Speed and reliability of clients: a number for all, a list with one per client, or "
+                 "{ median, sigma } of a log-normal.",
+                 devices_keys(into.devices)});
+  return sections;
+}
+
+} // namespace mneme

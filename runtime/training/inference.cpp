@@ -1,0 +1,311 @@
+#include "runtime/training/inference.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/triangle.hpp"
+#include "runtime/base/tuning.hpp"
+#include <ATen/ATen.h>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <optional>
+namespace mneme {
+namespace {
+
+// Axes: n rows of a job, b rows of a block, D features, C classes, M projected width.
+
+/// What a block of rows shows.
+struct block {
+  std::int64_t first = 0, rows = 0; ///< Within the job.
+  at::Tensor features{};            ///< [b, D]
+  at::Tensor logits{};              ///< [b, classes], or undefined
+};
+
+struct inference_pass {
+  const model& net;
+  const tensors_ref& weights;
+  const sample_view& samples;
+  class_range classes{}; ///< Classes of the logits; none: features only.
+  bool frozen = false;
+};
+
+/// Where and with what a pass runs.
+using row_span = std::span<const std::int64_t>;
+
+/// Calls `use` with every block of `rows`, in order; what it is given lasts for the call.
+void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
+                const std::function<void(const block&)>& use) {
+  const auto device = images.device();
+  const auto weights = pass.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
+  const auto [channels, height, width] = pass.samples.source->shape();
+  tape kept; // lets blocks share their memory
+  kept.for_backward = false;
+  const auto block_rows = block_rows_of(pass.net);
+  for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
+    const auto count = std::min(block_rows, std::ssize(rows) - first);
+    auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
+    images.gather_into(inputs, pass.samples.source,
+                       rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), {});
+    const auto seen = pass.net.forward(weights, inputs.unsqueeze(0), pass.classes, &kept);
+    use({.first = first,
+         .rows = count,
+         .features = seen.features[0],
+         .logits = seen.logits.defined() ? seen.logits[0] : at::Tensor{}});
+  }
+}
+
+/// Features of a frozen net: those not known yet are computed and remembered, then all are shown.
+void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
+                     const std::function<void(const block&)>& use) {
+  const row_span rows(*pass.samples.rows);
+  auto& table = store.of(pass.samples.source, pass.net, pass.weights);
+  const auto missing = table.missing(rows);
+  run_blocks(pass, missing, images, [&](const block& seen) {
+    table.put(row_span(missing).subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)),
+              seen.features);
+  });
+  for (std::int64_t first = 0; first < std::ssize(rows); first += tuning::block_rows_max) {
+    const auto count = std::min(tuning::block_rows_max, std::ssize(rows) - first);
+    auto features = at::empty({count, pass.net.feature_width()}, at::kFloat);
+    table.copy_to(features, rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+    use({.first = first, .rows = count, .features = features.to(images.device())});
+  }
+}
+
+/// Calls `use` with every block of the job's rows, in order; what it is given lasts for the call.
+void for_each_block(const inference_pass& pass, image_store& images, feature_store* store,
+                    const std::function<void(const block&)>& use) {
+  if (pass.samples.size() == 0)
+    return;
+  const bool remembered = store && pass.frozen && pass.classes.size() == 0 && pass.net.size() > 0;
+  if (remembered)
+    show_remembered(pass, images, *store, use);
+  else
+    run_blocks(pass, *pass.samples.rows, images, use);
+}
+
+std::int64_t label_of(const sample_view& samples, std::int64_t i) {
+  return samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]);
+}
+
+/// The block's labels less `within.low`, [b] int64.
+at::Tensor labels_of(const sample_view& samples, const block& seen, class_range within) {
+  auto labels = at::empty({seen.rows}, at::kLong);
+  for (std::int64_t i = 0; i < seen.rows; ++i) {
+    const auto label = label_of(samples, seen.first + i);
+    if (label < within.low || label >= within.high)
+      throw std::invalid_argument("row " + std::to_string(seen.first + i) + " of the job has label " +
+                                  std::to_string(label) + ", but the job is about labels " +
+                                  std::to_string(within.low) + " to " + std::to_string(within.high - 1));
+    labels.mutable_data_ptr<std::int64_t>()[i] = label - within.low;
+  }
+  return labels;
+}
+
+/// Adds rows h [b, M] to `sums` [G, M] and `counts` [G] of their groups.
+void add_by_group(const at::Tensor& h, const at::Tensor& groups, at::Tensor& sums, at::Tensor& counts) {
+  const auto one_hot = at::one_hot(groups, sums.size(0)).to(sums.options()); // [b, G]
+  counts.add_(one_hot.sum(0));
+  if (h.is_cpu())
+    sums.index_add_(0, groups, h); // row by row
+  else
+    sums.addmm_(one_hot.t(), h); // atomics, as index_add_ has them there, would sum in any order
+}
+
+/// phi of features x [b, D]: x, or ReLU(x W), in float64, where neither blocks nor their sizes are felt.
+at::Tensor projected(const at::Tensor& features, const at::Tensor& projection) {
+  auto wide = features.to(at::kDouble);
+  return projection.defined() ? at::mm(wide, projection).relu_() : wide;
+}
+
+/// Softmax cross-entropy of one row in double.
+double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
+  const double top = *std::max_element(logits, logits + classes);
+  double sum = 0.0;
+  for (std::int64_t c = 0; c < classes; ++c)
+    sum += std::exp(logits[c] - top);
+  return std::log(sum) - (logits[label] - top);
+}
+
+/// Scores of features that a read-out solved for gives, [b, classes of the mask] float32.
+class readout_scores {
+public:
+  readout_scores(const predictor& learnt, class_range mask, const at::Device& device)
+      : cosine_(learnt.kind == readout_kind::cosine) {
+    if (learnt.projection.defined())
+      projection_ = learnt.projection.to(device);
+    weights_ = learnt.readout.narrow(0, mask.low, mask.size()).to(device).to(at::kDouble);
+    if (cosine_)
+      weights_ = unit(weights_);
+  }
+  [[nodiscard]] at::Tensor of(const at::Tensor& features) const {
+    auto phi = projected(features, projection_);
+    return at::mm(cosine_ ? unit(phi) : phi, weights_.t()).to(at::kFloat);
+  }
+
+private:
+  /// A class without rows has a row of zeros: its cosine is taken as 0.
+  static at::Tensor unit(const at::Tensor& rows) {
+    return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-300);
+  }
+  bool cosine_;
+  at::Tensor projection_{}, weights_{}; // [D, M], [classes, M] float64
+};
+
+/// Scores of features by the net behind them, [b, classes of the mask] float32.
+class scores_behind {
+public:
+  scores_behind(const predictor& learnt, class_range mask, const at::Device& device)
+      : behind_(*learnt.classifier), mask_(mask), device_(device) {
+    const auto& whole = learnt.weights->at(flat_weights);
+    const auto size = behind_.net->size();
+    weights_ = whole.narrow(0, whole.numel() - size, size).to(device).unsqueeze(0); // [1, P]
+    kept_.for_backward = false;
+  }
+  /// @param rows of the data set, those of the block
+  [[nodiscard]] at::Tensor of(const at::Tensor& features, row_span rows) {
+    const auto inputs = behind_.sampled ? sampled(features.cpu(), rows).to(device_) : means(features); // [b, reads]
+    return behind_.net->forward(weights_, inputs.unsqueeze(0), mask_, &kept_).logits[0];
+  }
+
+private:
+  [[nodiscard]] at::Tensor means(const at::Tensor& features) const {
+    return features.narrow(1, 0, behind_.reads).contiguous();
+  }
+  /// mu + exp(l) e, l within its bounds.
+  [[nodiscard]] at::Tensor sampled(const at::Tensor& features, row_span rows) const {
+    auto made = means(features);
+    const auto deviations =
+        features.narrow(1, behind_.reads, behind_.reads).clamp(behind_.sampled->low, behind_.sampled->high).exp();
+    auto* value = made.mutable_data_ptr<float>();
+    const auto* deviation = deviations.const_data_ptr<float>();
+    for (const auto row : rows) {
+      auto key = behind_.sampled->stream;
+      key.index = static_cast<std::uint64_t>(row);
+      rng_stream draw(key);
+      for (std::int64_t d = 0; d < behind_.reads; ++d)
+        *value++ += *deviation++ * static_cast<float>(draw.normal());
+    }
+    return made;
+  }
+
+  const classifier_stage& behind_;
+  class_range mask_;
+  at::Device device_;
+  at::Tensor weights_{};
+  tape kept_;
+};
+
+} // namespace
+
+std::int64_t block_rows_of(const model& net) {
+  const auto row_bytes = std::max<std::int64_t>(net.working_set(1) - net.working_set(0), 1);
+  const auto rows = std::clamp(tuning::block_bytes_max / row_bytes, tuning::block_rows_min, tuning::block_rows_max);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
+}
+
+extract_output run_inference(const extract_job& job, image_store& images, feature_store* store) {
+  const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
+  const auto options = at::TensorOptions(at::kFloat).device(images.device());
+  extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
+                     .logits = classes > 0 ? at::empty({rows, classes}, options) : at::Tensor{},
+                     .labels = at::empty({rows}, at::kLong)};
+  for_each_block({*job.net, job.weights, job.samples, {0, classes}, job.frozen}, images, store, [&](const block& seen) {
+    out.features.narrow(0, seen.first, seen.rows).copy_(seen.features);
+    if (classes > 0)
+      out.logits.narrow(0, seen.first, seen.rows).copy_(seen.logits);
+  });
+  for (std::int64_t i = 0; i < rows; ++i)
+    out.labels.mutable_data_ptr<std::int64_t>()[i] = label_of(job.samples, i);
+  out.labels = out.labels.to(images.device());
+  return out;
+}
+
+statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store) {
+  const auto classes = job.classes.size();
+  MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
+  MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
+  const auto projection = job.projection.defined() ? job.projection.to(images.device()) : at::Tensor{};
+  const auto width = projection.defined() ? projection.size(1) : job.net->feature_width(); // M
+  const auto options = at::TensorOptions(at::kDouble).device(images.device());
+  statistics_output out{.gram = job.gram ? at::zeros({triangle_size(width)}, options) : at::Tensor{},
+                        .sums = at::zeros({job.parts * classes, width}, options),
+                        .counts = at::zeros({job.parts * classes}, options)};
+  // M x M numbers are read and written once for so many rows.
+  constexpr std::int64_t gram_rows = 4 * tuning::block_rows_max;
+  auto gathered = at::empty({gram_rows, width}, options);
+  std::int64_t waiting = 0; // rows of `gathered` not yet in the Gram matrix
+  const auto add_waiting = [&] {
+    if (job.gram && waiting > 0)
+      add_gram(out.gram, gathered.narrow(0, 0, waiting));
+    waiting = 0;
+  };
+  for_each_block({*job.net, job.weights, job.samples, {}, job.frozen}, images, store, [&](const block& seen) {
+    if (waiting + seen.rows > gram_rows)
+      add_waiting();
+    auto h = gathered.narrow(0, waiting, seen.rows);
+    h.copy_(projected(seen.features, projection));
+    auto groups = labels_of(job.samples, seen, job.classes);
+    for (std::int64_t i = 0; job.part_of && i < seen.rows; ++i)
+      groups.mutable_data_ptr<std::int64_t>()[i] += (*job.part_of)[static_cast<std::size_t>(seen.first + i)] * classes;
+    add_by_group(h, groups.to(images.device()), out.sums, out.counts);
+    waiting += seen.rows;
+  });
+  add_waiting();
+  out.sums = out.sums.view({job.parts, classes, width});
+  out.counts = out.counts.view({job.parts, classes});
+  return out;
+}
+
+namespace {
+
+/// Adds the block's rows to `out`, given their logits [b, classes of the mask].
+void evaluate(evaluate_output& out, const evaluate_job& job, const block& seen, const at::Tensor& scores) {
+  const auto logits = scores.cpu().contiguous();
+  const auto classes = job.mask.size();
+  for (std::int64_t i = 0; i < seen.rows; ++i) {
+    const auto* const row = logits.const_data_ptr<float>() + i * classes;
+    const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
+    if (label < 0 || label >= classes)
+      continue;
+    out.correct += std::max_element(row, row + classes) - row == label;
+    out.loss_sum += loss_of(row, classes, label);
+  }
+}
+
+} // namespace
+
+evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store) {
+  evaluate_output out{.rows = job.samples.size()};
+  const auto& learnt = job.learnt;
+  MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
+  const auto look = [&](const tensors_ref& weights, class_range shown, bool frozen, const auto& scores_of) {
+    for_each_block({*learnt.net, weights, job.samples, shown, frozen}, images, store,
+                   [&](const block& seen) { evaluate(out, job, seen, scores_of(seen)); });
+  };
+  if (learnt.classifier) {
+    scores_behind scores(learnt, job.mask, images.device());
+    look(learnt.classifier->front, {}, true, [&](const block& seen) {
+      const row_span rows(*job.samples.rows);
+      return scores.of(seen.features,
+                       rows.subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)));
+    });
+  } else if (learnt.kind != readout_kind::head) {
+    const readout_scores scores(learnt, job.mask, images.device());
+    look(learnt.weights, {}, learnt.frozen, [&](const block& seen) { return scores.of(seen.features); });
+  } else if (learnt.net->classes() == 0) {
+    throw std::invalid_argument("the net '" + learnt.net->identity() + "' has no head to evaluate");
+  } else {
+    look(learnt.weights, job.mask, learnt.frozen, [](const block& seen) { return seen.logits; });
+  }
+  return out;
+}
+
+/// Its inputs are brought to the device.
+compute_output run_compute(const compute_job& job, const at::Device& device) {
+  MNEME_CHECK(job.run && job.in, job.name);
+  tensor_map there;
+  for (const auto& [name, value] : *job.in)
+    there.put(name, value.to(device));
+  return {std::make_shared<const tensor_map>(job.run(there))};
+}
+
+} // namespace mneme

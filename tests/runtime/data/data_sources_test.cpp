@@ -1,0 +1,112 @@
+#include "runtime/data/data_sources.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/data_files.hpp"
+#include <algorithm>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// MNEME_DATA for one test.
+class data_variable {
+public:
+  explicit data_variable(const char* value) {
+    if (const char* now = std::getenv("MNEME_DATA"))
+      before_ = now;
+    value ? ::setenv("MNEME_DATA", value, 1) : ::unsetenv("MNEME_DATA");
+  }
+  data_variable(const data_variable&) = delete;
+  data_variable& operator=(const data_variable&) = delete;
+  ~data_variable() { before_.empty() ? ::unsetenv("MNEME_DATA") : ::setenv("MNEME_DATA", before_.c_str(), 1); }
+
+private:
+  std::string before_{};
+};
+
+/// A tiny MNIST: six training images of classes 0 0 1 0 1 2, two test images.
+void put_mnist(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "train-images-idx3-ubyte", idx_images(6, 28));
+  write_file(folder / "train-labels-idx1-ubyte.gz", gzipped(idx_labels(std::string("\0\0\1\0\1\2", 6))));
+  write_file(folder / "t10k-images.idx3-ubyte", idx_images(2, 28));
+  write_file(folder / "t10k-labels.idx1-ubyte", idx_labels("\7\x9"));
+}
+
+} // namespace
+
+TEST_CASE("the catalog lists its twelve data sets by name", "[data]") {
+  std::vector<std::string> names;
+  for (const auto& source : data_sources()) {
+    names.push_back(source.name);
+    CHECK(source.summary.size() > 20);
+  }
+  CHECK(names == std::vector<std::string>{"cifar10", "cifar100", "digits", "emnist-balanced", "emnist47",
+                                          "fashion-mnist", "imagenet-r", "mnist", "pacs", "synthetic", "tiny-imagenet",
+                                          "usps"});
+}
+
+TEST_CASE("data.root stands alone, else MNEME_DATA comes before the system folders", "[data]") {
+  using paths = std::vector<std::filesystem::path>;
+  const data_variable variable("/a::b/c:");
+  CHECK(data_roots({}) == paths{"/a", "b/c", "/usr/local/share/datasets", "/usr/share/datasets"});
+  CHECK(data_roots({.root = "/x"}) == paths{"/x"});
+  const data_variable unset(nullptr);
+  CHECK(data_roots({}) == paths{"/usr/local/share/datasets", "/usr/share/datasets"});
+}
+
+TEST_CASE("an unknown data set is an error that names the nearest", "[data]") {
+  CHECK_THAT(
+      said(load_data({.name = "minst"}, 1)),
+      ContainsSubstring("data.name: error: no data set is called 'minst'; there are cifar10, cifar100, digits") &&
+          ContainsSubstring(": mnist is the nearest"));
+}
+
+TEST_CASE("data are found below MNEME_DATA and cut to the rows asked for", "[data]") {
+  const scratch_folder folder;
+  put_mnist(folder.path() / "MNIST/raw");
+  const data_variable variable(folder.path().c_str());
+  const auto data = load_data({.name = "mnist"}, 1);
+  REQUIRE(said(data) == "");
+  CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 1, 0, 1, 2});
+  CHECK(data->test.labels == std::vector<std::int32_t>{7, 9});
+  CHECK(data->classes == 10);
+  CHECK(data->mean == std::vector{0.1307});
+  CHECK(data->deviation == std::vector{0.3081});
+  const auto few = load_data({.name = "mnist", .train_rows = 5, .test_rows = 1, .train_per_class = 1}, 1);
+  REQUIRE(said(few) == "");
+  CHECK(few->train.labels == std::vector<std::int32_t>{0, 1});
+  CHECK(few->train.images.select(0, 1).eq(2).all().item<bool>()); // row 2 of the file
+  CHECK(few->test.labels == std::vector<std::int32_t>{7});
+}
+
+TEST_CASE("broken files of both splits are reported at once", "[data]") {
+  const scratch_folder folder;
+  put_mnist(folder.path() / "mnist");
+  write_file(folder.path() / "mnist/train-images-idx3-ubyte", "");
+  write_file(folder.path() / "mnist/t10k-labels.idx1-ubyte", idx_labels("\7\xA"));
+  const auto broken = load_data({.name = "mnist", .root = folder.path()}, 1);
+  REQUIRE_FALSE(broken);
+  CHECK(broken.error().size() == 2);
+  CHECK_THAT(said(broken), ContainsSubstring("mnist/train-images-idx3-ubyte: byte 0: error: the file is empty") &&
+                               ContainsSubstring("mnist/t10k-labels.idx1-ubyte: byte 9: error: row 1 has label 10"));
+}
+
+TEST_CASE("every data set of files says what brings it where it is missing", "[data]") {
+  const scratch_folder empty;
+  for (const auto& source : data_sources()) {
+    if (source.name == "synthetic")
+      continue;
+    INFO(source.name);
+    const auto missing = said(load_data({.name = source.name, .root = empty.path()}, 1));
+    CHECK_THAT(missing, ContainsSubstring("the files were not found. Searched: " + empty.path().string()));
+    const bool public_files =
+        source.name != "emnist47" && source.name != "pacs" && source.name != "digits" && source.name != "imagenet-r";
+    if (public_files)
+      CHECK_THAT(missing, ContainsSubstring("`tools/fetch_data " + source.name + "`"));
+  }
+  const auto digits = said(load_data({.name = "digits", .root = empty.path()}, 1)); // both parts at once
+  CHECK_THAT(digits, ContainsSubstring("data set 'mnist': error:") && ContainsSubstring("data set 'usps': error:"));
+}

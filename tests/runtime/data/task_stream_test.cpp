@@ -1,0 +1,172 @@
+#include "runtime/data/task_stream.hpp"
+#include "tests/support/hand_made.hpp"
+#include <algorithm>
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using numbers = std::vector<std::int64_t>;
+
+namespace {
+
+scenario with_tasks(tasks_section tasks) {
+  scenario from;
+  from.tasks = std::move(tasks);
+  for (const char* key : {"count", "classes", "first_classes", "classes_per_task", "transform"})
+    from.key_places[std::string("tasks.") + key] = key;
+  from.key_places["data.train_rows"] = "train_rows";
+  return from;
+}
+
+} // namespace
+
+TEST_CASE("class-incremental tasks take the classes in equal blocks of the order", "[curriculum]") {
+  auto from = with_tasks({.count = 3, .class_order = numbers{4, 1, 0, 5, 2, 3}});
+  const auto made = make_task_stream(from, hand_made_data(6, 14));
+  REQUIRE(made);
+  REQUIRE(made->tasks.size() == 3);
+  CHECK(made->classes == 6);
+  CHECK(made->tasks[0].classes == class_range{0, 2});
+  CHECK(made->tasks[2].classes == class_range{4, 6});
+  CHECK(made->tasks[0].train == numbers{1, 4, 7, 10, 13}); // classes 4 and 1: row mod 6
+  CHECK(made->tasks[1].train == numbers{0, 5, 6, 11, 12});
+  CHECK(made->tasks[2].test == numbers{2, 3});
+  CHECK(made->train->label(4) == 0); // label = position in the order
+  CHECK(made->train->label(1) == 1);
+  CHECK(made->test->label(3) == 5);
+  CHECK(made->opened({0}) == class_range{0, 2});
+  CHECK(made->opened({2}) == class_range{0, 6});
+}
+
+TEST_CASE("the first task may be larger than the rest", "[curriculum]") {
+  const auto made = make_task_stream(with_tasks({.count = 6, .first_classes = 5}), hand_made_data(10, 100));
+  REQUIRE(made);
+  REQUIRE(made->tasks.size() == 6);
+  CHECK(made->tasks[0].classes == class_range{0, 5});
+  CHECK(made->tasks[0].train.size() == 50);
+  CHECK(made->tasks[1].classes == class_range{5, 6});
+  CHECK(made->tasks[5].train.size() == 10);
+}
+
+TEST_CASE("classes cut off by tasks.classes belong to no task and to no label", "[curriculum]") {
+  const auto made = make_task_stream(with_tasks({.count = 2, .classes = 4}), hand_made_data(5, 20));
+  REQUIRE(made);
+  CHECK(made->classes == 4);
+  CHECK(made->tasks[0].train.size() + made->tasks[1].train.size() == 16);
+  CHECK(made->train->label(4) == -1);
+}
+
+TEST_CASE("classes that do not divide are refused with numbers that would", "[curriculum]") {
+  const auto said = [](tasks_section tasks, std::int64_t classes) {
+    return first_finding(make_task_stream(with_tasks(std::move(tasks)), hand_made_data(classes, 100)));
+  };
+  CHECK(said({.count = 4}, 10) ==
+        "count: 10 classes do not divide evenly over 4 tasks; tasks.count = 5 or 2 would, or tasks.classes = 8");
+  CHECK(said({.count = 20}, 10) == "count: 10 classes do not divide evenly over 20 tasks; tasks.count = 10 would");
+  CHECK(said({.count = 4, .first_classes = 2}, 10) ==
+        "count: 8 classes do not divide evenly over 3 tasks after a first task of 2; tasks.count = 5 or 3 would, or "
+        "tasks.classes = 8");
+  CHECK_THAT(said({.count = 2, .first_classes = 12}, 10), StartsWith("first_classes: the first task takes 12 classes"));
+  CHECK_THAT(said({.count = 2, .first_classes = 10}, 10), ContainsSubstring("leaves none for the 1 task after it"));
+  CHECK_THAT(said({.count = 1, .first_classes = 4}, 10), ContainsSubstring("leaves 6 of 10 unused"));
+  CHECK(said({.count = 1, .first_classes = 10}, 10).empty());
+  CHECK_THAT(said({.count = 5, .classes = 20}, 10), StartsWith("classes: 20 classes asked for and hand-made has 10"));
+}
+
+TEST_CASE("a single task holds every row, whatever tasks.count says", "[curriculum]") {
+  const auto made = make_task_stream(with_tasks({.kind = task_kind::single, .count = 7}), hand_made_data(3, 10));
+  REQUIRE(made);
+  REQUIRE(made->tasks.size() == 1);
+  CHECK(made->tasks[0].train.size() == 10);
+  CHECK(made->tasks[0].classes == class_range{0, 3});
+}
+
+TEST_CASE("permuted tasks hold all rows, each under its own transform", "[curriculum]") {
+  const auto made = make_task_stream(
+      with_tasks({.kind = task_kind::domain_incremental, .count = 3, .transform = task_transform::permute}),
+      hand_made_data(2, 4));
+  REQUIRE(made);
+  CHECK(made->tasks[0].train == numbers{0, 1, 2, 3});
+  CHECK(made->tasks[2].train == numbers{8, 9, 10, 11});
+  CHECK(made->tasks[2].test == numbers{4, 5}); // two test rows
+  CHECK(made->tasks[2].classes == class_range{0, 2});
+  CHECK(made->train->label(9) == 1);
+  REQUIRE(made->train->transforms.size() == 3);
+  CHECK(made->train->transforms[0].pixels.empty());
+  CHECK(made->train->transforms[1].pixels.size() == 16);
+  CHECK(made->test->transforms[2].pixels[7].from == made->train->transforms[2].pixels[7].from);
+  CHECK(made->opened({2}) == class_range{0, 2});
+}
+
+TEST_CASE("domain tasks follow the data set's domains and cannot outnumber them", "[curriculum]") {
+  auto data = hand_made_data(2, 1);
+  data.train = hand_made_split({0, 1, 0, 1, 0}, {1, 0, 1, 1, 0});
+  data.test = hand_made_split({0, 1}, {0, 1});
+  data.domain_names = {"photo", "sketch"};
+  tasks_section tasks{.kind = task_kind::domain_incremental, .count = 2, .transform = task_transform::domains};
+  const auto made = make_task_stream(with_tasks(tasks), data);
+  REQUIRE(made);
+  CHECK(made->tasks[0].train == numbers{1, 4});
+  CHECK(made->tasks[1].train == numbers{0, 2, 3});
+  CHECK(made->tasks[1].test == numbers{1});
+  CHECK(made->train->transforms.size() == 1);
+  tasks.count = 3;
+  CHECK_THAT(first_finding(make_task_stream(with_tasks(tasks), data)),
+             StartsWith("count: 3 tasks and hand-made has 2 domains; expected tasks.count <= 2"));
+  CHECK_THAT(first_finding(make_task_stream(with_tasks(tasks), hand_made_data(2, 4))),
+             ContainsSubstring("has 1 domain; expected tasks.count <= 1, or a data set with several"));
+}
+
+TEST_CASE("class-blocks show ever new classes under the same labels", "[curriculum]") {
+  tasks_section tasks{.kind = task_kind::domain_incremental,
+                      .count = 2,
+                      .transform = task_transform::class_blocks,
+                      .classes_per_task = 3};
+  const auto made = make_task_stream(with_tasks(tasks), hand_made_data(7, 14));
+  REQUIRE(made);
+  CHECK(made->classes == 3);
+  CHECK(made->tasks[1].train == numbers{3, 4, 5, 10, 11, 12});
+  CHECK(made->tasks[1].classes == class_range{0, 3});
+  CHECK(made->train->label(11) == 1); // class 4 mod 3
+  CHECK(made->train->label(6) == -1); // beyond 2 * 3
+  tasks.count = 3;
+  CHECK(first_finding(make_task_stream(with_tasks(tasks), hand_made_data(7, 14))) ==
+        "count: 3 tasks of 3 classes are more than the 7 classes of hand-made; expected tasks.count <= 2 or "
+        "tasks.classes_per_task <= 2");
+  tasks.classes_per_task = 0;
+  CHECK_THAT(first_finding(make_task_stream(with_tasks(tasks), hand_made_data(7, 14))),
+             StartsWith("classes_per_task: class-blocks needs"));
+}
+
+TEST_CASE("domain-incremental tasks without a transform are refused", "[curriculum]") {
+  CHECK_THAT(first_finding(make_task_stream(with_tasks({.kind = task_kind::domain_incremental}), hand_made_data(2, 4))),
+             StartsWith("transform: domain-incremental tasks differ by a transform and found \"none\""));
+}
+
+TEST_CASE("every task without rows is named", "[curriculum]") {
+  const auto made = make_task_stream(with_tasks({.count = 3}), hand_made_data(3, 1));
+  REQUIRE_FALSE(made);
+  REQUIRE(made.error().size() == 2);
+  CHECK_THAT(made.error()[1].text, StartsWith("task 3 has no train rows"));
+  CHECK(made.error()[1].where == "train_rows");
+}
+
+TEST_CASE("pixels are scaled by the constants of their channel or to [0, 1]", "[curriculum]") {
+  auto data = hand_made_data(2, 4, {2, 3, 3});
+  data.mean = {0.25, 0.5};
+  data.deviation = {0.5, 0.125};
+  auto from = with_tasks({.count = 1});
+  const auto standard = make_task_stream(from, data);
+  REQUIRE(standard);
+  const auto& [scale, shift] = std::pair(standard->train->scale, standard->train->shift);
+  CHECK(255 * scale[0] + shift[0] == Catch::Approx((1 - 0.25) / 0.5));
+  CHECK(51 * scale[1] + shift[1] == Catch::Approx((0.2 - 0.5) / 0.125));
+  CHECK(standard->train->shape() == std::array<std::int64_t, 3>{2, 3, 3});
+  from.data.normalize = normalization::unit;
+  const auto unit = make_task_stream(from, data);
+  CHECK(unit->test->scale == std::vector<float>{1 / 255.0F, 1 / 255.0F});
+  CHECK(unit->test->shift == std::vector<float>{0, 0});
+}

@@ -1,0 +1,68 @@
+#include "runtime/population/availability_trace.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+virtual_time when(virtual_duration since) { return virtual_time(since); }
+
+/// What reading `csv` for five clients finds wrong, or "".
+std::string complaints(const std::string& csv) {
+  const scratch_folder folder;
+  scenario from;
+  from.clients.count = 5;
+  from.devices.availability = device_availability::file;
+  from.devices.availability_file = folder.path() / "trace.csv";
+  write_file(from.devices.availability_file, csv);
+  const auto read = read_availability_trace(from);
+  std::string text;
+  if (!read)
+    for (const auto& diagnostic : read.error())
+      text += diagnostic.where.substr(diagnostic.where.find("trace.csv")) + ": " + diagnostic.text + "\n";
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
+  const availability_trace trace({{.client = {1}, .from = when(10s), .to = when(20s)},
+                           {.client = {1}, .from = when(30s), .to = when(40s)}});
+  const auto before = trace.window({1}, when(0s)), within = trace.window({1}, when(10s)),
+             between = trace.window({1}, when(20s)), after = trace.window({1}, when(40s));
+  CHECK_FALSE(before.within);
+  CHECK(before.until == when(10s));
+  CHECK(within.within);
+  CHECK(within.until == when(20s));
+  CHECK_FALSE(between.within);
+  CHECK(between.until == when(30s));
+  CHECK_FALSE(after.within);
+  CHECK(after.until == never);
+}
+
+TEST_CASE("who is not named can never be reached; spans that touch or overlap are one") {
+  const availability_trace trace({{.client = {3}, .from = when(5s), .to = when(9s)},
+                           {.client = {3}, .from = when(0s), .to = when(5s)},
+                           {.client = {3}, .from = when(1s), .to = when(2s)}});
+  CHECK(trace.window({3}, when(0s)).until == when(9s));
+  CHECK_FALSE(trace.window({2}, when(0s)).within);
+  CHECK(trace.window({2}, when(0s)).until == never);
+  CHECK_FALSE(trace.window({4}, when(0s)).within);
+}
+
+TEST_CASE("a trace is read by the names of its columns") {
+  CHECK(complaints("from,to,client,site\n0,1.5,4,x\n\n2,3,0,y\n").empty());
+}
+
+TEST_CASE("what is wrong with a trace is said by line") {
+  CHECK(complaints("client,from\n") ==
+        "trace.csv:1: the header names no column 'to'; expected a first line such as client,from,to\n");
+  CHECK(complaints("client,from,to\n5,0,1\n1,0\n1,-1,2\n1,4,4\n1,0,x\n") ==
+        "trace.csv:2: client = 5: expected a whole number from 0 to 4 (clients.count = 5)\n"
+        "trace.csv:3: the line has 2 fields; expected 3, one for each column of the header\n"
+        "trace.csv:4: from = -1: expected seconds from the beginning of the run, from 0 to 9e9\n"
+        "trace.csv:5: from = 4, to = 4: expected a time that ends after it begins\n"
+        "trace.csv:6: to = x: expected seconds from the beginning of the run, from 0 to 9e9\n");
+}

@@ -1,0 +1,33 @@
+#include "tools/cli/run_options.hpp"
+#include "runtime/base/printable.hpp"
+#include "tools/cli/command_line.hpp"
+#include <charconv>
+namespace mneme {
+
+expected<std::int64_t> threads_option(const std::string& text) {
+  constexpr std::int64_t threads_max = 4096;
+  std::int64_t threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (text.empty() || (whole && threads >= 1 && threads <= threads_max))
+    return threads;
+  return failed("", "--threads = '" + text + "': expected an integer in [1, " + std::to_string(threads_max) + "]");
+}
+
+progress_style style_option(bool quiet, bool json) {
+  if (json)
+    return progress_style::json;
+  return quiet ? progress_style::quiet : default_style(stdout);
+}
+
+int exit_code_of(const run_summary& ended) {
+  if (ended.status == "failed")
+    std::fprintf(stderr, "error: %s\n", printable(ended.error).c_str());
+  if (!ended.resume_from.empty())
+    std::fprintf(stderr, "resume with `mneme resume %s`\n", printable(ended.resume_from).c_str());
+  if (ended.status == "interrupted")
+    return exit_interrupted;
+  return ended.status == "done" ? exit_done : exit_failed;
+}
+
+} // namespace mneme
