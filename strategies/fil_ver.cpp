@@ -157,7 +157,8 @@ private:
   /// S_max steps of SGD on batches from the pool; statistics are sampled afresh for every use.
   [[nodiscard]] train_job training_on_pool(const round_place& place) const {
     const auto& with = run_->with;
-    const rng_key batches{.seed = run_->whole.seed, .purpose = batch_draw, .task = place.task, .index = place.round.value};
+    const rng_key batches{
+        .seed = run_->whole.seed, .purpose = batch_draw, .task = place.task, .index = place.round.value};
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
     constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     train_job job{.net = run_->learnt.net,

@@ -9,7 +9,8 @@ class client_state {
 public:
   static constexpr const char* name = "mneme.client";
   /// @param host of the client's shard @param run outlives the worker and its clients
-  client_state(client_actor::pointer self, worker_actor host, shard_id home, const run_context& run, assignment assigned);
+  client_state(client_actor::pointer self, worker_actor host, shard_id home, const run_context& run,
+               assignment assigned);
   client_actor::behavior_type make_behavior();
 
 private:

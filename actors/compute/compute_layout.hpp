@@ -8,7 +8,8 @@ struct compute_layout {
   std::int64_t workers = 1; ///< Each with an executor and a thread.
   std::int64_t hosts = 1;   ///< Workers that clients' jobs keep busy: they host the shards; the others help out.
   std::int64_t shards = 1;
-  std::int64_t batches_per_worker = 1; ///< Batches of a wave, at least: more where the first are folded while others run.
+  std::int64_t batches_per_worker =
+      1; ///< Batches of a wave, at least: more where the first are folded while others run.
   /// The first worker shares its thread with scheduler and server, so that one thread is one core. Where jobs are long
   /// it has its own, because uploads that others have computed would lie in memory while it computes.
   bool control_computes = false;

@@ -22,7 +22,9 @@ void sort_unless_sorted(std::vector<Item>& items, Id id) {
 
 } // namespace
 
-shard::shard(shard_id id, const run_context& run, client_host& clients) : run_(run), clients_(clients) { report_.from = id; }
+shard::shard(shard_id id, const run_context& run, client_host& clients) : run_(run), clients_(clients) {
+  report_.from = id;
+}
 
 // -- rounds -----------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ namespace mneme {
 worker_state::worker_state(worker_actor::pointer self, worker_id which, run_context_ref context,
                            std::shared_ptr<batch_queues> queues)
     : self_(self), which_(which), context_(std::move(context)), queues_(std::move(queues)),
-      executor_(make_executor(context_->device, context_->features)), shards_(static_cast<std::size_t>(context_->shards)) {
+      executor_(make_executor(context_->device, context_->features)),
+      shards_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < shards_.size(); ++s)
     if (queues_->host_of(s) == which_)
       shards_[s] = std::make_unique<hosted_shard>(self, shard_id{s}, *context_);

@@ -11,7 +11,8 @@ namespace mneme {
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer self, worker_id which, run_context_ref context, std::shared_ptr<batch_queues> queues);
+  worker_state(worker_actor::pointer self, worker_id which, run_context_ref context,
+               std::shared_ptr<batch_queues> queues);
   worker_actor::behavior_type make_behavior();
   /// True if it has run a batch since the last call.
   [[nodiscard]] bool take_has_computed() noexcept { return std::exchange(has_computed_, false); }

@@ -1,6 +1,6 @@
 #include "actors/run/load_run_context.hpp"
-#include "runtime/base/non_owning.hpp"
 #include "runtime/base/new_tensor.hpp"
+#include "runtime/base/non_owning.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/population/availability_trace.hpp"
@@ -12,7 +12,7 @@ namespace {
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
 expected<at::Tensor> starting_weights(const scenario& settings, const model& net, run_context_use use) {
   auto flat = use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
-                                      : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
+                                            : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
     if (!named)
@@ -49,7 +49,8 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the method.
+/// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the
+/// method.
 diagnostic placed(const scenario& settings, const diagnostic& found) {
   const auto lead = found.where == "model.name" ? settings.strategy.name + ": " : std::string{};
   return {settings.where(found.where), lead + found.text};
@@ -92,8 +93,8 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
 
 } // namespace
 
-expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, std::shared_ptr<const partition>* split,
-                                            run_context_use use) {
+expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings,
+                                                        std::shared_ptr<const partition>* split, run_context_use use) {
   diagnostics problems;
   const auto device = resolve_device(settings.worker.device);
   if (!device)
@@ -110,7 +111,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   const auto marks = settings.strategy.method->needs().row_marks;
   if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
-                                                    "' of partition.file; expected partition.kind = \"file\"");
+                                                        "' of partition.file; expected partition.kind = \"file\"");
   const auto parts = make_partition(settings, shared_tasks, marks);
   gather(problems, parts);
   const auto net = build_model(settings, *shared_tasks);

@@ -12,7 +12,8 @@ enum class run_context_use {
 
 /// Loads the data, splits them into tasks and over clients, builds and initialises the model, and
 /// prepares the method. @param split receives the partition, for partition.csv; may be null
-[[nodiscard]] expected<std::shared_ptr<run_context>>
-load_run_context(const scenario& settings, std::shared_ptr<const partition>* split = nullptr, run_context_use use = run_context_use::run);
+[[nodiscard]] expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings,
+                                                                      std::shared_ptr<const partition>* split = nullptr,
+                                                                      run_context_use use = run_context_use::run);
 
 } // namespace mneme

@@ -71,7 +71,7 @@ private:
       const worker_id which{w};
       using worker = worker_actor::stateful_impl<worker_state>;
       workers_.push_back(has_own_thread(*context, which) ? system.spawn<worker, caf::detached>(which, context, queues)
-                                                       : system.spawn<sharing_worker>(which, context, queues));
+                                                         : system.spawn<sharing_worker>(which, context, queues));
     }
     return queues;
   }

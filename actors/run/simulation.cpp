@@ -1,7 +1,7 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
-#include "actors/run/run_actors.hpp"
 #include "actors/run/load_run_context.hpp"
+#include "actors/run/run_actors.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
@@ -27,12 +27,13 @@ std::size_t control_threads(const run_context& context, const run_options& optio
 }
 
 std::string default_name(const scenario& settings, const std::string& digest) {
-  return settings.name + "-" + settings.strategy.name + "-s" + std::to_string(settings.seed) + "-" + digest.substr(0, 8);
+  return settings.name + "-" + settings.strategy.name + "-s" + std::to_string(settings.seed) + "-" +
+         digest.substr(0, 8);
 }
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
 expected<std::shared_ptr<run_context>> ready_world(const scenario& settings, const run_options& options,
-                                             std::shared_ptr<const partition>* split) {
+                                                   std::shared_ptr<const partition>* split) {
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();

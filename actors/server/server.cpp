@@ -31,7 +31,8 @@ public:
       rows.insert(rows.end(), own.rows->begin(), own.rows->end());
     }
     std::sort(rows.begin(), rows.end());
-    return {.source = context_->tasks->train, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
+    return {.source = context_->tasks->train,
+            .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
   }
 
 private:
@@ -51,8 +52,8 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 server_state::server_state(server_actor::pointer self, run_context_ref context, std::shared_ptr<batch_queues> queues,
                            std::vector<worker_actor> workers, recorder_actor recorder)
     : self_(self), context_(std::move(context)), queues_(std::move(queues)), workers_(std::move(workers)),
-      recorder_(std::move(recorder)),
-      rows_(std::make_unique<training_rows>(context_)), half_(context_->method->make_server()) {}
+      recorder_(std::move(recorder)), rows_(std::make_unique<training_rows>(context_)),
+      half_(context_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
@@ -177,8 +178,9 @@ void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function
 
 template <class T>
 void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
-  run_all(std::move(wanted),
-          [this, run](outcomes results) { drive<T>(run, [run = run.get(), &results] { run->desk.answer(std::move(results)); }); });
+  run_all(std::move(wanted), [this, run](outcomes results) {
+    drive<T>(run, [run = run.get(), &results] { run->desk.answer(std::move(results)); });
+  });
 }
 
 void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {

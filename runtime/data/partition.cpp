@@ -13,7 +13,8 @@ public:
   /// @param rows of the task, ascending; `of` says who owns each
   stored_task(const owners& dealt, std::uint32_t clients, const std::vector<std::int64_t>& rows)
       : first_(std::size_t{clients} + 1), base_(rows.empty() ? 0 : rows.front()) {
-    MNEME_CHECK(dealt.size() == rows.size() && (rows.empty() || rows.back() - base_ < no_client), dealt.size(), rows.size());
+    MNEME_CHECK(dealt.size() == rows.size() && (rows.empty() || rows.back() - base_ < no_client), dealt.size(),
+                rows.size());
     for (const std::uint32_t owner : dealt)
       if (owner != no_client)
         ++first_[owner + 1];
@@ -129,9 +130,8 @@ private:
   std::shared_ptr<const task_stream> tasks_;
 };
 
-expected<std::shared_ptr<const partition>> partition_of_file(const scenario& from,
-                                                             std::shared_ptr<const task_stream> tasks,
-                                                             const row_mark_column& marks) {
+expected<std::shared_ptr<const partition>>
+partition_of_file(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks) {
   auto read = read_partition_file(from, *tasks, marks);
   if (!read)
     return tl::unexpected(read.error());
@@ -155,12 +155,12 @@ std::vector<std::vector<row_position>> positions_by_class(const task_stream& tas
 
 rng_key split_key(const scenario& from, purpose purpose_id, task_id task) {
   return key_for(
-      {.seed = static_cast<std::uint64_t>(from.seed), .task = from.partition.per_run_seed ? task_id{} : task}, purpose_id);
+      {.seed = static_cast<std::uint64_t>(from.seed), .task = from.partition.per_run_seed ? task_id{} : task},
+      purpose_id);
 }
 
-expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
-                                                          std::shared_ptr<const task_stream> tasks,
-                                                          const row_mark_column& marks) {
+expected<std::shared_ptr<const partition>>
+make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks) {
   MNEME_CHECK(from.clients.count > 0 && from.clients.count < no_client, from.clients.count);
   for (const auto& task : tasks->tasks)
     MNEME_CHECK(task.train.size() < no_client, task.train.size());

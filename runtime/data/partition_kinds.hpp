@@ -38,7 +38,7 @@ struct filed_split {
   std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty where the method needs none.
 };
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
-                                                         const row_mark_column& marks);
+                                                        const row_mark_column& marks);
 
 /// Kinds that give a row to several clients; nothing is stored, a call draws what it needs.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,

@@ -88,8 +88,8 @@ std::vector<path> wordnet_folders(const path& folder) {
   return paths;
 }
 
-expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
-                                       std::int64_t side_px, photograph_fit fit) {
+expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
+                                       std::int64_t classes, std::int64_t side_px, photograph_fit fit) {
   image_table table;
   row_filter filter(limits, classes);
   for (std::size_t row = 0; row < photographs.size() && !filter.done(); ++row)

@@ -68,7 +68,8 @@ expected<plans> class_incremental(const scenario& from, const extent& data) {
     return uneven(from, data.classes, first, later);
   plans planned;
   const std::int64_t each = later > 0 ? (data.classes - first) / later : 0;
-  for (std::int64_t low = 0, high = first > 0 ? first : each; low < data.classes; low = std::exchange(high, high + each))
+  for (std::int64_t low = 0, high = first > 0 ? first : each; low < data.classes;
+       low = std::exchange(high, high + each))
     planned.push_back({.positions = {low, high}, .labels = {low, high}});
   return planned;
 }
@@ -78,7 +79,8 @@ expected<plans> class_blocks(const scenario& from, const extent& data) {
   if (each < 1)
     return failed(from.where("tasks.classes_per_task"),
                   "class-blocks needs the number of classes in a task and found 0; tasks.classes_per_task = " +
-                      number(std::max<std::int64_t>(1, data.classes / count)) + " would use all " + number(data.classes));
+                      number(std::max<std::int64_t>(1, data.classes / count)) + " would use all " +
+                      number(data.classes));
   if (count > data.classes / each)
     return failed(from.where("tasks.count"),
                   counted(count, "task", "tasks") + " of " + counted(each, "class", "classes") + " are more than the " +

@@ -63,9 +63,9 @@ diagnostics empty_tasks(const scenario& from, const task_stream& made) {
     for (const bool train : {true, false})
       if ((train ? made.tasks[t].train : made.tasks[t].test).empty()) {
         const std::string split = train ? "train" : "test";
-        problems.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " + split +
-                                                                  " rows; expected some: raise data." + split +
-                                                                  "_rows or set it to 0 (all)"});
+        problems.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " +
+                                                                       split + " rows; expected some: raise data." +
+                                                                       split + "_rows or set it to 0 (all)"});
       }
   return problems;
 }

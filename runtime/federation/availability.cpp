@@ -12,8 +12,8 @@ constexpr auto number(kind change) { return static_cast<std::uint32_t>(change); 
 } // namespace
 
 availability::availability(std::shared_ptr<const population> clients)
-    : clients_(std::move(clients)), random_(clients_->has_random_enrolment()), reaches_(clients_->limits_availability()),
-      staggered_(clients_->has_staggered_tasks()) {
+    : clients_(std::move(clients)), random_(clients_->has_random_enrolment()),
+      reaches_(clients_->limits_availability()), staggered_(clients_->has_staggered_tasks()) {
   const auto count = static_cast<std::size_t>(clients_->size());
   if (random_ || reaches_)
     flags_.resize(count);

@@ -1,7 +1,7 @@
 // The federation's checkpoints: what it takes to go on. A coroutine is never saved: a client's round is a pure
 // function, so it runs again from its assignment.
-#include "runtime/federation/persisted_values.hpp"
 #include "runtime/federation/federation.hpp"
+#include "runtime/federation/persisted_values.hpp"
 namespace mneme {
 namespace {
 

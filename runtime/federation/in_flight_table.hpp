@@ -52,7 +52,8 @@ struct assignment_in_flight {
   }
   /// A round that runs again has not come to where it was.
   [[nodiscard]] bool is_behind() const noexcept {
-    return phase == assignment_phase::recomputing || (phase == assignment_phase::catching_up && stages_run < stages.size());
+    return phase == assignment_phase::recomputing ||
+           (phase == assignment_phase::catching_up && stages_run < stages.size());
   }
 };
 

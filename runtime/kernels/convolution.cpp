@@ -196,7 +196,8 @@ MNEME_INLINE float* target_of(const patch_grid& in, const grid_target& out, std:
 template <class Set, int Rows>
 MNEME_INLINE void bands_of(const patch_product& product, std::int64_t term, std::int64_t terms, const workspace& space,
                            std::int64_t patch, std::int64_t last) {
-  const bool add = product.add || term > 0, dense = product.out.step == 1, finished = term + terms == product.in.terms();
+  const bool add = product.add || term > 0, dense = product.out.step == 1,
+             finished = term + terms == product.in.terms();
   float* c[Rows];
   for (; patch + Rows <= last; patch += Rows) {
     for (int r = 0; r < Rows; ++r)
@@ -249,8 +250,8 @@ template <class Set, int Rows, bool Add>
 MNEME_INLINE void term_bands(const patch_correlation& correlation, const workspace& space, std::int64_t patches,
                              std::int64_t term, std::int64_t count, std::int64_t i = 0) {
   for (; i + Rows <= count; i += Rows)
-    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels, patches, correlation.n, correlation.dw + (term + i) * correlation.n,
-                                     correlation.scale);
+    dense_band<Set, Rows, true, Add>(space.packed + i, space.panels, patches, correlation.n,
+                                     correlation.dw + (term + i) * correlation.n, correlation.scale);
   if constexpr (Rows > 1)
     if (i < count)
       term_bands<Set, fewer_rows(Rows), Add>(correlation, space, patches, term, count, i);
@@ -258,7 +259,8 @@ MNEME_INLINE void term_bands(const patch_correlation& correlation, const workspa
 
 template <class Set>
 MNEME_INLINE void patches_across_body(const patch_correlation& correlation, scratch& memory) {
-  const std::int64_t terms = correlation.in.terms(), block_terms = even_blocks(terms, terms_max), patches = correlation.in.patches();
+  const std::int64_t terms = correlation.in.terms(), block_terms = even_blocks(terms, terms_max),
+                     patches = correlation.in.patches();
   const std::int64_t block_patches = even_blocks(patches, patches_max);
   const workspace space{memory.take(0, patches_max * patch_floats),
                         memory.take(1, block_patches * (correlation.n + 2 * Set::lanes))};
@@ -317,7 +319,8 @@ reached reached_at(std::int64_t phase, std::int64_t pixels, const conv_shape& sh
 void turn_filters(const conv_shape& shape, const float* w, const reached& y, const reached& x, float* b) {
   for (std::int64_t i = 0; i < y.taps; ++i)
     for (std::int64_t j = 0; j < x.taps; ++j, b += shape.filters * shape.channels)
-      transpose(w + ((y.tap - i * shape.stride) * shape.kernel + x.tap - j * shape.stride) * shape.channels * shape.filters,
+      transpose(w + ((y.tap - i * shape.stride) * shape.kernel + x.tap - j * shape.stride) * shape.channels *
+                        shape.filters,
                 shape.channels, shape.filters, b);
 }
 

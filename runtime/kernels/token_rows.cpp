@@ -309,7 +309,9 @@ void softmax_rows(float* x, std::int64_t rows, std::int64_t columns, float scale
   best_softmax_rows(x, rows, columns, scale);
 }
 
-void normalise_rows(float* y, float* statistics, const normalised_rows& rows) { best_normalise_rows(y, statistics, rows); }
+void normalise_rows(float* y, float* statistics, const normalised_rows& rows) {
+  best_normalise_rows(y, statistics, rows);
+}
 
 void normalise_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
                              const normalised_rows& rows) {

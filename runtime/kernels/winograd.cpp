@@ -218,8 +218,9 @@ MNEME_INLINE void product_of(const winograd_product& product, const workspace& s
 template <class Set>
 MNEME_INLINE void winograd_times_body(const winograd_product& product, const workspace& space) {
   with_row_stride(
-      product.in.channels, [&](auto stride)
-                            __attribute__((always_inline)) { product_of<Set, decltype(stride)::value>(product, space); });
+      product.in.channels, [&](auto stride) __attribute__((always_inline)) {
+        product_of<Set, decltype(stride)::value>(product, space);
+      });
 }
 
 // -- the filters' gradient --------------------------------------------------------------------------------------------

@@ -42,12 +42,12 @@ public:
                     .d_logits = at::empty({models, rows, classes}, at::kFloat)};
     for (std::int64_t k = 0; k < models; ++k)
       kernels::cross_entropy_of_rows(out.values.mutable_data_ptr<double>()[k],
-                             {.logits = in.logits.const_data_ptr<float>() + k * rows * classes,
-                              .labels = in.labels.const_data_ptr<std::int64_t>() + k * rows,
-                              .weight = in.row_weight.const_data_ptr<float>() + k * rows,
-                              .d_logits = out.d_logits.mutable_data_ptr<float>() + k * rows * classes,
-                              .rows = rows,
-                              .classes = classes});
+                                     {.logits = in.logits.const_data_ptr<float>() + k * rows * classes,
+                                      .labels = in.labels.const_data_ptr<std::int64_t>() + k * rows,
+                                      .weight = in.row_weight.const_data_ptr<float>() + k * rows,
+                                      .d_logits = out.d_logits.mutable_data_ptr<float>() + k * rows * classes,
+                                      .rows = rows,
+                                      .classes = classes});
     return out;
   }
 };

@@ -76,7 +76,8 @@ at::Tensor attention_layer::attend(const layer_pass& pass, const operands& with)
   return weights;
 }
 
-void attention_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+void attention_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+                              at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
     return composite_forward(pass, in, out);
   for (std::int64_t k = 0; k < pass.models; ++k)
@@ -113,7 +114,8 @@ void attention_layer::back_block(const layer_pass& pass, const operands& from, c
                                  const operands& d_from) const {
   const auto with = copies_of(pass, from);
   const auto weights = attend(pass, with);
-  auto d = non_owning(pass, d_mixed_slot, with.queries.sizes()), d_weights = non_owning(pass, d_score_slot, weights.sizes());
+  auto d = non_owning(pass, d_mixed_slot, with.queries.sizes()),
+       d_weights = non_owning(pass, d_score_slot, weights.sizes());
   d.view(d_mixed.sizes()).copy_(d_mixed);
   const auto deliver = [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& to) {
     auto result = non_owning(pass, result_slot, {a.size(0), a.size(1), b.size(2)});

@@ -27,7 +27,8 @@ private:
   [[nodiscard]] operands operands_of(const at::Tensor& in) const;
   [[nodiscard]] operands copies_of(const layer_pass& pass, const operands& from) const;
   [[nodiscard]] at::Tensor attend(const layer_pass& pass, const operands& with) const;
-  void back_block(const layer_pass& pass, const operands& from, const at::Tensor& d_mixed, const operands& d_from) const;
+  void back_block(const layer_pass& pass, const operands& from, const at::Tensor& d_mixed,
+                  const operands& d_from) const;
   [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
   [[nodiscard]] double scale() const;
   [[nodiscard]] std::int64_t block_rows() const;

@@ -21,11 +21,11 @@ double dense_chain::take(const step& now) {
   }
   double loss = 0.0;
   kernels::cross_entropy_of_rows(loss, {.logits = in,
-                                .labels = now.labels,
-                                .weight = now.row_weight,
-                                .d_logits = gradients_.back().data(),
-                                .rows = now.rows,
-                                .classes = layers_.back().out});
+                                        .labels = now.labels,
+                                        .weight = now.row_weight,
+                                        .d_logits = gradients_.back().data(),
+                                        .rows = now.rows,
+                                        .classes = layers_.back().out});
   for (std::size_t i = layers_.size(); i-- > 0;)
     dense_backward(layers_[i], {.weights = now.weights,
                                 .x = i > 0 ? values_[i - 1].data() : now.inputs,

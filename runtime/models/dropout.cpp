@@ -25,12 +25,13 @@ void dropout_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Te
   for (std::int64_t k = 0; k < pass.models; ++k) {
     auto key = pass.training->streams[static_cast<std::size_t>(k)];
     key.index = key.index << 8U | number_;
-    kernels::draw_dropout_mask(stream_name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values, values);
+    kernels::draw_dropout_mask(stream_name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values,
+                               values);
   }
   const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
   if (in.is_cpu()) {
     kernels::apply_dropout_mask(in.const_data_ptr<float>(), kept.const_data_ptr<std::uint8_t>(), scale,
-                        out.mutable_data_ptr<float>(), in.numel());
+                                out.mutable_data_ptr<float>(), in.numel());
     return;
   }
   kept = masks.to(in.device());
@@ -43,7 +44,7 @@ void dropout_layer::backward(const layer_pass&, const backward_data& data, const
   const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
   if (data.in.is_cpu())
     kernels::apply_dropout_mask(data.d_out.const_data_ptr<float>(), data.kept.const_data_ptr<std::uint8_t>(), scale,
-                        data.d_in->mutable_data_ptr<float>(), data.in.numel());
+                                data.d_in->mutable_data_ptr<float>(), data.in.numel());
   else
     at::mul_out(*data.d_in, data.d_out, data.kept).mul_(scale);
 }

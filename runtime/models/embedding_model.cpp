@@ -20,7 +20,8 @@ std::string dashed(const std::vector<std::int64_t>& widths) { return fmt::format
 std::string identity_of(const embedding_shape& embedding, const std::array<std::int64_t, 3>& shape) {
   const auto convolutions =
       is_flat(shape) ? std::string{} : fmt::format(" conv {} padding {}", dashed(embedding.filters), embedding.padding);
-  const auto kind = embedding.normal ? fmt::format("vee within {} and {}", embedding.low, embedding.high) : std::string("ebr");
+  const auto kind =
+      embedding.normal ? fmt::format("vee within {} and {}", embedding.low, embedding.high) : std::string("ebr");
   return fmt::format("{} {}x{}x{}{} hidden {} embedding {}", kind, shape[0], shape[1], shape[2], convolutions,
                      dashed(embedding.hidden), embedding.embedding);
 }

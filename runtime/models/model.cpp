@@ -52,7 +52,7 @@ at::Tensor initial_weights(const model& net, std::uint64_t seed) {
     float* const values = drawn.mutable_data_ptr<float>();
     for (std::int64_t i = 0; i < parameter.size && (parameter.bound > 0.0 || parameter.deviation > 0.0); ++i)
       values[i] = static_cast<float>(parameter.deviation > 0.0 ? parameter.deviation * stream.normal()
-                                                         : stream.uniform(-parameter.bound, parameter.bound));
+                                                               : stream.uniform(-parameter.bound, parameter.bound));
     put_as_in_files(flat, parameter, drawn.view(parameter.shape));
   }
   return flat;

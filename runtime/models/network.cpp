@@ -208,8 +208,8 @@ std::int64_t network::working_set(std::int64_t rows) const {
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   std::int64_t row_bytes = shapes_[0].floats() * float_bytes;
   for (std::size_t i = 0; i < nodes_.size(); ++i) // an output and its gradient
-    row_bytes +=
-        2 * shapes_[i + 1].floats() * float_bytes + (nodes_[i].operation ? nodes_[i].operation->kept_bytes_per_row() : 0);
+    row_bytes += 2 * shapes_[i + 1].floats() * float_bytes +
+                 (nodes_[i].operation ? nodes_[i].operation->kept_bytes_per_row() : 0);
   return size() * float_bytes + rows * row_bytes;
 }
 

@@ -125,14 +125,15 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   const training_mode as_forward;
   const auto& inputs = kept.values[0];
   const layer_pass pass{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
-                      &kept.memory};
+                        &kept.memory};
   kept.gradients.resize(kept.values.size());
   kept.gradients.back() = d_logits;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     const bool head = i + 1 == nodes_.size();
     if (head && head_only) {
       const auto& node = nodes_[i];
-      node.operation->backward(pass, {kept.values[node.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]}, out);
+      node.operation->backward(pass, {kept.values[node.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]},
+                               out);
       break;
     }
     if (i + 1 == features_ && d_features.defined() && kept.gradients[i + 1].defined()) {
@@ -171,15 +172,15 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const
   else if (wanted)
     fresh = taken(with, in.sizes(), in);
   node.operation->backward(pass,
-                     {.in = in,
-                      .out = with.values[i + 1],
-                      .kept = with.kept[i],
-                      .d_out = d_out,
-                      .d_in = !wanted           ? nullptr
-                              : fresh.defined() ? &fresh
-                                                : &d_in,
-                      .add = add && !fresh.defined()},
-                     sink);
+                           {.in = in,
+                            .out = with.values[i + 1],
+                            .kept = with.kept[i],
+                            .d_out = d_out,
+                            .d_in = !wanted           ? nullptr
+                                    : fresh.defined() ? &fresh
+                                                      : &d_in,
+                            .add = add && !fresh.defined()},
+                           sink);
   if (!fresh.defined())
     return;
   if (!add) {

@@ -57,8 +57,8 @@ void normalisation_layer::take_running(const float* weights, float* mean, float*
   }
 }
 
-void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, const float* mean, const double* variance,
-                                       std::int64_t rows) const {
+void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, const float* mean,
+                                       const double* variance, std::int64_t rows) const {
   if (rows < 2)
     return;
   float* const weights = pass.weights.mutable_data_ptr<float>() + k * pass.weights.stride(0);
@@ -72,7 +72,8 @@ void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, c
   }
 }
 
-void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+                                  at::Tensor& kept) const {
   if (!in.is_cpu())
     return composite_forward(pass, in, out);
   const auto channels = shape_.in.channels, rows = pass.rows * shape_.in.pixels() / parts(pass);
@@ -166,7 +167,8 @@ struct normalisation_layer::axes {
 
 normalisation_layer::axes normalisation_layer::composite_axes(const layer_pass& pass, const at::Tensor& in) const {
   const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
-  axes shape{.sizes = {pass.models, parts(pass), pass.rows * shape_.in.pixels() / parts(pass), groups, channels / groups}};
+  axes shape{
+      .sizes = {pass.models, parts(pass), pass.rows * shape_.in.pixels() / parts(pass), groups, channels / groups}};
   const auto of_channels = [&](std::int64_t offset) {
     return parameter_view(pass, offset, groups, channels / groups).view({pass.models, 1, 1, groups, channels / groups});
   };

@@ -92,7 +92,8 @@ void patch_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in
   }
 }
 
-void patch_embedding_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
+void patch_embedding_layer::backward(const layer_pass& pass, const backward_data& data,
+                                     const gradient_sink& sink) const {
   MNEME_CHECK(!data.d_in, shape_.in.height, shape_.in.width);
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto d = data.d_out.select(0, k).view({-1, tokens(), shape_.channels}); // [B, 1 + N, D]

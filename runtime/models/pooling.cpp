@@ -40,7 +40,8 @@ void max_pool_layer::backward(const layer_pass&, const backward_data& data, cons
                                            images_of(data.kept, out_shape()));
 }
 
-void mean_pool_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+void mean_pool_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+                              at::Tensor& /*kept*/) const {
   const auto images = in.view({pass.models, pass.rows, in_.pixels(), in_.channels});
   if (!in.is_cpu())
     at::mean_out(out, images, 2);

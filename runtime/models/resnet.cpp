@@ -107,8 +107,9 @@ protected:
   }
 
   /// @param name the kind's, and what its own keys add to its identity
-  [[nodiscard]] static tl::expected<model_ref, std::string>
-  made(const std::string& name, const resnet_shape& net_shape, std::array<std::int64_t, 3> shape, std::int64_t classes) {
+  [[nodiscard]] static tl::expected<model_ref, std::string> made(const std::string& name, const resnet_shape& net_shape,
+                                                                 std::array<std::int64_t, 3> shape,
+                                                                 std::int64_t classes) {
     const auto [channels, height, width] = shape;
     if (const auto smallest_px = smallest_px_of(net_shape); height < smallest_px || width < smallest_px)
       return tl::unexpected(name + " needs images of at least " + std::to_string(smallest_px) + " x " +

@@ -20,7 +20,8 @@ void tokens_linear_layer::forward(const layer_pass& pass, const at::Tensor& in, 
     const auto weight = own.narrow(0, shape_.weight_offset, shape_.out * shape_.in).view({shape_.out, shape_.in});
     const auto bias = own.narrow(0, shape_.bias_offset, shape_.out);
     auto y = out.select(0, k).view({-1, shape_.out}); // [M, out]
-    aligned_product(y, bias, in.select(0, k).view({-1, shape_.in}), weight.t(), shape_.scale, shape_.scale, *pass.memory);
+    aligned_product(y, bias, in.select(0, k).view({-1, shape_.in}), weight.t(), shape_.scale, shape_.scale,
+                    *pass.memory);
     if (shape_.after == activation::relu)
       kernels::relu(y.mutable_data_ptr<float>(), y.numel());
   }

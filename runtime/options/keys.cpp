@@ -77,7 +77,8 @@ struct expectation {
   std::string operator()(const std::vector<double>*) const { return "list of numbers" + bounds_text(described.bounds); }
   std::string operator()(const std::vector<std::string>*) const { return "list of strings"; }
   std::string operator()(const device_value*) const {
-    return "number" + bounds_text(described.bounds) + ", a list of them (one per client), or { median = 1.0, sigma = 0.5 }";
+    return "number" + bounds_text(described.bounds) +
+           ", a list of them (one per client), or { median = 1.0, sigma = 0.5 }";
   }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>*) const {
     return word_list(described.choices, " | ") + " | list of integers" + bounds_text(described.bounds);

@@ -11,7 +11,9 @@ client_rows::client_rows(std::shared_ptr<const task_stream> tasks, std::shared_p
       central_sizes_.push_back(all_clients({t}));
 }
 
-bool client_rows::holds(client_id client, task_id task) const { return people_->member(client, task) == membership::active; }
+bool client_rows::holds(client_id client, task_id task) const {
+  return people_->member(client, task) == membership::active;
+}
 
 std::uint32_t client_rows::last_shown(task_id during) const {
   return shown_ == rows_shown::offline ? static_cast<std::uint32_t>(tasks_->tasks.size()) - 1 : during.value;

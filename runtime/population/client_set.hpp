@@ -12,7 +12,9 @@ public:
   /// Empty; for clients 0 .. clients - 1.
   explicit client_set(std::int64_t clients = 0);
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
-  [[nodiscard]] bool contains(client_id client) const noexcept { return words_[client.value / 64] >> (client.value % 64) & 1; }
+  [[nodiscard]] bool contains(client_id client) const noexcept {
+    return words_[client.value / 64] >> (client.value % 64) & 1;
+  }
   /// Puts a client in, or takes it out; nothing happens if it is so already.
   void put(client_id client, bool in);
   /// The n-th smallest id, from 0. @pre 0 <= n < size()

@@ -91,14 +91,17 @@ bool population::changes_without_end() const noexcept {
          devices_.availability == device_availability::diurnal;
 }
 
-virtual_duration population::drawn(virtual_duration mean, client_id client, std::uint32_t n, std::uint64_t index) const {
+virtual_duration population::drawn(virtual_duration mean, client_id client, std::uint32_t n,
+                                   std::uint64_t index) const {
   if (mean.count() == 0)
     return mean;
   const rng_key key{.seed = seed_, .client = client, .visit = n, .index = index};
   return waited(rng_stream(key_for(key, purpose::enrolment)).exponential(static_cast<double>(mean.count())));
 }
 
-virtual_duration population::arrival_time(client_id client) const { return drawn(enrolment_.arrival_mean, client, 0, 0); }
+virtual_duration population::arrival_time(client_id client) const {
+  return drawn(enrolment_.arrival_mean, client, 0, 0);
+}
 
 virtual_duration population::enrolled_time(client_id client, std::uint32_t n) const {
   return drawn(enrolment_.lifetime_mean, client, n, 1);

@@ -43,7 +43,8 @@ void add_over_time(json& to, const run_summary& summary) {
   auto& reached = to["time_to_accuracy"] = json::object();
   for (const auto& target : summary.time_to_accuracy)
     reached[fmt::format("{}", target.accuracy)] = or_null(target.seconds);
-  to["client_accuracy_deciles"] = summary.client_accuracy_deciles ? json(*summary.client_accuracy_deciles) : json(nullptr);
+  to["client_accuracy_deciles"] =
+      summary.client_accuracy_deciles ? json(*summary.client_accuracy_deciles) : json(nullptr);
 }
 
 void add_costs(json& to, const run_summary& summary) {

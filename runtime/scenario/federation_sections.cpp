@@ -208,9 +208,9 @@ std::vector<section> federation_sections(scenario& into) {
   sections.push_back({"enrolment", "Who takes part in which task.", enrolment_keys(into.enrolment)});
   sections.push_back({"rounds", "How a task is worked through.", rounds_keys(into.rounds)});
   sections.push_back({"devices",
-                 "Speed and reliability of clients: a number for all, a list with one per client, or "
-                 "{ median, sigma } of a log-normal.",
-                 devices_keys(into.devices)});
+                      "Speed and reliability of clients: a number for all, a list with one per client, or "
+                      "{ median, sigma } of a log-normal.",
+                      devices_keys(into.devices)});
   return sections;
 }
 

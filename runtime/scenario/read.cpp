@@ -175,8 +175,8 @@ private:
                                    ".name is now " + in_quotes(now)});
     else
       problems_.push_back({at, owners.empty() ? unknown_key_text(key, group, sections_)
-                                              : "unknown key '" + key + "' in [" + group.name + "] of " + in_quotes(now) +
-                                                    "; it is a key of " + word_list(owners)});
+                                              : "unknown key '" + key + "' in [" + group.name + "] of " +
+                                                    in_quotes(now) + "; it is a key of " + word_list(owners)});
   }
 
   void check_whole() {

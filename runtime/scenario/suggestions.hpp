@@ -4,7 +4,8 @@
 namespace mneme {
 
 /// "unknown key 'cohort' in [clients]; did you mean [rounds] cohort?"
-[[nodiscard]] std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& sections);
+[[nodiscard]] std::string unknown_key_text(const std::string& key, const section& in,
+                                           const std::vector<section>& sections);
 /// "unknown section [rouns]; did you mean [rounds]?"
 [[nodiscard]] std::string unknown_section_text(const std::string& name, const std::vector<section>& sections);
 

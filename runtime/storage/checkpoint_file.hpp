@@ -25,7 +25,7 @@ struct checkpoint {
 /// What is found in a folder of checkpoints.
 struct checkpoint_search {
   std::optional<checkpoint> newest{}; ///< The newest whole one, if there is any.
-  diagnostics broken{};                  ///< Newer ones that are not whole, newest first.
+  diagnostics broken{};               ///< Newer ones that are not whole, newest first.
 };
 
 /// Fails if the newest whole checkpoint is of another scenario, program or format, saying which. `accepts` may refuse

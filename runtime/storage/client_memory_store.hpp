@@ -37,7 +37,9 @@ private:
     memory_ref memory{};
     std::uint64_t put_at = 0; // which put() it was
   };
-  [[nodiscard]] bool is_in_file(client_id client) const noexcept { return client.value < filed_.size() && filed_[client.value]; }
+  [[nodiscard]] bool is_in_file(client_id client) const noexcept {
+    return client.value < filed_.size() && filed_[client.value];
+  }
   void erase_from_memory(client_id client);
   void erase_from_file(client_id client);
   void spill();

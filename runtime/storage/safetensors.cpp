@@ -54,7 +54,8 @@ struct entry {
   std::uint64_t begin = 0, end = 0; ///< Within the contents.
 };
 
-/// What is wrong with one file, as diagnostics with their byte. Of a file that is wrong everywhere, the first are enough.
+/// What is wrong with one file, as diagnostics with their byte. Of a file that is wrong everywhere, the first are
+/// enough.
 class diagnostic_list {
 public:
   explicit diagnostic_list(std::string file) : file_(std::move(file)) {}
@@ -182,7 +183,8 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
   const auto wanted = from["dtype"].get<std::string>();
-  const auto* type = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == wanted; });
+  const auto* type =
+      std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == wanted; });
   if (type == dtypes.end())
     return tl::unexpected(
         fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", name, wanted));
@@ -229,7 +231,8 @@ std::vector<entry> checked_entries(const std::string& header, const json& object
     if (checked.begin != expected_begin && !wrong.enough())
       wrong.add(byte_of(header, checked.name),
                 fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", checked.name,
-                            checked.begin, expected_begin, checked.begin < expected_begin ? "overlap" : "leave a hole"));
+                            checked.begin, expected_begin,
+                            checked.begin < expected_begin ? "overlap" : "leave a hole"));
     expected_begin = checked.end;
   }
   if (expected_begin != content_bytes && wrong.empty())

@@ -54,7 +54,8 @@ public:
     MNEME_CHECK(!batch.empty());
     compute_on_one_thread();
     for (const auto& queued : batch)
-      MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request), work_name(batch[0].request));
+      MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),
+                  work_name(batch[0].request));
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
     return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);

@@ -117,8 +117,8 @@ void fused_training::take_weights() {
     client.start = before && before->job->start == client.job->start ? before->start : start.to(images_.device());
     if (options_.taught.size() > 0)
       client.teacher = before && before->job->teacher == client.job->teacher
-                        ? before->teacher
-                        : client.job->teacher->at(flat_weights).to(images_.device());
+                           ? before->teacher
+                           : client.job->teacher->at(flat_weights).to(images_.device());
     if (client.start.is_cpu())
       std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
     else
@@ -391,8 +391,8 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
     return work_output{std::move(out)};
   }
   out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
-  const auto weights =
-      options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(trained.plan.steps()) : row_of(weights_, k);
+  const auto weights = options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(trained.plan.steps())
+                                                  : row_of(weights_, k);
   if (!std::isfinite(out.loss_mean) || !trained.finite || (weights.is_cpu() && !is_finite(weights)))
     return failure_of(trained, weights);
   out.weights = weights_only(weights);
@@ -408,8 +408,9 @@ std::string fused_training::failure_of(const client& trained, const at::Tensor& 
       break;
     }
   return "training diverged: after " + std::to_string(options_.epochs * trained.plan.steps()) + " steps on " +
-         std::to_string(trained.plan.rows) + " rows " + where + " NaN or infinite; a smaller training.learning_rate (now " +
-         values_text(options_.learning_rate) + ") or a training.clip_norm may help";
+         std::to_string(trained.plan.rows) + " rows " + where +
+         " NaN or infinite; a smaller training.learning_rate (now " + values_text(options_.learning_rate) +
+         ") or a training.clip_norm may help";
 }
 
 } // namespace mneme

@@ -56,12 +56,12 @@ void fused_training::train_alone(dense_chain& net, std::size_t k) {
       else if (k + 1 < clients_.size())
         fetch_ahead({.first = at + 1, .count = 1}, 0);
       client.loss_sum += net.take({.weights = from,
-                                .moved = weights,
-                                .inputs = buffers_.row_values.data(),
-                                .labels = buffers_.row_labels.data(),
-                                .row_weight = buffers_.row_weights.data(),
-                                .rows = rows,
-                                .learning_rate = static_cast<float>(options_.learning_rate)});
+                                   .moved = weights,
+                                   .inputs = buffers_.row_values.data(),
+                                   .labels = buffers_.row_labels.data(),
+                                   .row_weight = buffers_.row_weights.data(),
+                                   .rows = rows,
+                                   .learning_rate = static_cast<float>(options_.learning_rate)});
       from = weights;
     }
   }

@@ -12,8 +12,9 @@ namespace mneme {
 /// `store`: where features of frozen nets are remembered; null: nowhere.
 [[nodiscard]] extract_output run_inference(const extract_job& job, image_store& images, feature_store* store = nullptr);
 [[nodiscard]] statistics_output run_inference(const statistics_job& job, image_store& images,
-                                         feature_store* store = nullptr);
-[[nodiscard]] evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store = nullptr);
+                                              feature_store* store = nullptr);
+[[nodiscard]] evaluate_output run_inference(const evaluate_job& job, image_store& images,
+                                            feature_store* store = nullptr);
 [[nodiscard]] compute_output run_compute(const compute_job& job, const at::Device& device);
 
 } // namespace mneme

@@ -11,8 +11,8 @@ using namespace kernels::cuda;
 rows_of<float> rows_in(const at::Tensor& whole, model_run run) {
   if (!whole.defined())
     return {};
-  MNEME_CHECK(whole.dim() == 2 && whole.stride(1) == 1 && run.first + run.count <= whole.size(0), whole.sizes(), whole.strides(),
-              run.first, run.count);
+  MNEME_CHECK(whole.dim() == 2 && whole.stride(1) == 1 && run.first + run.count <= whole.size(0), whole.sizes(),
+              whole.strides(), run.first, run.count);
   return {whole.mutable_data_ptr<float>() + run.first * whole.stride(0), whole.stride(0)};
 }
 rows_of<const float> constant(const rows_of<float>& rows) { return {rows.data, rows.pitch}; }
@@ -69,7 +69,8 @@ std::vector<adam_models> adam_calls(const models_in_step& models, const training
   MNEME_CHECK(std::ssize(step_of) == models.run.count, step_of.size(), models.run.count);
   std::vector<adam_models> calls;
   for (std::int64_t done = 0; done < models.run.count; done += models_max) {
-    const model_run run{.first = models.run.first + done, .count = std::min<std::int64_t>(models.run.count - done, models_max)};
+    const model_run run{.first = models.run.first + done,
+                        .count = std::min<std::int64_t>(models.run.count - done, models_max)};
     adam_models call{.weights = rows_in(models.weights, run),
                      .gradients = constant(rows_in(models.gradients, run)),
                      .first = rows_in(models.first, run),
@@ -102,9 +103,11 @@ clip_calls calls_to_clip(const models_in_step& models, double norm_max, at::Tens
   auto* const sums = partial.mutable_data_ptr<double>();
   auto* const factors = factor.mutable_data_ptr<float>();
   const auto gradients = rows_in(models.gradients, models.run);
-  clip_calls calls{
-      .factors = {
-          .partial = sums, .factor = factors, .models = models.run.count, .norm_max = norm_max, .epsilon = clip_epsilon}};
+  clip_calls calls{.factors = {.partial = sums,
+                               .factor = factors,
+                               .models = models.run.count,
+                               .norm_max = norm_max,
+                               .epsilon = clip_epsilon}};
   for (const auto& pieces : lists_of(models.trained)) {
     calls.squares.push_back(
         {.gradients = constant(gradients), .models = models.run.count, .pieces = pieces, .partial = sums});

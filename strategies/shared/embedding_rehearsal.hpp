@@ -41,7 +41,7 @@ struct parted_net {
 [[nodiscard]] parted_net parted(const method_setup& setup, bool frozen);
 /// What is wrong with the net and its trained part. @param expected the models that would do, in words
 [[nodiscard]] diagnostics wrong_with_net(const method_setup& setup, const std::string& method,
-                                      const std::string& expected);
+                                         const std::string& expected);
 
 /// Averages what is learnt (eq. 1). A frozen encoder is trained by open_task() of the method, sent to each client at
 /// first contact, and part of what is evaluated.

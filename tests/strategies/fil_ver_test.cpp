@@ -201,9 +201,9 @@ TEST_CASE("VER-Sampled sends samples and no statistics; without deviation they a
 TEST_CASE("a row is sent once in a run, unless several samples of it are allowed") {
   for (const bool once : {true, false}) {
     federation federated({{"system", "ver-sampled"},
-                    {"rehearsal_ratio", "0.4"},
-                    {"one_z_per_sample", once ? "true" : "false"},
-                    {"pool", "all"}});
+                          {"rehearsal_ratio", "0.4"},
+                          {"one_z_per_sample", once ? "true" : "false"},
+                          {"pool", "all"}});
     federated.open(0);
     std::vector<std::int64_t> sent;
     for (int i = 0; i < 4; ++i) {
@@ -232,11 +232,11 @@ TEST_CASE("a client encodes its rows once a task and rehearses a share of each p
       for (std::int64_t row = 0; row < rows_each; row += 2)
         mine.push_back(row + task * rows_each);
       client_run run(*federated.method, {.client = {0},
-                                   .in = std::make_shared<const broadcast>(federated.sent(task)),
-                                   .memory = federated.memory[0],
-                                   .samples = view_of(federated.rows, mine),
-                                   .seed = 5,
-                                   .visit = federated.visits[0]});
+                                         .in = std::make_shared<const broadcast>(federated.sent(task)),
+                                         .memory = federated.memory[0],
+                                         .samples = view_of(federated.rows, mine),
+                                         .seed = 5,
+                                         .visit = federated.visits[0]});
       auto step = run.start();
       if (i == 0) {
         auto first = std::get<plan>(std::move(step));
@@ -339,7 +339,8 @@ TEST_CASE("the server takes S steps of plain SGD on its pool, as PyTorch does th
   job_desk desk;
   server_context ctx(desk);
   run_step(federated.server->close_round(ctx, federated.place(0)), desk, *federated.device);
-  const auto trained = federated.model().narrow(0, federated.net->encoder()->size(), federated.net->classifier()->size());
+  const auto trained =
+      federated.model().narrow(0, federated.net->encoder()->size(), federated.net->classifier()->size());
 
   auto flat = result.upload->at(flat_weights).clone();
   const auto x = result.upload->at("rehearsal.embedding.1").repeat({4, 1});
@@ -362,11 +363,11 @@ TEST_CASE("EBR may rehearse more vectors than rows are drawn of a task, up to a 
     (void)federated.run(0, {0});
     federated.open(1);
     client_run run(*federated.method, {.client = {0},
-                                 .in = std::make_shared<const broadcast>(federated.sent(1)),
-                                 .memory = federated.memory[0],
-                                 .samples = view_of(federated.rows, {40, 41, 42, 43, 44, 45, 46, 47, 48, 49}),
-                                 .seed = 5,
-                                 .visit = 1});
+                                       .in = std::make_shared<const broadcast>(federated.sent(1)),
+                                       .memory = federated.memory[0],
+                                       .samples = view_of(federated.rows, {40, 41, 42, 43, 44, 45, 46, 47, 48, 49}),
+                                       .seed = 5,
+                                       .visit = 1});
     auto step = run.start();
     step = run.resume(run_plan(*federated.device, std::get<plan>(std::move(step))));
     return std::get<train_job>(std::get<plan>(step).at(0)).samples.size();

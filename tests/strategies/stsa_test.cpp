@@ -95,7 +95,8 @@ public:
     std::vector<std::int64_t> values(rows);
     std::iota(values.begin(), values.end(), 0);
     const std::vector<job> single{
-        {.request = extract_job{.net = net_, .weights = weights_only(at::zeros({0})), .samples = view_of(source_, values)}}};
+        {.request =
+             extract_job{.net = net_, .weights = weights_only(at::zeros({0})), .samples = view_of(source_, values)}}};
     const auto seen = std::get<extract_output>(std::get<work_output>(device_->run(single).at(0)));
     const auto projection = random_projection({.seed = 5, .purpose = first_method_purpose}, features, width);
     return at::relu(seen.features.to(at::kDouble).mm(projection));

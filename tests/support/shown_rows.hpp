@@ -8,7 +8,8 @@ namespace mneme::test {
 /// both of these inverted.
 inline dataset shown_data(shape3 shape) {
   auto source = *drawn_data(20, shape, 5);
-  const auto plane = static_cast<std::int32_t>(shape[1] * shape[2]), total = static_cast<std::int32_t>(shape[0]) * plane;
+  const auto plane = static_cast<std::int32_t>(shape[1] * shape[2]),
+             total = static_cast<std::int32_t>(shape[0]) * plane;
   pixel_map blurred, turned{.across_channels = true};
   for (std::int32_t i = 0; i < plane; ++i)
     blurred.pixels.push_back({.from = {i, i - 1, i + 7 < plane ? i + 7 : -1, -1}, .weight = {0.5F, 0.3F, 0.2F, 0}});

@@ -200,6 +200,7 @@ class Tidy(unittest.TestCase):
         path, rules = "runtime/base/m.hpp", [tidy.member_names]
         for member in ("int what;", "std::map<int, std::string> what{};", "kind what = kind::none;",
                        "const job& what_;", "int size = 0, what = 1;", "int what[2] = {1, 2};",
+                       "job one;", "std::vector<job> all{};", "const task& of_;",
                        "enum class k { a } what = k::a;"):
             text = "struct a {\n  " + member + "\n};\n"
             self.assertEqual(found({path: text}, rules), [("member-name", path, 2)], member)

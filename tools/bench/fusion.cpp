@@ -58,11 +58,11 @@ std::vector<job> round_of(const net_workload& workload, std::int64_t clients) {
     std::vector<std::int64_t> rows(static_cast<std::size_t>(workload.rows));
     std::iota(rows.begin(), rows.end(), client * workload.rows);
     jobs.push_back({.id = {{static_cast<std::uint64_t>(client)}, 0, 0},
-                   .request = train_job{.net = net,
-                                     .start = start,
-                                     .samples = {source, std::make_shared<std::vector<std::int64_t>>(rows)},
-                                     .options = {.batch_rows = workload.batch_rows, .classes = {0, 10}},
-                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(client)}}}});
+                    .request = train_job{.net = net,
+                                         .start = start,
+                                         .samples = {source, std::make_shared<std::vector<std::int64_t>>(rows)},
+                                         .options = {.batch_rows = workload.batch_rows, .classes = {0, 10}},
+                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(client)}}}});
   }
   return jobs;
 }
@@ -110,10 +110,11 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
   for (const net_workload workload : {net_workload{"mlp 64-32-10, 50 rows", 64, 32, 50, 10},
-                                  net_workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
+                                      net_workload{"mlp 784-100-10, 60 rows", 784, 100, 60, 10}}) {
     const auto clients = round_of(workload, 256);
     std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1  to plain\n",
-                workload.name, static_cast<long>(workload.batch_rows), static_cast<long>(chosen_width(clients[0].request, "cpu")));
+                workload.name, static_cast<long>(workload.batch_rows),
+                static_cast<long>(chosen_width(clients[0].request, "cpu")));
     const double bare = bare_rate(workload, seconds);
     std::printf("  plain %29.0f\n", bare);
     double alone = 0.0;

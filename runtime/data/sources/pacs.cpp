@@ -38,10 +38,10 @@ expected<raw_data> load(const data_section& data, const std::vector<std::filesys
   if (!images)
     return tl::unexpected(images.error());
   return split(*images, {.name = "pacs",
-                      .classes = layout.classes,
-                      .domain_names = {"photo", "art_painting", "cartoon", "sketch"},
-                      .mean = {0.5, 0.5, 0.5},
-                      .deviation = {0.5, 0.5, 0.5}});
+                         .classes = layout.classes,
+                         .domain_names = {"photo", "art_painting", "cartoon", "sketch"},
+                         .mean = {0.5, 0.5, 0.5},
+                         .deviation = {0.5, 0.5, 0.5}});
 }
 
 const source_registration line{

@@ -1,4 +1,5 @@
-/// cross_entropy_rows: softmax cross-entropy and its gradient, as threads of a device compute them: one thread, one row.
+/// cross_entropy_rows: softmax cross-entropy and its gradient, as threads of a device compute them: one thread, one
+/// row.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 #include <cmath>

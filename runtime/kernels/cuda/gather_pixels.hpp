@@ -1,4 +1,5 @@
-/// gather_pixels: rows of a data set as a batch, as threads of a device compute them: one thread makes a quad of pixels.
+/// gather_pixels: rows of a data set as a batch, as threads of a device compute them: one thread makes a quad of
+/// pixels.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 namespace mneme::kernels::cuda {

@@ -91,7 +91,8 @@ struct scaled_models {
 // -- One element ------------------------------------------------------------------------------------------------------
 
 /// @param v the velocity; where there is no momentum, any number and left alone
-MNEME_HOST_DEVICE inline void sgd_step_of_element(float& w, float g, float& v, bool has_velocity, const sgd_step& with) {
+MNEME_HOST_DEVICE inline void sgd_step_of_element(float& w, float g, float& v, bool has_velocity,
+                                                  const sgd_step& with) {
   float change = g + with.weight_decay * w;
   if (has_velocity) {
     change = with.momentum * v + change;
@@ -101,7 +102,7 @@ MNEME_HOST_DEVICE inline void sgd_step_of_element(float& w, float g, float& v, b
 }
 
 MNEME_HOST_DEVICE inline void adam_step_of_element(float& w, float g, float& m, float& v, const adam_step& with,
-                                           const adam_rate& now) {
+                                                   const adam_rate& now) {
   const float gradient = g + with.decay * w;
   m += (1.0F - with.first) * (gradient - m);
   v = with.second * v + (1.0F - with.second) * gradient * gradient;

@@ -16,8 +16,13 @@ public:
   void use(model_ref net) { net_ = std::move(net); }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     const training_options options{.epochs = 1, .batch_rows = 5, .learning_rate = 0.1, .classes = {0, 2}};
-    auto training = ctx.train({.net = net_, .start = in.weights, .samples = ctx.samples(), .objective = cross_entropy_objective(),
-                               .side = nullptr, .options = options, .stream = ctx.training_stream()});
+    auto training = ctx.train({.net = net_,
+                               .start = in.weights,
+                               .samples = ctx.samples(),
+                               .objective = cross_entropy_objective(),
+                               .side = nullptr,
+                               .options = options,
+                               .stream = ctx.training_stream()});
     auto trained = co_await training;
     co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
   }

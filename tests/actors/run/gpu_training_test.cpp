@@ -18,10 +18,10 @@ std::vector<job> ragged_group(const model_ref& net, const std::shared_ptr<const 
   std::vector<job> batch;
   for (std::int64_t k = 0; k < 8; ++k)
     batch.push_back({.request = train_job{.net = net,
-                                       .start = start,
-                                       .samples = rows_from(source, k, 1 + 4 * k),
-                                       .options = options,
-                                       .stream = {.seed = 5, .client = {static_cast<std::uint32_t>(k)}}}});
+                                          .start = start,
+                                          .samples = rows_from(source, k, 1 + 4 * k),
+                                          .options = options,
+                                          .stream = {.seed = 5, .client = {static_cast<std::uint32_t>(k)}}}});
   return batch;
 }
 

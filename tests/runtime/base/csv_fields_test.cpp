@@ -13,7 +13,8 @@ TEST_CASE("a line has one field more than commas, without blanks and quotes arou
 }
 
 TEST_CASE("lines end in any of the usual ways, and the last one by itself") {
-  std::string_view text = csv::without_mark("\xEF\xBB\xBF" "first\r\n\n second ");
+  std::string_view text = csv::without_mark("\xEF\xBB\xBF"
+                                            "first\r\n\n second ");
   CHECK(csv::next_line(text) == "first");
   CHECK(csv::next_line(text).empty());
   CHECK(csv::next_line(text) == "second");

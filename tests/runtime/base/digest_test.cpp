@@ -73,13 +73,13 @@ TEST_CASE("a digest enters another with both halves") {
 TEST_CASE("names, dtypes, shapes and contents all count in the digest of tensors") {
   const auto values = at::arange(6, at::kFloat);
   const std::set<digest128> digests{digest_of(one("a", values)),
-                                digest_of(one("b", values)),
-                                digest_of(one("a", values.view({2, 3}))),
-                                digest_of(one("a", values.view({3, 2}))),
-                                digest_of(one("a", values.view(at::kInt))),
-                                digest_of(one("a", values + 1)),
-                                digest_of(one("a", values.slice(0, 0, 5))),
-                                digest_of(tensor_map{})};
+                                    digest_of(one("b", values)),
+                                    digest_of(one("a", values.view({2, 3}))),
+                                    digest_of(one("a", values.view({3, 2}))),
+                                    digest_of(one("a", values.view(at::kInt))),
+                                    digest_of(one("a", values + 1)),
+                                    digest_of(one("a", values.slice(0, 0, 5))),
+                                    digest_of(tensor_map{})};
   CHECK(digests.size() == 8);
   CHECK(digest_of(one("a", values)) == digest_of(one("a", values.clone())));
 }

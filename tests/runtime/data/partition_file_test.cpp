@@ -45,7 +45,8 @@ scenario from_file(const csv_file& file) {
 
 expected<std::shared_ptr<const partition>> split_of(const csv_file& file) {
   const auto from = from_file(file);
-  return make_partition(from, std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value()));
+  return make_partition(from,
+                        std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value()));
 }
 
 } // namespace

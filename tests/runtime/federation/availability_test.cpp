@@ -162,7 +162,7 @@ TEST_CASE("a file says when a client can be reached") {
   auto from = of_clients(3);
   from.devices.availability = device_availability::file;
   const std::vector<availability_span> spans{{.client = {0}, .from = when(0s), .to = when(10s)},
-                                      {.client = {1}, .from = when(5s), .to = when(7s)}};
+                                             {.client = {1}, .from = when(5s), .to = when(7s)}};
   auto who = availability_of(from, std::make_shared<const availability_trace>(spans));
   who.open_task({0}, when(0s));
   CHECK(who.is_available({0}));

@@ -21,7 +21,9 @@ std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
 }
 
 std::int64_t in_floats(const conv_shape& shape) { return shape.rows * shape.height * shape.width * shape.channels; }
-std::int64_t out_floats(const conv_shape& shape) { return shape.rows * shape.out_height() * shape.out_width() * shape.filters; }
+std::int64_t out_floats(const conv_shape& shape) {
+  return shape.rows * shape.out_height() * shape.out_width() * shape.filters;
+}
 
 /// Calls f(place in x, place in the filters' matrix, place in y, filters) for every product of a pixel with a tap, in
 /// which all filters follow each other.
@@ -52,15 +54,16 @@ void check_near(const conv_shape& shape, const char* text, const std::vector<flo
     worst = difference <= worst ? worst : (difference == difference ? difference : 1e30);
   }
   if (worst > 2e-7 * (8.0 + static_cast<double>(terms)))
-    FAIL(text << " of " << shape.rows << " images " << shape.height << " x " << shape.width << " x " << shape.channels << ", "
-              << shape.filters << " filters, kernel " << shape.kernel << ", stride " << shape.stride << ", padding "
-              << shape.padding << ": worst difference " << worst);
+    FAIL(text << " of " << shape.rows << " images " << shape.height << " x " << shape.width << " x " << shape.channels
+              << ", " << shape.filters << " filters, kernel " << shape.kernel << ", stride " << shape.stride
+              << ", padding " << shape.padding << ": worst difference " << worst);
 }
 
 std::vector<double> in_double(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
 void check_forward(const conv_shape& shape, bool relu, bool biased) {
-  const auto x = drawn(in_floats(shape), 1), w = drawn(shape.terms() * shape.filters, 2), bias = drawn(shape.filters, 3);
+  const auto x = drawn(in_floats(shape), 1), w = drawn(shape.terms() * shape.filters, 2),
+             bias = drawn(shape.filters, 3);
   std::vector<float> y(static_cast<std::size_t>(out_floats(shape)), 7.0F);
   kernels::convolve(shape, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data(), memory);
   std::vector<double> expected(y.size());
@@ -198,7 +201,8 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
 TEST_CASE("a NaN reaches every result that reads it, and no other image, ReLU or not", "[kernels]") {
   for (const std::int64_t channels : {2, 16})
     for (const bool relu : {false, true}) {
-      const conv_shape shape{.rows = 2, .height = 6, .width = 6, .channels = channels, .filters = channels, .kernel = 3};
+      const conv_shape shape{
+          .rows = 2, .height = 6, .width = 6, .channels = channels, .filters = channels, .kernel = 3};
       auto x = drawn(in_floats(shape), 1);
       x[0] = NAN;
       const auto w = drawn(shape.terms() * shape.filters, 2);

@@ -122,7 +122,8 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
       for (const bool dots : {false, true}) {
         const auto values = rows_of(0, m, dots);
         for (std::int64_t i = 0; i < m; ++i)
-          if (std::memcmp(rows_of(i, 1, dots).data(), values.data() + i * n, static_cast<std::size_t>(n) * sizeof(float)))
+          if (std::memcmp(rows_of(i, 1, dots).data(), values.data() + i * n,
+                          static_cast<std::size_t>(n) * sizeof(float)))
             FAIL("row " << i << " of k " << k << ", n " << n << (dots ? ", dots" : ", rows"));
       }
     }
@@ -136,15 +137,15 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
       auto in_place = before;
       std::vector<float> elsewhere(before.size(), 9.0F);
       kernels::row_product product{.a = a.data(),
-                                .a_row = k,
-                                .a_step = 1,
-                                .b = b.data(),
-                                .b_row = n,
-                                .c_row = n,
-                                .m = m,
-                                .n = n,
-                                .k = k,
-                                .scale = -0.3F};
+                                   .a_row = k,
+                                   .a_step = 1,
+                                   .b = b.data(),
+                                   .b_row = n,
+                                   .c_row = n,
+                                   .m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .scale = -0.3F};
       product.before = product.c = in_place.data();
       kernels::multiply(product);
       product.before = before.data();

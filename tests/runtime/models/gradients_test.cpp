@@ -83,7 +83,8 @@ at::Tensor plain_features(const named_weights& weights, at::Tensor x) {
                        {2, 2});
   x = x.flatten(1);
   for (int i = 1; weights["fc" + std::to_string(i + 1) + ".weight"].defined(); ++i) // the last one is the head
-    x = at::relu(at::linear(x, weights["fc" + std::to_string(i) + ".weight"], weights["fc" + std::to_string(i) + ".bias"]));
+    x = at::relu(
+        at::linear(x, weights["fc" + std::to_string(i) + ".weight"], weights["fc" + std::to_string(i) + ".bias"]));
   return x;
 }
 
@@ -124,9 +125,11 @@ void compare(const compared& compared_net) {
   const auto logits = seen.logits.clone(), features = seen.features.clone();
   auto gradients = at::full({models, size}, 77.0F);
   auto stepped = unmoved.clone();
-  compared_net.net->backward(weights, kept, compared_net.classes, d_logits, d_features, compared_net.head_only, {gradients});
+  compared_net.net->backward(weights, kept, compared_net.classes, d_logits, d_features, compared_net.head_only,
+                             {gradients});
   (void)compared_net.net->forward(stepped, inputs, compared_net.classes, &kept, training);
-  compared_net.net->backward(stepped, kept, compared_net.classes, d_logits, d_features, compared_net.head_only, {stepped, -0.5F, true});
+  compared_net.net->backward(stepped, kept, compared_net.classes, d_logits, d_features, compared_net.head_only,
+                             {stepped, -0.5F, true});
 
   for (std::int64_t k = 0; k < models; ++k) {
     const auto flat = unmoved[k].detach().clone().set_requires_grad(true);

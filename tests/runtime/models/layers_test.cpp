@@ -245,8 +245,9 @@ TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[mod
         const auto value_of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
         const auto x = in[k].view({rows, 3, 5, channels}).permute({0, 3, 1, 2});
         auto mean = value_of(2), variance = value_of(3);
-        const auto y = groups > 0 ? at::group_norm(x, groups, value_of(0), value_of(1))
-                                  : at::batch_norm(x, value_of(0), value_of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
+        const auto y =
+            groups > 0 ? at::group_norm(x, groups, value_of(0), value_of(1))
+                       : at::batch_norm(x, value_of(0), value_of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
         CHECK(largest_difference(out[k], y.permute({0, 2, 3, 1}).contiguous()) < 1e-5);
         CHECK(largest_difference(weights[k].narrow(0, 12, 6), mean) < 1e-6);
         CHECK(largest_difference(weights[k].narrow(0, 18, 6), variance) < 1e-6);

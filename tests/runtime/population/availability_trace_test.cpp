@@ -28,8 +28,8 @@ std::string complaints(const std::string& csv) {
 } // namespace
 
 TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
-  const availability_trace trace({{.client = {1}, .from = when(10s), .to = when(20s)},
-                           {.client = {1}, .from = when(30s), .to = when(40s)}});
+  const availability_trace trace(
+      {{.client = {1}, .from = when(10s), .to = when(20s)}, {.client = {1}, .from = when(30s), .to = when(40s)}});
   const auto before = trace.window({1}, when(0s)), within = trace.window({1}, when(10s)),
              between = trace.window({1}, when(20s)), after = trace.window({1}, when(40s));
   CHECK_FALSE(before.within);
@@ -44,8 +44,8 @@ TEST_CASE("a client can be reached within its spans, from their beginning to bef
 
 TEST_CASE("who is not named can never be reached; spans that touch or overlap are one") {
   const availability_trace trace({{.client = {3}, .from = when(5s), .to = when(9s)},
-                           {.client = {3}, .from = when(0s), .to = when(5s)},
-                           {.client = {3}, .from = when(1s), .to = when(2s)}});
+                                  {.client = {3}, .from = when(0s), .to = when(5s)},
+                                  {.client = {3}, .from = when(1s), .to = when(2s)}});
   CHECK(trace.window({3}, when(0s)).until == when(9s));
   CHECK_FALSE(trace.window({2}, when(0s)).within);
   CHECK(trace.window({2}, when(0s)).until == never);

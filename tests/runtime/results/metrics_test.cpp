@@ -71,8 +71,8 @@ TEST_CASE("the evaluation at the end of a task becomes a row") {
 
 TEST_CASE("a target is reached at the first evaluation that has it") {
   const std::vector<evaluation_record> evaluations{{.at = virtual_time(std::chrono::seconds(1)), .accuracy = 40.0},
-                                           {.at = virtual_time(std::chrono::seconds(2)), .accuracy = 60.0},
-                                           {.at = virtual_time(std::chrono::seconds(3)), .accuracy = 50.0}};
+                                                   {.at = virtual_time(std::chrono::seconds(2)), .accuracy = 60.0},
+                                                   {.at = virtual_time(std::chrono::seconds(3)), .accuracy = 50.0}};
   const auto reached = times_to({60.0, 45.0, 61.0}, evaluations);
   REQUIRE(reached.size() == 3);
   CHECK(reached[0].seconds == 2.0);

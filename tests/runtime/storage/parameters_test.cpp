@@ -164,8 +164,8 @@ TEST_CASE("a file of every model reads back bit-equal") {
   const scratch_folder folder;
   const model_keys groups{{"norm", "group"}}, convolutions{{"shortcut", "conv1x1"}};
   const std::vector<model_ref> nets{net_of("cnn", {3, 9, 8}, 4), net_of("lenet", {1, 28, 28}, 10),
-                                   net_of("resnet8", {3, 8, 8}, 5), net_of("resnet32", {3, 8, 8}, 5, convolutions),
-                                   net_of("resnet18", {3, 8, 8}, 5, groups)};
+                                    net_of("resnet8", {3, 8, 8}, 5), net_of("resnet32", {3, 8, 8}, 5, convolutions),
+                                    net_of("resnet18", {3, 8, 8}, 5, groups)};
   for (const auto& net : nets) {
     INFO(net->identity());
     const auto flat = initial_weights(*net, 3);
@@ -205,7 +205,8 @@ TEST_CASE("a file of torchvision's is read: batch counters are left out, another
     for (const auto& parameter : resnet->layout()) {
       INFO(parameter.name);
       const auto& expected = parameter.head ? fresh : flat;
-      CHECK(same_bits(taken->narrow(0, parameter.offset, parameter.size), expected.narrow(0, parameter.offset, parameter.size)));
+      CHECK(same_bits(taken->narrow(0, parameter.offset, parameter.size),
+                      expected.narrow(0, parameter.offset, parameter.size)));
     }
   }
 }

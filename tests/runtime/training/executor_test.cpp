@@ -29,13 +29,14 @@ std::vector<job> ragged_clients(const setting& chosen, std::uint64_t clients) {
   const auto shared = weights_only(initial_weights(*chosen.net, 1));
   for (std::uint64_t k = 0; k < clients; ++k) {
     const auto rows = static_cast<std::int64_t>(k * 11 % 24), first = static_cast<std::int64_t>(k % 5);
-    jobs.push_back({.id = {{k}, 0, 0},
-                   .request = train_job{.net = chosen.net,
-                                     .start = chosen.shared_start ? shared : weights_only(initial_weights(*chosen.net, k)),
-                                     .samples = rows_from(chosen.source, first, rows),
-                                     .objective = chosen.objective,
-                                     .options = chosen.options,
-                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+    jobs.push_back(
+        {.id = {{k}, 0, 0},
+         .request = train_job{.net = chosen.net,
+                              .start = chosen.shared_start ? shared : weights_only(initial_weights(*chosen.net, k)),
+                              .samples = rows_from(chosen.source, first, rows),
+                              .objective = chosen.objective,
+                              .options = chosen.options,
+                              .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
   }
   return jobs;
 }
@@ -141,9 +142,9 @@ TEST_CASE("one step of plain SGD, by hand", "[executor]") {
   source->shift = {0.0F};
   const auto net = net_of("linear", {1, 1, 2}, 2);
   const std::vector<job> single{{.request = train_job{.net = net,
-                                                .start = weights_only(at::zeros({6})),
-                                                .samples = rows_from(source, 0, 1),
-                                                .options = {.learning_rate = 0.5, .classes = {0, 2}}}}};
+                                                      .start = weights_only(at::zeros({6})),
+                                                      .samples = rows_from(source, 0, 1),
+                                                      .options = {.learning_rate = 0.5, .classes = {0, 2}}}}};
   const auto result = make_executor("cpu")->run(single);
   CHECK(largest_difference(weights_of(result[0]), at::tensor({-0.5F, -0.75F, 0.5F, 0.75F, -0.25F, 0.25F})) < 1e-7);
   CHECK(loss_of(result[0]) == Approx(std::log(2.0)));
@@ -164,7 +165,8 @@ TEST_CASE("the proximal term keeps weights nearer to the start", "[executor]") {
     chosen.objective = proximal_objective(mu);
     const auto jobs = ragged_clients(chosen, 2);
     const auto result = run_in_groups(jobs, 2);
-    return at::norm(weights_of(result[1]) - std::get<train_job>(jobs[1].request).start->at(flat_weights)).item<double>();
+    return at::norm(weights_of(result[1]) - std::get<train_job>(jobs[1].request).start->at(flat_weights))
+        .item<double>();
   };
   CHECK(distance(5.0) < 0.5 * distance(0.0));
 }
@@ -185,7 +187,8 @@ TEST_CASE("no epochs or no rows return the start, and say how many rows there ar
 
 TEST_CASE("classes outside the loss keep their bits, whatever the optimizer", "[executor]") {
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adamw}) {
-    auto chosen = small_mlp({.optimizer = kind, .batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1.0});
+    auto chosen =
+        small_mlp({.optimizer = kind, .batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1.0});
     chosen.source = drawn_data(40, {1, 1, 33}, 3); // labels 0, 1, 2
     chosen.options.classes = {0, 3};
     chosen.objective = proximal_objective(0.1);
@@ -247,15 +250,16 @@ TEST_CASE("training on separable rows learns them", "[executor]") {
     for (std::int64_t pixel = 0; pixel < 20; ++pixel)
       source->images.mutable_data_ptr<std::uint8_t>()[row * 20 + pixel] = pixel == row % 3 ? 255 : 0;
   const auto net = mlp_of({8}, 20, 3);
-  const std::vector<job> training{{.request = train_job{.net = net,
-                                                     .start = weights_only(initial_weights(*net, 1)),
-                                                     .samples = rows_from(source, 0, 60),
-                                                     .options = {.epochs = 30, .batch_rows = 16, .classes = {0, 3}}}}};
+  const std::vector<job> training{
+      {.request = train_job{.net = net,
+                            .start = weights_only(initial_weights(*net, 1)),
+                            .samples = rows_from(source, 0, 60),
+                            .options = {.epochs = 30, .batch_rows = 16, .classes = {0, 3}}}}};
   const auto runs = make_executor("cpu");
   const auto trained = runs->run(training);
   const std::vector<job> asking{{.request = evaluate_job{.learnt = {net, weights_only(weights_of(trained[0]))},
-                                                      .samples = rows_from(source, 0, 60),
-                                                      .mask = {0, 3}}}};
+                                                         .samples = rows_from(source, 0, 60),
+                                                         .mask = {0, 3}}}};
   const auto answer = runs->run(asking);
   CHECK(std::get<evaluate_output>(std::get<work_output>(answer[0])).correct == 60);
   CHECK(loss_of(trained[0]) < 0.3);

@@ -16,11 +16,11 @@ struct frozen_net {
 
   at::Tensor features(feature_store* store, std::int64_t first, std::int64_t count, bool frozen = true) {
     return run_inference(extract_job{.net = net,
-                                .weights = weights,
-                                .samples = rows_from(source, first, count),
-                                .logits = false,
-                                .frozen = frozen},
-                    images, store)
+                                     .weights = weights,
+                                     .samples = rows_from(source, first, count),
+                                     .logits = false,
+                                     .frozen = frozen},
+                         images, store)
         .features;
   }
 };

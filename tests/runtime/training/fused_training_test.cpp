@@ -74,11 +74,11 @@ std::vector<job> clients_of(const model_ref& net, shape3 shape, const std::vecto
   std::vector<job> jobs;
   for (std::uint64_t k = 0; k < rows.size(); ++k)
     jobs.push_back({.id = {{k}, 0, 0},
-                   .request = train_job{.net = net,
-                                     .start = weights_only(base * (1.0 + 0.01 * static_cast<double>(k))),
-                                     .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
-                                     .options = options,
-                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+                    .request = train_job{.net = net,
+                                         .start = weights_only(base * (1.0 + 0.01 * static_cast<double>(k))),
+                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                         .options = options,
+                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
   return jobs;
 }
 
@@ -183,7 +183,8 @@ TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothin
     const auto after = trained(job), before = job.start->at(flat_weights);
     for (const auto& parameter : net->layout()) {
       INFO(parameter.name);
-      CHECK(same_bits(after.narrow(0, parameter.offset, parameter.size), before.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
+      CHECK(same_bits(after.narrow(0, parameter.offset, parameter.size),
+                      before.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
     }
     // With the full batch, all that a stream could still draw are masks.
     job.options.batch_rows = 0;

@@ -39,7 +39,8 @@ TEST_CASE("evaluation of hand-made logits: ties go to the first, other classes a
   auto images = on_cpu();
   const auto over = [&](class_range mask) {
     return run_inference(
-        evaluate_job{.learnt = {made.net, made.weights}, .samples = rows_from(made.source, 0, 4), .mask = mask}, images);
+        evaluate_job{.learnt = {made.net, made.weights}, .samples = rows_from(made.source, 0, 4), .mask = mask},
+        images);
   };
   const auto whole = over({0, 3}); // logits 2 0 1 -> 0, right; 0 3 0 -> 1, right; 5 5 0 -> 0, wrong; 1 2 3 -> 2, right
   CHECK(whole.rows == 4);
@@ -87,16 +88,17 @@ TEST_CASE("statistics equal Eigen's sums in double, with and without a projectio
   const auto net = net_of("identity", {1, 1, 12}, 5);
   const auto nothing = weights_only(at::zeros({0}));
   const auto x = matrix_of(
-      run_inference(extract_job{.net = net, .weights = nothing, .samples = rows_from(source, 0, rows)}, images).features);
+      run_inference(extract_job{.net = net, .weights = nothing, .samples = rows_from(source, 0, rows)}, images)
+          .features);
   const auto projection = drawn_matrix(12, 30, 1);
   for (const bool projected : {false, true}) {
     const matrix h = projected ? matrix((x * projection).cwiseMax(0.0)) : x;
     const auto got = run_inference(statistics_job{.net = net,
-                                             .weights = nothing,
-                                             .samples = rows_from(source, 0, rows),
-                                             .projection = projected ? tensor_of(projection) : at::Tensor{},
-                                             .classes = {0, 5}},
-                              images);
+                                                  .weights = nothing,
+                                                  .samples = rows_from(source, 0, rows),
+                                                  .projection = projected ? tensor_of(projection) : at::Tensor{},
+                                                  .classes = {0, 5}},
+                                   images);
     matrix one_hot = matrix::Zero(rows, 5); // row r has label r % 5
     for (std::int64_t row = 0; row < rows; ++row)
       one_hot(row, row % 5) = 1.0;
@@ -116,11 +118,12 @@ TEST_CASE("a pass over no rows has empty results", "[passes]") {
   const hand_made made;
   auto images = on_cpu();
   const sample_view none;
-  CHECK(run_inference(evaluate_job{.learnt = {made.net, made.weights}, .samples = none, .mask = {0, 3}}, images).rows == 0);
+  CHECK(run_inference(evaluate_job{.learnt = {made.net, made.weights}, .samples = none, .mask = {0, 3}}, images).rows ==
+        0);
   const auto nothing = run_inference(extract_job{.net = made.net, .weights = made.weights, .samples = none}, images);
   CHECK(nothing.features.sizes() == at::IntArrayRef{0, 3});
-  const auto sums =
-      run_inference(statistics_job{.net = made.net, .weights = made.weights, .samples = none, .classes = {0, 3}}, images);
+  const auto sums = run_inference(
+      statistics_job{.net = made.net, .weights = made.weights, .samples = none, .classes = {0, 3}}, images);
   CHECK(square(sums.gram, 3).equal(at::zeros({3, 3}, at::kDouble)));
 }
 
@@ -133,8 +136,8 @@ TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on m
   other_classifier.narrow(0, net->encoder()->size(), net->classifier()->size()).fill_(7.0F);
   auto images = on_cpu();
   const auto judged = [&](const predictor& learnt, std::int64_t first, std::int64_t count, feature_store* store) {
-    return run_inference(evaluate_job{.learnt = learnt, .samples = rows_from(source, first, count), .mask = {0, 5}}, images,
-                    store);
+    return run_inference(evaluate_job{.learnt = learnt, .samples = rows_from(source, first, count), .mask = {0, 5}},
+                         images, store);
   };
   const predictor whole{.net = net, .weights = weights_only(flat)};
   auto parted = whole;
@@ -147,7 +150,8 @@ TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on m
     CHECK(in_parts.correct == at_once.correct);
     CHECK(in_parts.loss_sum == at_once.loss_sum);
   }
-  parted.classifier->sampled = sampled_features{.stream = {.seed = 1, .purpose = first_method_purpose}, .low = -6, .high = 3};
+  parted.classifier->sampled =
+      sampled_features{.stream = {.seed = 1, .purpose = first_method_purpose}, .low = -6, .high = 3};
   const auto drawn = judged(parted, 0, 300, &store);
   CHECK(drawn.loss_sum != at_once.loss_sum);
   CHECK(judged(parted, 0, 140, nullptr).correct + judged(parted, 140, 160, &store).correct == drawn.correct);

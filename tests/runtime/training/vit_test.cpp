@@ -51,11 +51,11 @@ std::vector<job> clients_of(const model_ref& net, const std::vector<std::int64_t
   std::vector<job> jobs;
   for (std::uint64_t k = 0; k < rows.size(); ++k)
     jobs.push_back({.id = {{k}, 0, 0},
-                   .request = train_job{.net = net,
-                                     .start = weights_only(lively_weights(*net, k)),
-                                     .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
-                                     .options = options,
-                                     .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+                    .request = train_job{.net = net,
+                                         .start = weights_only(lively_weights(*net, k)),
+                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                         .options = options,
+                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
   return jobs;
 }
 
@@ -194,7 +194,8 @@ TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else i
     const auto end = trained_in_groups(jobs, 1)[0];
     for (const auto& parameter : net->layout()) {
       INFO(parameter.name);
-      CHECK(same_bits(end.narrow(0, parameter.offset, parameter.size), start.narrow(0, parameter.offset, parameter.size)) == parameter.frozen);
+      CHECK(same_bits(end.narrow(0, parameter.offset, parameter.size),
+                      start.narrow(0, parameter.offset, parameter.size)) == parameter.frozen);
     }
   }
 }
@@ -205,7 +206,8 @@ TEST_CASE("with only the head trained, adapters stay too", "[executor]") {
   const auto& start = std::get<train_job>(jobs[0].request).start->at(flat_weights);
   const auto end = trained_in_groups(jobs, 1)[0];
   for (const auto& parameter : net->layout())
-    CHECK(same_bits(end.narrow(0, parameter.offset, parameter.size), start.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
+    CHECK(same_bits(end.narrow(0, parameter.offset, parameter.size),
+                    start.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
 }
 
 TEST_CASE("gradients of adapters and head equal finite differences while dropout draws", "[models]") {

@@ -187,11 +187,11 @@ contest loss_of(std::int64_t models, std::int64_t rows, std::int64_t classes) {
                 double value = 0.0;
                 for (std::int64_t k = 0; k < out.size(0); ++k)
                   kernels::cross_entropy_of_rows(value, {.logits = values_of(in[0]) + k * rows * classes,
-                                                 .labels = in[1].const_data_ptr<std::int64_t>() + k * rows,
-                                                 .weight = values_of(in[2]) + k * rows,
-                                                 .d_logits = values_of(out) + k * rows * classes,
-                                                 .rows = rows,
-                                                 .classes = classes});
+                                                         .labels = in[1].const_data_ptr<std::int64_t>() + k * rows,
+                                                         .weight = values_of(in[2]) + k * rows,
+                                                         .d_logits = values_of(out) + k * rows * classes,
+                                                         .rows = rows,
+                                                         .classes = classes});
               },
           .theirs = [](const operands& in) { // losses, and the gradient without a one-hot matrix
             const auto log_p = at::log_softmax(in[0], 2);
@@ -209,7 +209,8 @@ contest masked(std::int64_t n) {
           .out = at::empty({1, n}),
           .ours =
               [=](const operands& in, at::Tensor& out) {
-                kernels::apply_dropout_mask(values_of(in[0]), mask.const_data_ptr<std::uint8_t>(), 2.0F, values_of(out), n);
+                kernels::apply_dropout_mask(values_of(in[0]), mask.const_data_ptr<std::uint8_t>(), 2.0F, values_of(out),
+                                            n);
               },
           .theirs = [=](const operands& in) { return at::native_dropout_backward(in[0], as_bool, 2.0); }};
 }

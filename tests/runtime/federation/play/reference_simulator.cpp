@@ -253,7 +253,8 @@ private:
       } else if (change == client_change::entered_task) {
         ++out_.report.transitions;
         note("client", "task", client);
-        if (people_.member(client, task) == membership::left && people_.member(client, {task.value - 1}) != membership::left)
+        if (people_.member(client, task) == membership::left &&
+            people_.member(client, {task.value - 1}) != membership::left)
           leave(client);
       }
     }
