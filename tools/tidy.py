@@ -271,6 +271,8 @@ DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # at the left edge
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
                     "to_string", "from_string", "from_integer", "begin", "end", "exec_later"}
+# Overloads that templates find by the type of their argument, so that each stands beside its type.
+FOUND_BY_ARGUMENT = {"persist"}
 
 
 def is_complete(piece):
@@ -357,7 +359,7 @@ def spread_names(tree):
     for path, text in tree.items():
         if path.endswith((".hpp", ".cuh")) and top(path) != "tests":
             for line, name, is_function in top_level_names(code_of(text)):
-                if is_function and name not in CALLED_BY_OTHERS and name != "persist":  # archives find it by its argument
+                if is_function and name not in CALLED_BY_OTHERS | FOUND_BY_ARGUMENT:
                     places[name].append((path, line))
     for name, found in places.items():
         folders = {path.rsplit("/", 1)[0] for path, _ in found}

@@ -18,7 +18,7 @@ private:
 
   client_actor::pointer self_;
   worker_actor host_;
-  shard_id home_;
+  shard_id shard_;
   client_run round_;
 };
 

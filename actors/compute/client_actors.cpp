@@ -19,12 +19,12 @@ private:
 };
 
 client_actors::client_actors(worker_actor::pointer worker, shard_id home, const run_context& run)
-    : worker_(worker), home_(home), run_(run), unit_(*worker) {}
+    : worker_(worker), shard_(home), run_(run), unit_(*worker) {}
 
 std::unique_ptr<hosted_client> client_actors::start(assignment assigned) {
   auto actor = unit_.within([&] {
     using client = client_actor::stateful_impl<client_state>;
-    return worker_->spawn<client, caf::hidden>(worker_actor{worker_}, home_, std::cref(run_), std::move(assigned));
+    return worker_->spawn<client, caf::hidden>(worker_actor{worker_}, shard_, std::cref(run_), std::move(assigned));
   });
   return std::make_unique<hosted>(*this, std::move(actor));
 }

@@ -18,7 +18,7 @@ private:
   class hosted;
 
   worker_actor::pointer worker_;
-  shard_id home_;
+  shard_id shard_;
   const run_context& run_;
   client_unit unit_;
 };

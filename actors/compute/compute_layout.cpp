@@ -24,12 +24,12 @@ double multiplications_of_client(const run_context& run) {
   return static_cast<double>(rows) * static_cast<double>(run.net->size());
 }
 
-/// Whether clients train and do nothing else, and each of them for a short time.
+/// True where clients train and do nothing else, and each of them for a short time.
 bool has_short_jobs(const run_context& run) {
   return run.needs.upload_size_known && multiplications_of_client(run) < tuning::short_job_max;
 }
 
-/// Whether short jobs are trained client by client, so that narrow batches cost nothing: then the uploads of the first
+/// True where short jobs are trained client by client: narrow batches then cost nothing, and the uploads of the first
 /// are folded while others run, and threads end together.
 bool gains_by_narrow_batches(const run_context& run) {
   return has_short_jobs(run) && multiplications_of_client(run) > tuning::short_job_min &&

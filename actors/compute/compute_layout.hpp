@@ -20,7 +20,7 @@ struct compute_layout {
 /// @param run is loaded; its own layout is not read
 [[nodiscard]] compute_layout layout_of(const run_context& run, std::int64_t threads);
 
-/// Whether a worker's thread is its own, and not the one on which scheduler and server run.
+/// True where a worker's thread is its own, and not the one on which scheduler and server run.
 [[nodiscard]] bool has_own_thread(const run_context& run, worker_id which);
 
 } // namespace mneme

@@ -31,8 +31,8 @@ bool inspect(Inspector& f, run_errc& x) {
 /// The text of an error without CAF's decoration.
 std::string in_words(const caf::error& why);
 
-struct run_request {};                                                        // simulation -> scheduler; answered by the run_report
-struct stop_run {};                                                           // simulation -> scheduler, at SIGINT
+struct run_request {}; // simulation -> scheduler; answered by the run_report
+struct stop_run {};    // simulation -> scheduler, at SIGINT
 
 // clang-format off: a table of messages
 // -- server -----------------------------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ std::string default_name(const scenario& settings, const std::string& digest) {
 }
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
-expected<std::shared_ptr<run_context>> ready_world(const scenario& settings, const run_options& options,
-                                                   std::shared_ptr<const partition>* split) {
+expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, const run_options& options,
+                                                     std::shared_ptr<const partition>* split) {
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
@@ -157,7 +157,7 @@ void say_where(const prepared_run& run, const starting_point& from) {
 
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
-  auto loaded = ready_world(settings, options, options.trace ? &split : nullptr);
+  auto loaded = ready_context(settings, options, options.trace ? &split : nullptr);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   prepared_run run{.context = *loaded, .digest = scenario_digest(settings)};
@@ -193,7 +193,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   read->value.name = origin->scenario;
   auto wanted = options;
   wanted.trace = origin->trace;
-  auto loaded = ready_world(read->value, wanted, nullptr);
+  auto loaded = ready_context(read->value, wanted, nullptr);
   if (!loaded)
     return tl::unexpected{loaded.error()};
 

@@ -7,7 +7,7 @@
 namespace mneme::csv {
 
 /// A file that is wrong on every line is reported with at most so many diagnostics.
-inline constexpr std::size_t findings_max = 20;
+inline constexpr std::size_t diagnostics_max = 20;
 
 /// `text` behind the byte order mark that some programs write.
 [[nodiscard]] std::string_view without_mark(std::string_view text);

@@ -42,7 +42,7 @@ public:
     const auto named = read_header(csv::next_line(text));
     if (!named)
       return tl::unexpected(named.error());
-    for (line_ = 2; !text.empty() && wrong_.size() < csv::findings_max; ++line_)
+    for (line_ = 2; !text.empty() && wrong_.size() < csv::diagnostics_max; ++line_)
       if (const auto line = csv::next_line(text); !line.empty())
         if (const auto found = parsed(line, *named))
           assign(*found);

@@ -18,7 +18,7 @@ public:
     std::string text;
     std::getline(in, text);
     read_header(csv::without_mark(text));
-    while (wrong_.size() < csv::findings_max && columns_ > 0 && std::getline(in, text)) {
+    while (wrong_.size() < csv::diagnostics_max && columns_ > 0 && std::getline(in, text)) {
       ++line_;
       std::string_view rest = text;
       if (const auto line = csv::next_line(rest); !line.empty())

@@ -5,14 +5,14 @@ namespace mneme {
 
 client_rows::client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
                          std::shared_ptr<const population> people, rows_shown shown)
-    : tasks_(std::move(tasks)), split_(std::move(split)), people_(std::move(people)), shown_(shown) {
+    : tasks_(std::move(tasks)), split_(std::move(split)), population_(std::move(people)), shown_(shown) {
   if (central())
     for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
       central_sizes_.push_back(all_clients({t}));
 }
 
 bool client_rows::holds(client_id client, task_id task) const {
-  return people_->member(client, task) == membership::active;
+  return population_->member(client, task) == membership::active;
 }
 
 std::uint32_t client_rows::last_shown(task_id during) const {
@@ -21,7 +21,7 @@ std::uint32_t client_rows::last_shown(task_id during) const {
 
 std::int64_t client_rows::all_clients(task_id task) const {
   std::int64_t sum = 0;
-  for (std::uint32_t c = 0; c < people_->size(); ++c)
+  for (std::uint32_t c = 0; c < population_->size(); ++c)
     sum += holds({c}, task) ? split_->size({c}, task) : 0;
   return sum;
 }
@@ -71,7 +71,7 @@ sample_view client_rows::view(client_id client, task_id during) const {
   case rows_shown::offline:
     for (std::uint32_t t = 0; client.value == 0 && t <= last_shown(during); ++t) {
       const auto first = std::ssize(*rows);
-      for (std::uint32_t c = 0; c < people_->size(); ++c)
+      for (std::uint32_t c = 0; c < population_->size(); ++c)
         append({c}, {t});
       std::sort(rows->begin() + first, rows->end());
     }

@@ -31,7 +31,7 @@ private:
 
   std::shared_ptr<const task_stream> tasks_;
   std::shared_ptr<const partition> split_;
-  std::shared_ptr<const population> people_;
+  std::shared_ptr<const population> population_;
   rows_shown shown_;
   std::vector<std::int64_t> central_sizes_; ///< centralised: rows of all enrolled clients, per task
 };

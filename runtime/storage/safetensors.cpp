@@ -65,11 +65,11 @@ public:
     diagnostics_.push_back({fmt::format("{}: byte {}", file_, byte), std::move(text)});
   }
   [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
-  [[nodiscard]] bool enough() const noexcept { return diagnostics_.size() >= findings_max; }
+  [[nodiscard]] bool enough() const noexcept { return diagnostics_.size() >= diagnostics_max; }
   [[nodiscard]] tl::unexpected<diagnostics> failed() { return tl::unexpected<diagnostics>{std::move(diagnostics_)}; }
 
 private:
-  static constexpr std::size_t findings_max = 20;
+  static constexpr std::size_t diagnostics_max = 20;
   std::string file_;
   diagnostics diagnostics_;
 };

@@ -16,14 +16,14 @@ namespace mneme {
 
 class thing {
 public:
-  explicit thing(int n = 0, std::vector<int> of = {}) : n_(n), of_{of} {}
+  explicit thing(int n = 0, std::vector<int> sizes = {}) : n_(n), sizes_{sizes} {}
   [[nodiscard]] int size() const noexcept { return n_; } // the word co_await in a comment
   /// Twice as many.
   [[nodiscard]] int doubled() const;
 
 private:
   int n_ = 0;
-  std::vector<int> of_;
+  std::vector<int> sizes_;
 };
 
 } // namespace mneme
@@ -187,8 +187,8 @@ class Tidy(unittest.TestCase):
     def test_a_macro_at_the_left_edge_defines_its_first_argument(self):
         header = "/// Kernels.\n#pragma once\nvoid relu(float* x);\nvoid scale(float* x);\n"
         kernels = "MNEME_KERNEL(relu, (float* x), (x))\nMNEME_KERNEL(scale, (float* x), (x))\nint a = (relu(0), 0);\n"
-        self.assertEqual(found({"runtime/base/kernels.hpp": header, "runtime/base/kernels.cpp": kernels}),
-                         [("dead", "runtime/base/kernels.hpp", 4)])
+        self.assertEqual(found({"runtime/base/relu.hpp": header, "runtime/base/relu.cpp": kernels}),
+                         [("dead", "runtime/base/relu.hpp", 4)])
 
     def test_a_virtual_function_that_nobody_calls_is_dead_however_many_override_it(self):
         base = "/// A base.\n#pragma once\nclass base {\npublic:\n  virtual int answer() const = 0;\n};\n"
@@ -245,7 +245,7 @@ class Tidy(unittest.TestCase):
 
     def test_the_program_prints_places_and_fails(self):
         with tempfile.TemporaryDirectory() as folder:
-            for path, text in {**CLEAN, "runtime/base/bad.hpp": "int x;\n", "build/out.hpp": "int x;\n"}.items():
+            for path, text in {**CLEAN, "runtime/base/bad.hpp": "int bad;\n", "build/out.hpp": "int x;\n"}.items():
                 os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
                 with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
                     file.write(text)

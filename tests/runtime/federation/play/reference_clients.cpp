@@ -4,14 +4,14 @@
 namespace mneme::test {
 
 reference_clients::reference_clients(const federation_settings& rules)
-    : rules_(rules), clients_(static_cast<std::size_t>(people_.size())) {
+    : rules_(rules), clients_(static_cast<std::size_t>(population_.size())) {
   for (std::uint32_t c = 0; c < clients_.size(); ++c) {
     auto& client = clients_[c];
-    if (people_.has_random_enrolment())
-      client.changes.insert({virtual_time{people_.arrival_time({c})}, client_change::joined, 0});
-    if (!people_.limits_availability())
+    if (population_.has_random_enrolment())
+      client.changes.insert({virtual_time{population_.arrival_time({c})}, client_change::joined, 0});
+    if (!population_.limits_availability())
       continue;
-    const auto window = people_.availability({c}, {});
+    const auto window = population_.availability({c}, {});
     client.reachable = window.within;
     client.changes.insert({window.until, window.within ? client_change::unreachable : client_change::reachable, 0});
   }
@@ -20,10 +20,11 @@ reference_clients::reference_clients(const federation_settings& rules)
 void reference_clients::open_task(task_id task, virtual_time now) {
   opened_ = task;
   for (std::uint32_t c = 0; c < clients_.size(); ++c)
-    if (!people_.has_staggered_tasks() || task.value == 0)
+    if (!population_.has_staggered_tasks() || task.value == 0)
       clients_[c].task = task;
     else
-      clients_[c].changes.insert({now + people_.transition_delay({c}, task), client_change::entered_task, task.value});
+      clients_[c].changes.insert(
+          {now + population_.transition_delay({c}, task), client_change::entered_task, task.value});
 }
 
 virtual_time reference_clients::next_change() const {
@@ -60,12 +61,12 @@ bool reference_clients::make(client_id client_number, client_change change, task
   case client_change::joined:
     client.enrolled = true;
     client.has_left = false;
-    client.changes.insert({now + people_.enrolled_time(client_number, client.stays), client_change::left, 0});
+    client.changes.insert({now + population_.enrolled_time(client_number, client.stays), client_change::left, 0});
     return true;
   case client_change::left:
     client.enrolled = false;
     client.has_left = true;
-    if (const auto absence = people_.absence_time(client_number, client.stays++))
+    if (const auto absence = population_.absence_time(client_number, client.stays++))
       client.changes.insert({now + *absence, client_change::joined, 0});
     return true;
   case client_change::entered_task:
@@ -74,7 +75,7 @@ bool reference_clients::make(client_id client_number, client_change change, task
     client.task = task;
     return true;
   default:
-    const auto window = people_.availability(client_number, now);
+    const auto window = population_.availability(client_number, now);
     client.reachable = window.within;
     client.changes.insert({window.until, window.within ? client_change::unreachable : client_change::reachable, 0});
     return true;
@@ -83,27 +84,27 @@ bool reference_clients::make(client_id client_number, client_change change, task
 
 membership reference_clients::member(client_id client_number) const {
   const auto& client = clients_[client_number.value];
-  if (!people_.has_random_enrolment())
-    return people_.member(client_number, client.task);
+  if (!population_.has_random_enrolment())
+    return population_.member(client_number, client.task);
   return client.enrolled ? membership::active : client.has_left ? membership::left : membership::not_yet;
 }
 
 /// It is enrolled, or may still be in the open task.
 bool reference_clients::may_take_part(client_id client_number) const {
   const auto& client = clients_[client_number.value];
-  if (people_.has_random_enrolment())
-    return !client.has_left || people_.absence_time(client_number, 0);
+  if (population_.has_random_enrolment())
+    return !client.has_left || population_.absence_time(client_number, 0);
   return member(client_number) == membership::active || client.task < opened_;
 }
 
 std::int64_t reference_clients::enrolled() const {
-  if (!people_.has_random_enrolment())
-    return people_.enrolled(opened_);
+  if (!population_.has_random_enrolment())
+    return population_.enrolled(opened_);
   return std::count_if(clients_.begin(), clients_.end(), [](const auto& client) { return client.enrolled; });
 }
 
 bool reference_clients::somebody_may_come() const {
-  if (next_change() == never || !people_.changes_without_end())
+  if (next_change() == never || !population_.changes_without_end())
     return next_change() != never;
   for (std::uint32_t c = 0; c < clients_.size(); ++c)
     if (has_rows({c}) && may_take_part({c}))
@@ -146,8 +147,8 @@ std::vector<client_id> reference_clients::drawn_cohort(round_id round) const {
     return draw_cohort({}, 1, 1, free);
   const bool everybody = plan_.everybody || rules_.rounds.cohort == 0;
   const rng_key key{.seed = rules_.seed, .task = opened_, .index = round.value};
-  return draw_cohort(key_for(key, purpose::cohort), people_.size(), everybody ? people_.size() : rules_.rounds.cohort,
-                     free);
+  return draw_cohort(key_for(key, purpose::cohort), population_.size(),
+                     everybody ? population_.size() : rules_.rounds.cohort, free);
 }
 
 std::uint32_t reference_clients::begin_visit(client_id client) {

@@ -52,7 +52,7 @@ private:
   bool make(client_id client, client_change change, task_id task, virtual_time now);
 
   const federation_settings& rules_;
-  const population& people_ = *rules_.clients;
+  const population& population_ = *rules_.clients;
   std::vector<client> clients_;
   task_id opened_{};
   task_plan plan_{};

@@ -28,7 +28,7 @@ struct toy_event {
 class simulator {
 public:
   explicit simulator(const toy_federation& toy)
-      : toy_(toy), clients_(rules_), memories_(static_cast<std::size_t>(people_.size())) {}
+      : toy_(toy), clients_(rules_), memories_(static_cast<std::size_t>(population_.size())) {}
 
   std::optional<run_outcome> run() {
     for (std::uint32_t t = 0; t < rules_.tasks.size(); ++t) {
@@ -129,7 +129,7 @@ private:
     const auto bytes = toy_.broadcast_bytes + (visit == 0 ? toy_.once_bytes : 0);
     out_.report.download_bytes += bytes;
     note("scheduler", "dispatch", client, bytes);
-    const bool drops_out = people_.drops_out(client, place_.task, visit);
+    const bool drops_out = population_.drops_out(client, place_.task, visit);
     if (drops_out && !rules_.is_async()) {
       ++out_.report.dropped;
       dropped_out_.push_back(client);
@@ -141,7 +141,7 @@ private:
     work.stages = toy_.durations_of(work.given);
     works_[id] = std::move(work);
     ++missing_;
-    push(people_.download_time(client, bytes), happening::stage_over, id);
+    push(population_.download_time(client, bytes), happening::stage_over, id);
   }
 
   void close() { open_ = false; }
@@ -180,7 +180,7 @@ private:
     if (work.drops_out) {
       note("client", "start", client);
       const auto stage = work.stages.empty() ? virtual_duration{0} : work.stages[0];
-      const double part = people_.dropout_point(client, work.given.visit) * static_cast<double>(stage.count());
+      const double part = population_.dropout_point(client, work.given.visit) * static_cast<double>(stage.count());
       return push(virtual_duration(static_cast<std::int64_t>(std::ceil(part))), happening::drop_out, id);
     }
     if (work.stage < work.stages.size()) {
@@ -189,7 +189,7 @@ private:
     }
     const auto bytes = toy_.result_of(work.given).upload_bytes;
     note("client", "upload", client, bytes);
-    push(people_.upload_time(client, bytes), happening::arrival, id);
+    push(population_.upload_time(client, bytes), happening::arrival, id);
   }
 
   /// The round is computed, folded and remembered now, and not before.
@@ -253,8 +253,8 @@ private:
       } else if (change == client_change::entered_task) {
         ++out_.report.transitions;
         note("client", "task", client);
-        if (people_.member(client, task) == membership::left &&
-            people_.member(client, {task.value - 1}) != membership::left)
+        if (population_.member(client, task) == membership::left &&
+            population_.member(client, {task.value - 1}) != membership::left)
           leave(client);
       }
     }
@@ -277,7 +277,7 @@ private:
 
   const toy_federation& toy_;
   const federation_settings& rules_ = toy_.settings;
-  const population& people_ = *rules_.clients;
+  const population& population_ = *rules_.clients;
   toy_server server_;
   run_outcome out_;
   run_digest digest_;
