@@ -3,6 +3,7 @@
 #include "runtime/base/non_owning.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
+#include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
@@ -13,6 +14,8 @@ namespace {
 expected<at::Tensor> starting_weights(const scenario& settings, const model& net, run_context_use use) {
   auto flat = use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
                                             : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
+  if (const auto* module = dynamic_cast<const module_net*>(&net))
+    module->put_own_values(flat);
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
     if (!named)
@@ -41,7 +44,24 @@ void gather(diagnostics& problems, const expected<T>& step) {
     problems.insert(problems.end(), step.error().begin(), step.error().end());
 }
 
-expected<model_ref> build_model(const scenario& settings, const task_stream& tasks) {
+/// The net that is read from a file. What is wrong with the file stands at its key.
+expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
+                                                 .classes = tasks.classes,
+                                                 .scores = settings.model.module_scores,
+                                                 .head = settings.strategy.method->needs().head,
+                                                 .trained = settings.model.trainable == trainable_part::all,
+                                                 .device = device});
+  if (net)
+    return *net;
+  for (auto& diagnostic : net.error())
+    diagnostic.where = settings.where("model.module") + ": " + diagnostic.where;
+  return tl::unexpected(net.error());
+}
+
+expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  if (!settings.model.module.empty())
+    return read_module(settings, tasks, device);
   settings.model.kind->use_head(settings.strategy.method->needs().head);
   auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
@@ -114,7 +134,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
                                                         "' of partition.file; expected partition.kind = \"file\"");
   const auto parts = make_partition(settings, shared_tasks, marks);
   gather(problems, parts);
-  const auto net = build_model(settings, *shared_tasks);
+  const auto net = build_model(settings, *shared_tasks, *device);
   auto setup = net ? setup_of(settings, *shared_tasks, *net) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);
   const auto trace = read_availability_trace(settings);
