@@ -48,7 +48,6 @@ struct tape {
   bool training = false; ///< Mode of the last forward pass.
   kernels::scratch memory{};
   std::vector<at::Tensor> values{}, kept{}, gradients{}, spare{};
-  std::shared_ptr<void> graph{}; ///< What autograd knows of the pass, where a net leaves its gradients to it.
 };
 
 /// What training does in a forward pass and evaluation does not: layers use the statistics of the step's

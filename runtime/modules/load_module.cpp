@@ -1,6 +1,7 @@
 #include "runtime/modules/load_module.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/base/disk_file.hpp"
+#include "runtime/base/one_thread.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/zip_archive.hpp"
 #include <algorithm>
@@ -24,6 +25,10 @@ expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path
   return bytes;
 }
 
+constexpr const char* pickled_kind =
+    "the file is one of torch.save, a state_dict or a pickled net; expected a TorchScript file: "
+    "torch.jit.save(torch.jit.script(net.eval()), file). Weights alone are model.weights, as safetensors";
+
 /// What a file is that is no TorchScript archive, and how one is made; "": it is one.
 std::string other_kind(const std::vector<zip_entry>& entries) {
   const auto holds = [&](std::string_view part) {
@@ -39,8 +44,7 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
     return "the file is a program of torch.export; expected a TorchScript file: "
            "torch.jit.save(torch.jit.script(net.eval()), file)";
   if (holds("data.pkl"))
-    return "the file is one of torch.save, a state_dict or a pickled net; expected a TorchScript file: "
-           "torch.jit.save(torch.jit.script(net.eval()), file). Weights alone are model.weights, as safetensors";
+    return pickled_kind;
   return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
 }
 
@@ -65,6 +69,9 @@ bool nests_too_deep(std::span<const std::uint8_t> file, const std::vector<zip_en
 /// What is wrong with the file as an archive of TorchScript.
 diagnostics archive_flaws(const std::string& name, std::span<const std::uint8_t> bytes) {
   constexpr std::array<std::uint8_t, 2> zip_start{'P', 'K'};
+  constexpr std::uint8_t pickle_start = 0x80;
+  if (!bytes.empty() && bytes[0] == pickle_start)
+    return {{name, pickled_kind}};
   if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
     return {{name, "the file is no zip archive; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), "
                    "file)"}};
@@ -89,6 +96,7 @@ tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vecto
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                         const module_wanted& wanted) try {
+  compute_on_one_thread(); // as jobs are
   const auto name = file.string();
   const auto bytes = content_of(file);
   if (!bytes)

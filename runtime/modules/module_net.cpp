@@ -42,14 +42,11 @@ std::string free_head_name(const std::vector<parameter>& taken) {
 
 } // namespace
 
-/// What one model has computed: leaves and results of a graph.
+/// What one model has computed: leaves and results of autograd's graph.
 struct module_net::model_pass {
   std::vector<at::Tensor> values{}, head{}; ///< Of the module and of the head; they want gradients where they learn.
   at::Tensor features{};                    ///< [B, D]
   at::Tensor logits{};                      ///< [B, classes]
-};
-struct module_net::gradient_tape {
-  std::vector<model_pass> models{};
 };
 
 module_net::module_net(script_graph graph, module_shape shape) : graph_(std::move(graph)), shape_(std::move(shape)) {
@@ -161,8 +158,9 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
   const auto [channels, height, width] = shape_.input;
   const auto models = inputs.size(0), rows = inputs.size(1);
   const auto images = inputs.view({models, rows, channels, height, width});
-  auto kept = std::make_shared<gradient_tape>();
   std::vector<at::Tensor> features, logits; // [K]
+  if (keep)
+    keep->values.clear();
   const autograd_on tracking;
   for (std::int64_t k = 0; k < models; ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
@@ -178,25 +176,41 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
     if (made.logits.defined())
       logits.push_back(made.logits.detach());
     if (learn)
-      kept->models.push_back(std::move(made));
+      put_on(*keep, std::move(made));
   }
-  if (learn)
-    keep->graph = std::move(kept);
   return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
 }
 
 // -- backward ---------------------------------------------------------------------------------------------------------
 
+/// A tape holds, model by model, what the graph begins with and what it ends with.
+void module_net::put_on(tape& keep, model_pass made) const {
+  auto& values = keep.values;
+  values.insert(values.end(), made.values.begin(), made.values.end());
+  values.insert(values.end(), made.head.begin(), made.head.end());
+  values.push_back(std::move(made.features));
+  values.push_back(std::move(made.logits));
+}
+
+/// Takes the first model off the tape. @param models those that are on it
+module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) const {
+  auto& values = keep.values;
+  const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(graph_.tensors());
+  const auto first = values.begin();
+  model_pass made{.values = {first, first + held}, .head = {first + held, first + own - 2}};
+  made.features = first[own - 2];
+  made.logits = first[own - 1];
+  values.erase(first, first + own);
+  return made;
+}
+
 void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range classes, const at::Tensor& d_logits,
                           const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
-  MNEME_CHECK(kept.for_backward && kept.graph, identity());
-  const auto graph = std::static_pointer_cast<gradient_tape>(std::exchange(kept.graph, nullptr));
-  for (std::size_t k = 0; k < graph->models.size(); ++k) {
-    const auto row = static_cast<std::int64_t>(k);
-    back_model(graph->models[k], classes, d_logits.select(0, row),
-               d_features.defined() ? d_features.select(0, row) : at::Tensor{}, head_only, out.into.select(0, row), out);
-    graph->models[k] = {};
-  }
+  const auto models = d_logits.size(0);
+  MNEME_CHECK(kept.for_backward && !kept.values.empty(), identity());
+  for (std::int64_t k = 0; k < models; ++k)
+    back_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, d_logits.select(0, k),
+               d_features.defined() ? d_features.select(0, k) : at::Tensor{}, head_only, out.into.select(0, k), out);
 }
 
 /// @param into [P], the model's row of the sink

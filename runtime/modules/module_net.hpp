@@ -39,7 +39,6 @@ public:
 
 private:
   struct model_pass;
-  struct gradient_tape;
   void add_parameter(parameter entry);
   void add_head();
   [[nodiscard]] bool in_layout(const script_graph::held_tensor& held) const;
@@ -49,6 +48,8 @@ private:
                                        bool of_step) const;
   [[nodiscard]] at::Tensor logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
                                      class_range classes) const;
+  void put_on(tape& keep, model_pass made) const;
+  [[nodiscard]] model_pass taken_from(tape& keep, std::size_t models) const;
   void back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
                   const at::Tensor& d_features, bool head_only, at::Tensor into, const gradient_sink& out) const;
 

@@ -73,6 +73,14 @@ const std::set<std::string>& forbidden_operators() {
   return names;
 }
 
+/// True if an operator that can draw is told not to: dropout outside training, attention without it.
+bool told_not_to_draw(const jit::Node& node) {
+  for (const auto* const flag : {"train", "training"})
+    if (node.hasNamedInput(flag) && jit::constant_as<bool>(node.namedInput(flag)) == false)
+      return true;
+  return node.hasNamedInput("dropout_p") && jit::constant_as<double>(node.namedInput("dropout_p")) == 0.0;
+}
+
 /// Why a node keeps results from following from rows and tensors alone, or "".
 std::string refusal_of(const jit::Node& node) {
   const std::string name = node.kind().toQualString();
@@ -81,7 +89,7 @@ std::string refusal_of(const jit::Node& node) {
                        node.s(c10::attr::name), place_of(node));
   if (forbidden_operators().contains(name))
     return fmt::format("forward calls {}{}, which reaches beyond its arguments; leave it out", name, place_of(node));
-  if (node.isNondeterministic())
+  if (node.isNondeterministic() && !told_not_to_draw(node))
     return fmt::format("forward calls {}{}, which draws random numbers in evaluation, too; leave it out", name,
                        place_of(node));
   if (node.kind() == c10::prim::CallMethod || node.kind() == c10::prim::CallFunction)
@@ -149,6 +157,7 @@ std::vector<script_graph::held_tensor> tensors_of(const jit::Module& module) {
 
 struct script_graph::compiled {
   jit::Code code;
+  jit::Module module; ///< Owns the functions that the code names where it reports an error.
   std::vector<std::size_t> places; ///< [arguments behind the rows] which of the tensors each is.
 };
 
@@ -165,7 +174,7 @@ tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::spa
     if (!refusals.empty())
       return tl::unexpected(differences(refusals.begin(), refusals.end()));
     const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
-    return with_tensors(graph, members, tensors_of(module));
+    return with_tensors(module, graph, members);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
@@ -174,8 +183,9 @@ tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::spa
 }
 
 tl::expected<script_graph, std::vector<std::string>>
-script_graph::with_tensors(const std::shared_ptr<jit::Graph>& graph, const std::vector<c10::IValue>& members,
-                           const std::vector<held_tensor>& known) {
+script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit::Graph>& graph,
+                           const std::vector<c10::IValue>& members) {
+  const auto known = tensors_of(module);
   std::map<const c10::TensorImpl*, std::size_t> places; // of tensors that forward() reads, within `known`
   for (const auto& member : members)
     if (member.isTensor())
@@ -188,7 +198,7 @@ script_graph::with_tensors(const std::shared_ptr<jit::Graph>& graph, const std::
     found->second = made.tensors_.size();
     made.tensors_.push_back({held.name, held.value.detach(), held.parameter});
   }
-  auto code = std::make_shared<compiled>(compiled{jit::Code(graph, "forward"), {}});
+  auto code = std::make_shared<compiled>(compiled{jit::Code(graph, "forward"), module, {}});
   for (const auto& member : members) {
     const auto found = member.isTensor() ? places.find(member.toTensor().unsafeGetTensorImpl()) : places.end();
     if (found == places.end() || found->second == known.size())

@@ -10,6 +10,7 @@
 #include <vector>
 namespace torch::jit {
 struct Graph;
+struct Module;
 }
 namespace mneme {
 
@@ -39,8 +40,8 @@ public:
 private:
   struct compiled;
   [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>>
-  with_tensors(const std::shared_ptr<torch::jit::Graph>& graph, const std::vector<c10::IValue>& members,
-               const std::vector<held_tensor>& known);
+  with_tensors(const torch::jit::Module& module, const std::shared_ptr<torch::jit::Graph>& graph,
+               const std::vector<c10::IValue>& members);
 
   std::shared_ptr<const compiled> code_{};
   std::vector<held_tensor> tensors_{};

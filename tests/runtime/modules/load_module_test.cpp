@@ -145,6 +145,7 @@ TEST_CASE("a damaged byte is noticed, and never a crash") {
 }
 
 TEST_CASE("files of other kinds are named") {
+  CHECK_THAT(complaint_about_bytes("\x80\x02}q"), ContainsSubstring("the file is one of torch.save"));
   CHECK_THAT(complaint_about_bytes("not a net"), ContainsSubstring("the file is no zip archive; expected a TorchScript"));
   CHECK_THAT(complaint_about(std::filesystem::path("/nowhere/net.pt")), ContainsSubstring("/nowhere/net.pt"));
   CHECK_THAT(complaint_about(std::filesystem::temp_directory_path()), ContainsSubstring("folder"));

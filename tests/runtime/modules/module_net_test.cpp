@@ -187,7 +187,7 @@ TEST_CASE("branches of training are not run, and their random numbers do not mat
   const job_guards guards;
   const auto net = loaded({.code = R"(
 def forward(self, x):
-    x = torch.dropout(torch.flatten(x, 1), 0.5, False)
+    x = torch.dropout_(torch.dropout(torch.flatten(x, 1), 0.5, False), 0.5, False)
     if x.dim() == 3:
         x = x + 1
     return x * self.scale
