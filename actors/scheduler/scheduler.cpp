@@ -52,8 +52,7 @@ void scheduler_state::send(Command wanted) {
         .then([] {}, [this](const caf::error& why) { fail(why); });
 }
 
-// -- to the server
-// -----------------------------------------------------------------------------------------------------
+// -- to the server ----------------------------------------------------------------------------------------------------
 
 template <class Answer, class Command>
 void scheduler_state::ask_server(Command wanted) {
@@ -110,6 +109,14 @@ void scheduler_state::send(keep_state wanted) {
   self_->request(peers_.recorder, caf::infinite, std::move(wanted)).then(ended, [this, ended](const caf::error& why) {
     send(run_warning{in_words(why)});
     ended();
+  });
+}
+
+/// Messages that have come meanwhile, a stop among them, are handled first.
+void scheduler_state::send(pause) {
+  self_->run_delayed(std::chrono::nanoseconds(0), [this] {
+    federation_.continue_events();
+    carry_out();
   });
 }
 

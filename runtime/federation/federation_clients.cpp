@@ -6,8 +6,7 @@
 #include <cmath>
 namespace mneme {
 
-// -- clients at work
-// ---------------------------------------------------------------------------------------------------
+// -- clients at work --------------------------------------------------------------------------------------------------
 
 /// Each assignment has one event in the queue.
 void federation::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at) {
@@ -56,6 +55,7 @@ void federation::deliver(assignment_in_flight& owner) {
   auto upload = delivery_of(owner);
   log_.delivered(queue_.now(), upload, bytes);
   ++round_.folded;
+  fruitless_events_ = 0;
 
   // What the round has made of the client's memory holds from its delivery on, never before.
   if (owner.result.memory)
@@ -123,8 +123,7 @@ void federation::abandon_assignments(const std::vector<assignment_id>& ids, cons
     }
 }
 
-// -- churn
-// -------------------------------------------------------------------------------------------------------------
+// -- churn ------------------------------------------------------------------------------------------------------------
 
 /// The queue holds an event for the next change; one for a later change may be left from before a task was opened, and
 /// will find nothing to do.

@@ -3,8 +3,7 @@
 #include "runtime/federation/federation.hpp"
 namespace mneme {
 
-// -- a task begins
-// -----------------------------------------------------------------------------------------------------
+// -- a task begins ----------------------------------------------------------------------------------------------------
 
 void federation::begin_task(task_id task) {
   round_.open_task(task, settings_);
@@ -38,8 +37,7 @@ void federation::warn_of_own_rounds(const task_plan& plan) {
                         ", not rounds.per_task = " + std::to_string(stated)});
 }
 
-// -- a round opens
-// -----------------------------------------------------------------------------------------------------
+// -- a round opens ----------------------------------------------------------------------------------------------------
 
 void federation::begin_round() {
   if (stopping_)
@@ -57,7 +55,7 @@ void federation::take(opened_round& made) {
     return advance();
   }
   if (settings_.rounds.deadline.count() > 0) {
-    round_.deadline = queue_.now() + settings_.rounds.deadline;
+    round_.deadline = population::later_by(queue_.now(), settings_.rounds.deadline);
     queue_.push(round_.deadline, {.event_kind = federation_event::kind::deadline, .round = round_.place.round},
                 precedence::deadline);
   }
@@ -128,8 +126,7 @@ void federation::queue_start(const assignment_in_flight& added) {
                    added.horizon);
 }
 
-// -- a round closes
-// ----------------------------------------------------------------------------------------------------
+// -- a round closes ---------------------------------------------------------------------------------------------------
 
 /// An arrival at exactly the deadline is in time: deadlines leave the queue last.
 void federation::deadline_passed() {
@@ -157,6 +154,7 @@ void federation::close() {
   hand_over_deliveries();
   record("scheduler", "close_round", {});
   ++log_.report().rounds;
+  fruitless_events_ = 0;
   if (round_.folded == 0) // an empty round leaves the model as it is
     return round_closed();
   command(close_round{round_.place});
