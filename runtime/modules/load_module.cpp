@@ -2,6 +2,7 @@
 #include "runtime/base/digest.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/zip_archive.hpp"
 #include <algorithm>
@@ -36,7 +37,8 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
                        [&](const zip_entry& entry) { return entry.name.find(part) != std::string::npos; });
   };
   if (holds("aotinductor/"))
-    return "the file is an AOTInductor package, whose native code cannot be checked before it runs; expected a TorchScript "
+    return "the file is an AOTInductor package, whose native code cannot be checked before it runs; expected a "
+           "TorchScript "
            "file: torch.jit.save(torch.jit.script(net.eval()), file)";
   if (holds("/code/"))
     return "";
@@ -73,8 +75,9 @@ diagnostics archive_flaws(const std::string& name, std::span<const std::uint8_t>
   if (!bytes.empty() && bytes[0] == pickle_start)
     return {{name, pickled_kind}};
   if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
-    return {{name, "the file is no zip archive; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), "
-                   "file)"}};
+    return {{name,
+             "the file is no zip archive; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), "
+             "file)"}};
   const auto entries = zip_entries(bytes, code_bytes_max);
   if (!entries)
     return {{fmt::format("{}: byte {}", name, entries.error().byte), entries.error().text}};
@@ -85,10 +88,18 @@ diagnostics archive_flaws(const std::string& name, std::span<const std::uint8_t>
   return {};
 }
 
+/// As a terminal may show it: names and code of a damaged file may hold any bytes.
+std::string plain_text(std::string text) {
+  for (auto& letter : text)
+    if (static_cast<unsigned char>(letter) >= 0x80)
+      letter = '?';
+  return printable(text);
+}
+
 tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vector<std::string>& texts) {
   diagnostics found;
   for (const auto& text : texts)
-    found.push_back({name, text});
+    found.push_back({name, plain_text(text)});
   return tl::unexpected(std::move(found));
 }
 
@@ -101,8 +112,11 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   const auto bytes = content_of(file);
   if (!bytes)
     return tl::unexpected(bytes.error());
-  if (auto flaws = archive_flaws(name, *bytes); !flaws.empty())
+  if (auto flaws = archive_flaws(name, *bytes); !flaws.empty()) {
+    for (auto& found : flaws)
+      found.text = plain_text(std::move(found.text));
     return tl::unexpected(std::move(flaws));
+  }
   const at::Device device(wanted.device);
   auto graph = script_graph::read(*bytes, device);
   if (!graph)
@@ -114,15 +128,15 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
                                     tried->width, wanted.classes));
-  return std::make_shared<const module_net>(std::move(*graph),
-                                            module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                                         .input = wanted.input,
-                                                         .width = tried->width,
-                                                         .classes = wanted.classes,
-                                                         .scores = wanted.scores,
-                                                         .head = wanted.head,
-                                                         .rows_at_once = tried->rows_at_once,
-                                                         .row_bytes = tried->row_bytes});
+  return std::make_shared<const module_net>(
+      std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
+                                      .input = wanted.input,
+                                      .width = tried->width,
+                                      .classes = wanted.classes,
+                                      .scores = wanted.scores,
+                                      .head = wanted.head,
+                                      .rows_at_once = tried->rows_at_once,
+                                      .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {
   return failed(file.string(), "the module needs more memory than there is");
 }

@@ -15,10 +15,10 @@ struct module_wanted {
   std::string device = "cpu";
 };
 
-/// Reads a TorchScript file, which torch.jit.save has written, and tries the module on rows of the run's shape: it has to
-/// return [rows, D] float32 numbers, all finite, the same ones twice, and those of a row must not depend on the rows beside
-/// it. Every difference is a diagnostic with the file's name, and its byte where the archive itself is damaged. The file's
-/// native code, if it has any, is not run: packages of AOTInductor are refused.
+/// Reads a TorchScript file, which torch.jit.save has written, and tries the module on rows of the run's shape: it has
+/// to return [rows, D] float32 numbers, all finite, the same ones twice, and those of a row must not depend on the rows
+/// beside it. Every difference is a diagnostic with the file's name, and its byte where the archive itself is damaged.
+/// The file's native code, if it has any, is not run: packages of AOTInductor are refused.
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                                       const module_wanted& wanted);
 

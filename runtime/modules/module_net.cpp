@@ -21,7 +21,8 @@ private:
   at::AutoGradMode gradients_;
 };
 
-/// A tensor of its own, which begins where LibTorch's do: bits of products may depend on a matrix's place in a cache line.
+/// A tensor of its own, which begins where LibTorch's do: bits of products may depend on a matrix's place in a cache
+/// line.
 at::Tensor own_copy(const at::Tensor& value, bool learn) {
   auto copy = value.detach().clone(at::MemoryFormat::Contiguous);
   return learn ? copy.requires_grad_(true) : copy;
@@ -44,7 +45,7 @@ std::string free_head_name(const std::vector<parameter>& taken) {
 
 /// What one model has computed: leaves and results of autograd's graph.
 struct module_net::model_pass {
-  std::vector<at::Tensor> values{}, head{}; ///< Of the module and of the head; they want gradients where they learn.
+  std::vector<at::Tensor> values{}, head{}; ///< Leaves of module and head; they want gradients where they learn.
   at::Tensor features{};                    ///< [B, D]
   at::Tensor logits{};                      ///< [B, classes]
 };
@@ -123,15 +124,17 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
   return values;
 }
 
-/// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown. Of a step the last call has fewer. Elsewhere it
-/// is filled up with zeros: every call has one shape, and a row's bits do not depend on how many come with it.
+/// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown. Of a step the last call has fewer.
+/// Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend on how many come with
+/// it.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const {
   std::vector<at::Tensor> parts;
   const auto count = rows.size(0), at_once = shape_.rows_at_once;
   for (std::int64_t first = 0; first < count; first += at_once) {
     const auto taken = std::min(at_once, count - first);
-    auto shown = at::zeros({of_step ? taken : at_once, rows.size(1), rows.size(2), rows.size(3)}, rows.options());
-    shown.narrow(0, 0, taken).copy_(rows.narrow(0, first, taken));
+    auto shown = rows.narrow(0, first, taken).clone(); // the graph may write to it
+    if (!of_step && taken < at_once)
+      shown = at::constant_pad_nd(shown, {0, 0, 0, 0, 0, 0, 0, at_once - taken});
     parts.push_back(graph_.run(shown, values).narrow(0, 0, taken));
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts);
@@ -177,6 +180,28 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
       logits.push_back(made.logits.detach());
     if (learn)
       put_on(*keep, std::move(made));
+  }
+  return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+function_results module_net::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                            const function_mode& /*mode*/) const {
+  const auto [channels, height, width] = shape_.input;
+  const auto images = inputs.view({inputs.size(0), inputs.size(1), channels, height, width});
+  std::vector<at::Tensor> features, logits; // [K]
+  for (std::int64_t k = 0; k < inputs.size(0); ++k) {
+    const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
+    std::vector<at::Tensor> values, head;
+    std::size_t i = 0;
+    for (const auto& held : graph_.tensors())
+      values.push_back(in_layout(held) ? as_in_files(own, layout_[i++]).clone() : held.value);
+    for (i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
+      head.push_back(rows_of(layout_[i], own, classes).clone());
+    features.push_back(features_of(images.select(0, k), values, true));
+    if (classes.size() > 0)
+      logits.push_back(logits_of(features.back(), head, classes));
   }
   return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
 }

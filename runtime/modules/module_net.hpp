@@ -1,12 +1,12 @@
 /// module_net: a net that another program made, a TorchScript module, with a head of ours behind it.
 #pragma once
-#include "runtime/models/model.hpp"
+#include "runtime/models/function.hpp"
 #include "runtime/modules/script_graph.hpp"
 namespace mneme {
 
 /// What the net is like besides its graph, as loading it has found out.
 struct module_shape {
-  std::string digest{};                ///< Of the file, hex.
+  std::string digest{};                ///< That of the file, hex.
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
   std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
   std::int64_t classes = 0;            ///< Those of the run.
@@ -18,8 +18,8 @@ struct module_shape {
 };
 
 /// Its weights are the parameters of the module under their own names, its float32 buffers, which never change, and the
-/// head. The module stays in evaluation mode while it is trained: running statistics keep the file's values, and nothing
-/// is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one.
+/// head. The module stays in evaluation mode while it is trained: running statistics keep the file's values, and
+/// nothing is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one.
 class module_net final : public model {
 public:
   module_net(script_graph graph, module_shape shape);
@@ -34,6 +34,9 @@ public:
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
 
+  [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                class_range classes, const function_mode& mode) const override;
+
   /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
   void put_own_values(at::Tensor& flat) const;
 
@@ -44,8 +47,7 @@ private:
   [[nodiscard]] bool in_layout(const script_graph::held_tensor& held) const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
   [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;
-  [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values,
-                                       bool of_step) const;
+  [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const;
   [[nodiscard]] at::Tensor logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
                                      class_range classes) const;
   void put_on(tape& keep, model_pass made) const;

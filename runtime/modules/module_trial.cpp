@@ -97,8 +97,9 @@ private:
       return note(*first, rows_max);
     choose_single_rows();
     if (wrong_.empty() && !agree(*first))
-      wrong_.emplace_back("the result of a row depends on the rows beside it by more than rounding; a net that mixes the "
-                          "rows of a step, by batch statistics for example, cannot be taken");
+      wrong_.emplace_back(
+          "the result of a row depends on the rows beside it by more than rounding; a net that mixes the "
+          "rows of a step, by batch statistics for example, cannot be taken");
   }
 
   std::optional<at::Tensor> tried_call(const at::Tensor& rows) {
@@ -115,8 +116,8 @@ private:
   void choose_single_rows() {
     const auto single = tried_call(rows_.narrow(0, 0, 1));
     if (!single)
-      return wrong_.push_back(fmt::format("forward failed on rows of shape [{}, {}]: {}", rows_max,
-                                          fmt::join(input_, ", "), failure_));
+      return wrong_.push_back(
+          fmt::format("forward failed on rows of shape [{}, {}]: {}", rows_max, fmt::join(input_, ", "), failure_));
     if (!check_form(*single, 1))
       return;
     if (!at::equal(*single, called(rows_.narrow(0, 0, 1))))
@@ -126,17 +127,19 @@ private:
   }
 
   void not_repeatable() {
-    wrong_.emplace_back("forward returned other numbers when it was called again with the same rows; a result must follow "
-                        "from the rows and the weights alone");
+    wrong_.emplace_back(
+        "forward returned other numbers when it was called again with the same rows; a result must follow "
+        "from the rows and the weights alone");
   }
 
   /// True if results are [rows, D] float32, finite and where the rows are.
   bool check_form(const at::Tensor& found, std::int64_t rows) {
     const auto before = wrong_.size();
     if (found.dim() != 2 || found.size(0) != rows || found.size(1) < 1)
-      wrong_.push_back(fmt::format("forward returned shape [{}] for rows of shape [{}, {}]; expected [{}, D]: end it with "
-                                   "torch.flatten(x, 1)",
-                                   fmt::join(found.sizes(), ", "), rows, fmt::join(input_, ", "), rows));
+      wrong_.push_back(
+          fmt::format("forward returned shape [{}] for rows of shape [{}, {}]; expected [{}, D]: end it with "
+                      "torch.flatten(x, 1)",
+                      fmt::join(found.sizes(), ", "), rows, fmt::join(input_, ", "), rows));
     if (found.scalar_type() != at::kFloat)
       wrong_.push_back(fmt::format("forward returned {}; expected float32", c10::toString(found.scalar_type())));
     if (found.device() != rows_.device())
@@ -170,8 +173,8 @@ private:
   void check_written() {
     for (std::size_t i = 0; i < values_.size(); ++i)
       if (values_[i]._version() != versions_[i])
-        wrong_.push_back(fmt::format("forward writes to '{}'; a result must not depend on earlier calls",
-                                     graph_.tensors()[i].name));
+        wrong_.push_back(
+            fmt::format("forward writes to '{}'; a result must not depend on earlier calls", graph_.tensors()[i].name));
   }
 
   void check_gradients() {
@@ -212,16 +215,15 @@ private:
   at::Tensor rows_; // [B, C, H, W]
   std::vector<at::Tensor> values_;
   std::vector<std::uint32_t> versions_; // of the values, before anything was called
-  std::string failure_; // of the last call that failed
+  std::string failure_;                 // of the last call that failed
   differences wrong_;
   trial_result found_;
 };
 
 } // namespace
 
-tl::expected<trial_result, std::vector<std::string>> tried_module(const script_graph& graph,
-                                                                  std::array<std::int64_t, 3> input,
-                                                                  const at::Device& device, bool trained) {
+tl::expected<trial_result, std::vector<std::string>>
+tried_module(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained) {
   return trial(graph, input, device).run(trained);
 }
 

@@ -51,9 +51,10 @@ differences signature_differences(const jit::Module& module) {
                                 "that takes only these",
                                 taken));
   if (schema.returns().size() != 1 || schema.returns()[0].type()->kind() != c10::TypeKind::TensorType)
-    wrong.push_back(fmt::format("forward returns {}; expected one tensor, a row of numbers for each row; wrap the net in "
-                                "a module that returns only this",
-                                schema.returns().empty() ? "nothing" : schema.returns()[0].type()->repr_str()));
+    wrong.push_back(
+        fmt::format("forward returns {}; expected one tensor, a row of numbers for each row; wrap the net in "
+                    "a module that returns only this",
+                    schema.returns().empty() ? "nothing" : schema.returns()[0].type()->repr_str()));
   return wrong;
 }
 
@@ -93,8 +94,9 @@ std::string refusal_of(const jit::Node& node) {
     return fmt::format("forward calls {}{}, which draws random numbers in evaluation, too; leave it out", name,
                        place_of(node));
   if (node.kind() == c10::prim::CallMethod || node.kind() == c10::prim::CallFunction)
-    return fmt::format("forward makes a call that is not known before it runs{}; interfaces and recursion are not taken",
-                       place_of(node));
+    return fmt::format(
+        "forward makes a call that is not known before it runs{}; interfaces and recursion are not taken",
+        place_of(node));
   return "";
 }
 
@@ -157,7 +159,7 @@ std::vector<script_graph::held_tensor> tensors_of(const jit::Module& module) {
 
 struct script_graph::compiled {
   jit::Code code;
-  jit::Module module; ///< Owns the functions that the code names where it reports an error.
+  jit::Module module;              ///< Owns the functions that the code names where it reports an error.
   std::vector<std::size_t> places; ///< [arguments behind the rows] which of the tensors each is.
 };
 

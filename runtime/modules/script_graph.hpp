@@ -11,7 +11,7 @@
 namespace torch::jit {
 struct Graph;
 struct Module;
-}
+} // namespace torch::jit
 namespace mneme {
 
 /// Const, shared by all threads. LibTorch's interpreter runs the graph as it was written, operator by operator: no
@@ -25,9 +25,9 @@ public:
     bool parameter = false; ///< Else a buffer.
   };
 
-  /// Reads the bytes of a file that torch.jit.save has written; the module is put into evaluation mode. Fails in words, all
-  /// differences at once: forward() takes one tensor and returns one, draws nothing, writes to no member, and touches
-  /// nothing outside. @pre the bytes are those of a whole archive
+  /// Reads the bytes of a file that torch.jit.save has written; the module is put into evaluation mode. Fails in words,
+  /// all differences at once: forward() takes one tensor and returns one, draws nothing, writes to no member, and
+  /// touches nothing outside. @pre the bytes are those of a whole archive
   [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>> read(std::span<const std::uint8_t> file,
                                                                                  const at::Device& device);
 

@@ -9,14 +9,15 @@
 namespace mneme {
 namespace {
 
-// A file: for each entry a header of its own and its content; a directory with a line for each entry; perhaps a wide end
-// record with its locator, where sizes have 8 bytes; an end record, which says where the directory lies (APPNOTE 6.3).
+// A file: for each entry a header of its own and its content; a directory with a line for each entry; perhaps a wide
+// end record with its locator, where sizes have 8 bytes; an end record, which says where the directory lies
+// (APPNOTE 6.3).
 
 using bytes_view = std::span<const std::uint8_t>;
 using flaw = tl::unexpected<zip_flaw>;
 
-constexpr std::uint32_t own_mark = 0x04034b50, line_mark = 0x02014b50, end_mark = 0x06054b50, wide_end_mark = 0x06064b50,
-                        locator_mark = 0x07064b50;
+constexpr std::uint32_t own_mark = 0x04034b50, line_mark = 0x02014b50, end_mark = 0x06054b50,
+                        wide_end_mark = 0x06064b50, locator_mark = 0x07064b50;
 constexpr std::uint64_t own_bytes = 30, line_bytes = 46, end_bytes = 22, wide_end_bytes = 56, locator_bytes = 20;
 constexpr std::uint64_t comment_bytes_max = 65'535;
 constexpr std::uint32_t see_wide = 0xffffffff;
@@ -77,9 +78,10 @@ tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
     found = *wide;
   }
   if (!lies_within(found.begin, found.bytes, found.end) || found.lines > found.bytes / line_bytes)
-    return flaw({found.end, fmt::format("the archive's directory of {} entries lies at bytes {} to {}, where it cannot; "
-                                        "the file is damaged, or was cut short",
-                                        found.lines, found.begin, found.begin + found.bytes)});
+    return flaw(
+        {found.end, fmt::format("the archive's directory of {} entries lies at bytes {} to {}, where it cannot; "
+                                "the file is damaged, or was cut short",
+                                found.lines, found.begin, found.begin + found.bytes)});
   return found;
 }
 
@@ -113,7 +115,8 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
   const auto damaged = [&] { return flaw({at, "a line of the archive's directory is damaged"}); };
   if (!lies_within(at, line_bytes, end) || read_number<std::uint32_t>(file, at) != line_mark)
     return damaged();
-  const auto name_bytes = read_number<std::uint16_t>(file, at + 28), extra_bytes = read_number<std::uint16_t>(file, at + 30),
+  const auto name_bytes = read_number<std::uint16_t>(file, at + 28),
+             extra_bytes = read_number<std::uint16_t>(file, at + 30),
              comment_bytes = read_number<std::uint16_t>(file, at + 32);
   const auto name = at + line_bytes, extra = name + name_bytes;
   if (!lies_within(name, std::uint64_t{name_bytes} + extra_bytes + comment_bytes, end))
@@ -127,7 +130,8 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
   if ((read_number<std::uint16_t>(file, at + 8) & encrypted_flag) != 0)
     return flaw({at, fmt::format("'{}' is encrypted", made.name)});
   if (method != stored_method && method != deflated_method)
-    return flaw({at, fmt::format("'{}' is packed by method {}; known are 0 (stored) and 8 (deflated)", made.name, method)});
+    return flaw(
+        {at, fmt::format("'{}' is packed by method {}; known are 0 (stored) and 8 (deflated)", made.name, method)});
   made.deflated = method == deflated_method;
   if (!read_wide(file, extra, extra + extra_bytes, made))
     return damaged();
@@ -138,8 +142,8 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
 /// Finds the entry's content by its own header. @param end where the directory begins
 std::optional<zip_flaw> find_content(bytes_view file, std::uint64_t end, zip_entry& entry) {
   if (!lies_within(entry.header, own_bytes, end) || read_number<std::uint32_t>(file, entry.header) != own_mark)
-    return zip_flaw{entry.header, fmt::format("'{}' is not where the archive's directory has it; the file is damaged",
-                                              entry.name)};
+    return zip_flaw{entry.header,
+                    fmt::format("'{}' is not where the archive's directory has it; the file is damaged", entry.name)};
   const auto name_bytes = read_number<std::uint16_t>(file, entry.header + 26);
   entry.begin = entry.header + own_bytes + name_bytes + read_number<std::uint16_t>(file, entry.header + 28);
   if (!lies_within(entry.begin, entry.stored_bytes, end))
@@ -191,9 +195,8 @@ bool unpack(bytes_view file, const zip_entry& entry, Use use) {
 
 std::optional<zip_flaw> check_content(bytes_view file, const zip_entry& entry) {
   uLong checksum = crc32(0, nullptr, 0);
-  const bool whole = unpack(file, entry, [&](bytes_view piece) {
-    checksum = crc32_z(checksum, piece.data(), piece.size());
-  });
+  const bool whole =
+      unpack(file, entry, [&](bytes_view piece) { checksum = crc32_z(checksum, piece.data(), piece.size()); });
   if (whole && checksum == entry.checksum)
     return std::nullopt;
   return zip_flaw{entry.begin, fmt::format("'{}' has another {} than the archive says; the file is damaged", entry.name,

@@ -5,10 +5,10 @@
     python3 tools/export/modules.py resnet18 resnet18.pt [--weights resnet18.safetensors]
     python3 tools/export/modules.py check FILE --shape 3,32,32
 
-tiny: a convolution, batch normalisation and pooling for images of 3x10x10, weights by formula(). resnet18: torchvision's up
-to its pooling, 512 features; without --weights as torchvision draws it from seed 1. check: what forward() of a file gives
-for rows by formula(), a line each, to compare with what mneme makes of it. The packages are pinned in
-tools/export/requirements.txt. Nothing of mneme is used here.
+tiny: a convolution, batch normalisation and pooling for images of 3x10x10, weights by formula(). resnet18:
+torchvision's up to its pooling, 512 features; without --weights as torchvision draws it from seed 1. check: what
+forward() of a file gives for rows by formula(), a line each. The packages are pinned in tools/wheels/export.txt.
+Nothing of mneme is used here.
 """
 import argparse
 import io
@@ -71,8 +71,8 @@ def resnet18(weights):
 
 
 def save(net, path):
-    """Scripted, in evaluation mode, float32, on the CPU: what mneme asks of a module. Notes for debuggers, which are half of
-    a small file, are left out."""
+    """Scripted, in evaluation mode, float32, on the CPU: what mneme asks of a module. Notes for debuggers, which are
+    half of a small file, are left out."""
     whole = io.BytesIO()
     torch.jit.save(torch.jit.script(net.eval().float()), whole)
     with zipfile.ZipFile(whole) as made, zipfile.ZipFile(path, "w") as kept:

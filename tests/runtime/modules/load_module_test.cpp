@@ -59,13 +59,15 @@ TEST_CASE("a module that a run cannot rely on is refused with the difference") {
       {"two arguments",
        {.code = "def forward(self, x, n: int):\n    return torch.flatten(x, 1) * n\n"},
        "forward takes (x: Tensor, n: int); expected one argument"},
-      {"a tuple", lines("    return torch.flatten(x, 1), 1\n"), "forward returns Tuple[Tensor, int]; expected one tensor"},
+      {"a tuple", lines("    return torch.flatten(x, 1), 1\n"),
+       "forward returns Tuple[Tensor, int]; expected one tensor"},
       {"a shape", lines("    return x\n"),
        "forward returned shape [16, 1, 6, 6] for rows of shape [16, 1, 6, 6]; expected [16, D]: end it with "
        "torch.flatten(x, 1)"},
       {"one result for all rows", lines("    return torch.sum(x).view([1, 1])\n"), "expected [16, D]"},
       {"float64", lines("    return torch.flatten(x, 1).to(7)\n"), "forward returned Double; expected float32"},
-      {"NaN", lines("    return torch.flatten(x, 1) / 0.0 * 0.0\n"), "forward returned values that are NaN or infinite"},
+      {"NaN", lines("    return torch.flatten(x, 1) / 0.0 * 0.0\n"),
+       "forward returned values that are NaN or infinite"},
       {"random numbers", lines("    return torch.flatten(x, 1) + torch.rand([36])\n"), "forward calls aten::rand"},
       {"dropout", lines("    return torch.dropout(torch.flatten(x, 1), 0.5, True)\n"), "which draws random numbers"},
       {"printing", lines("    print(x)\n    return torch.flatten(x, 1)\n"), "forward calls prim::Print"},
@@ -146,7 +148,8 @@ TEST_CASE("a damaged byte is noticed, and never a crash") {
 
 TEST_CASE("files of other kinds are named") {
   CHECK_THAT(complaint_about_bytes("\x80\x02}q"), ContainsSubstring("the file is one of torch.save"));
-  CHECK_THAT(complaint_about_bytes("not a net"), ContainsSubstring("the file is no zip archive; expected a TorchScript"));
+  CHECK_THAT(complaint_about_bytes("not a net"),
+             ContainsSubstring("the file is no zip archive; expected a TorchScript"));
   CHECK_THAT(complaint_about(std::filesystem::path("/nowhere/net.pt")), ContainsSubstring("/nowhere/net.pt"));
   CHECK_THAT(complaint_about(std::filesystem::temp_directory_path()), ContainsSubstring("folder"));
 }

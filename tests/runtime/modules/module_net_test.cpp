@@ -1,10 +1,12 @@
-#include "runtime/modules/module_net.hpp"
 #include "runtime/modules/load_module.hpp"
+#include "runtime/modules/module_net.hpp"
+#include "tests/support/formula.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <fstream>
 #include <torch/csrc/autograd/autograd.h>
 using namespace mneme;
 using namespace mneme::test;
@@ -80,9 +82,8 @@ TEST_CASE("features and logits are those of the net in ATen") {
   const auto found = as_model(net).forward(flat.unsqueeze(0), x, {1, 4}, nullptr);
   REQUIRE(found.features.sizes() == at::IntArrayRef({2, 21, 36}));
   REQUIRE(found.logits.sizes() == at::IntArrayRef({2, 21, 3}));
-  const auto expected =
-      expected_features(x.flatten(0, 1).to(at::kDouble), spread_numbers({4, 1, 3, 3}).to(at::kDouble),
-                        spread_numbers({4}).to(at::kDouble));
+  const auto expected = expected_features(x.flatten(0, 1).to(at::kDouble), spread_numbers({4, 1, 3, 3}).to(at::kDouble),
+                                          spread_numbers({4}).to(at::kDouble));
   CHECK(difference(found.features.flatten(0, 1), expected) < 1e-6);
   const auto w = as_in_files(flat, parameter_called(*net, "head.weight")).narrow(0, 1, 3).to(at::kDouble);
   const auto cosines = at::mm(expected / expected.norm(2, {1}, true), (w / w.norm(2, {1}, true)).t());
@@ -130,6 +131,21 @@ TEST_CASE("gradients are those of autograd through the same net, for every model
   }
 }
 
+TEST_CASE("as a function the net has the same values, and gradients of its inputs") {
+  const auto net = loaded(small_convolution());
+  const auto weights = start_of(*net).unsqueeze(0);
+  const auto x = spread_numbers({1, 3, 1, 6, 6}, 3.0).requires_grad_(true);
+  const auto found = net->differentiable(weights, x, {1, 4}, {});
+  const auto expected = as_model(net).forward(weights, x.detach(), {1, 4}, nullptr);
+  CHECK(difference(found.features, expected.features) < 1e-6);
+  CHECK(difference(found.logits, expected.logits) < 1e-6);
+  const auto slope = torch::autograd::grad({found.logits.sum()}, {x})[0];
+  auto moved = x.detach().clone();
+  moved[0][1][0][2][3] += 1e-2F;
+  const auto rise = as_model(net).forward(weights, moved, {1, 4}, nullptr).logits.sum() - expected.logits.sum();
+  CHECK(std::abs(rise.item<double>() / 1e-2 - slope[0][1][0][2][3].item<double>()) < 1e-3);
+}
+
 TEST_CASE("training of the head alone leaves the module, and a step of plain SGD is added at once") {
   const job_guards guards;
   const auto net = loaded(small_convolution());
@@ -147,6 +163,22 @@ TEST_CASE("training of the head alone leaves the module, and a step of plain SGD
                    as_in_files(before[0], net->layout().back()) - 0.5 * d_logits[0].sum(0)) < 1e-6);
 }
 
+TEST_CASE("a module that PyTorch has written gives what PyTorch makes of it") {
+  const job_guards guards;
+  const std::filesystem::path root(MNEME_SOURCE_DIR);
+  const auto net = load_module(root / "scenarios/smoke/tiny.pt", {.input = {3, 10, 10}, .classes = classes}).value();
+  auto rows = formula("rows", 4 * 300);
+  const auto x = at::from_blob(rows.data(), {1, 4, 3, 10, 10});
+  const auto found = as_model(net).forward(start_of(*net).unsqueeze(0), x, {}, nullptr).features[0];
+  std::ifstream golden(root / "tests/golden/modules/tiny.txt"); // tools/export/modules.py check
+  auto expected = at::empty({4, 64}, at::kDouble);
+  for (std::int64_t i = 0; i < expected.numel(); ++i)
+    REQUIRE(golden >> expected.mutable_data_ptr<double>()[i]);
+  CHECK(difference(found, expected) < 1e-6);
+  CHECK(net->layout()[0].name == "conv.weight");
+  CHECK(net->layout()[4].name == "bn.running_var");
+}
+
 TEST_CASE("bits depend neither on the models nor on the rows beside") {
   const job_guards guards;
   const auto net = loaded(small_convolution());
@@ -158,7 +190,8 @@ TEST_CASE("bits depend neither on the models nor on the rows beside") {
     const auto alone = as_model(net).forward(weights.narrow(0, k, 1), x.narrow(0, k, 1), {0, 5}, nullptr);
     CHECK(at::equal(alone.logits[0], together.logits[k]));
     for (const auto& [first, count] : {std::pair{0, 1}, {5, 3}, {17, 20}}) {
-      const auto some = as_model(net).forward(weights.narrow(0, k, 1), x.narrow(0, k, 1).narrow(1, first, count), {}, nullptr);
+      const auto some =
+          as_model(net).forward(weights.narrow(0, k, 1), x.narrow(0, k, 1).narrow(1, first, count), {}, nullptr);
       CHECK(at::equal(some.features[0], together.features[k].narrow(0, first, count)));
     }
   }
