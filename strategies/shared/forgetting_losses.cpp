@@ -10,7 +10,7 @@ constexpr const char *group_name = "group_of_class", *exponent_name = "exponent"
 /// Where rows are not padded: [B].
 at::Tensor real_rows(const at::Tensor& labels) { return labels >= 0; }
 
-at::Tensor one_hot(const at::Tensor& labels, std::int64_t classes) {
+at::Tensor label_rows(const at::Tensor& labels, std::int64_t classes) {
   auto made = at::zeros({labels.size(0), classes}, labels.options().dtype(at::kFloat));
   return made.scatter_(1, labels.clamp_min(0).unsqueeze(1), 1.0);
 }
@@ -77,7 +77,7 @@ private:
       d_logits.narrow(1, 0, columns).add_(scaled.masked_fill((labels < 0).unsqueeze(1), 0.0f));
     };
 
-    add(against(logits, one_hot(labels, classes), terms_.likelihood, classes), weighed,
+    add(against(logits, label_rows(labels, classes), terms_.likelihood, classes), weighed,
         taught ? terms_.label_factor : 1.0, classes);
     if (taught && terms_.distillation == old_knowledge::icarl) {
       const auto old = in.teacher.size(2);
@@ -147,7 +147,7 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
 
 at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
                          class_likelihood kind) {
-  auto targets = one_hot(labels, classes);
+  auto targets = label_rows(labels, classes);
   targets.narrow(1, 0, taught.size(1)).copy_(probabilities(taught, kind));
   return targets;
 }
