@@ -17,9 +17,9 @@ struct ready_batch {
   double multiplications = 0.0; ///< About how many it takes; it decides who is woken for it, nothing else.
 };
 
-/// A line of batches for each shard, one for the server and one for the proxy. It is the one thing that threads share and change: a batch
-/// passes from thread to thread without a message, and who runs it never changes its bits. Safe to use from several
-/// threads.
+/// A line of batches for each shard, one for the server, one for the proxy. It is the one thing that threads share and
+/// change: a batch passes from thread to thread without a message, and who runs it never changes its bits. Safe to use
+/// from several threads.
 class batch_queues {
 public:
   /// @param hosts the first so many workers host the shards in turn

@@ -54,7 +54,7 @@ struct round_answer { shard_id to{}; assignment_id id{}; round_step step{}; }; /
 struct job_outcomes { outcomes results{}; };                                  // worker -> client
 struct next_batch {};                                                         // who put batches into a queue -> worker
 /// `to`: the shard whose batch it was; server and proxy read `ids` only. `done`: in the order of `ids`.
-struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> host of the shard, server or proxy
+struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> who asked
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
 // -- recorder ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ struct advise { round_place where{}; tensors_ref model{}; };   // the model afte
 struct advised {
   tensors_ref advice{}; ///< As it arrives at clients.
   std::int64_t advice_bytes = 0, model_bytes = 0;
-  digest128 digest{}; ///< Of the advice.
+  digest128 digest{}; ///< What the advice holds.
 };
 struct save_proxy { archive so_far{}; };                       // the proxy appends what it would go on with
 struct saved_proxy {

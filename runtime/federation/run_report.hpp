@@ -21,7 +21,7 @@ struct run_report {
   std::int64_t upload_bytes = 0, download_bytes = 0;
   std::int64_t proxy_bytes = 0; ///< All that went to and from the proxy.
   std::int64_t looks = 0;       ///< Clients outside the cohort that have looked at their rows.
-  std::map<std::string, double> counts{}; ///< Of clients' results, by key.
+  std::map<std::string, double> counts{}; ///< Sums over clients' results, by key.
   std::int64_t batches = 0, jobs = 0; ///< Clients' jobs; their ratio is the mean fused width.
   std::optional<std::vector<double>> client_accuracy_deciles{};
 };

@@ -1,4 +1,4 @@
-/// proxy_half: what the third party of a method remembers and does: a proxy that receives from clients and advises them.
+/// proxy_half: what the third party of a method remembers and does: it receives from clients and advises them.
 #pragma once
 #include "runtime/method/server_half.hpp"
 namespace mneme {

@@ -194,7 +194,8 @@ void check_devices(const scenario& s, remarks& out) {
   const std::pair<std::string, const device_value&> lists[] = {{"devices.rows_per_second", s.devices.rows_per_second},
                                                                {"devices.uplink_mbit", s.devices.uplink_mbit},
                                                                {"devices.downlink_mbit", s.devices.downlink_mbit},
-                                                               {"devices.proxy_uplink_mbit", s.devices.proxy_uplink_mbit},
+                                                               {"devices.proxy_uplink_mbit",
+                                                                s.devices.proxy_uplink_mbit},
                                                                {"devices.proxy_downlink_mbit",
                                                                 s.devices.proxy_downlink_mbit}};
   for (const auto& [name, value] : lists)

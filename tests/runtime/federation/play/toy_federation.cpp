@@ -195,7 +195,8 @@ std::vector<std::vector<toy_job>> toy_federation::stages_of(const toy_assignment
   const auto drawn = [&](std::uint64_t a, std::uint64_t b, std::uint64_t below) {
     return static_cast<std::int64_t>(mixed({settings.seed, given.client.value, given.visit, a, b}) % below);
   };
-  const auto stages = settings.upload_size_known && !given.looks ? 1 : drawn(0, 0, static_cast<std::uint64_t>(stages_max + 1));
+  const bool single = settings.upload_size_known && !given.looks;
+  const auto stages = single ? 1 : drawn(0, 0, static_cast<std::uint64_t>(stages_max + 1));
   std::vector<std::vector<toy_job>> made(static_cast<std::size_t>(stages));
   for (std::uint64_t s = 0; s < made.size(); ++s) {
     const auto jobs = has_single_jobs() ? 1 : 1 + drawn(1, s, 2);
