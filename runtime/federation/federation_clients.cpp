@@ -81,6 +81,7 @@ void federation::deliver(assignment_in_flight& owner) {
   auto upload = delivery_of(owner);
   log_.delivered(queue_.now(), upload, bytes);
   ++round_.folded;
+  fruitless_events_ = 0;
 
   keep_result(owner);
   if (over_) // what it remembers could not be kept
