@@ -6,8 +6,9 @@ const char* federation_event::deciding_keys() const {
   case kind::stage_over:
     return "devices.rows_per_second, devices.downlink_mbit and devices.latency";
   case kind::arrival:
-  case kind::proxy_arrival:
     return "devices.uplink_mbit and devices.latency";
+  case kind::proxy_arrival:
+    return "devices.proxy_uplink_mbit and devices.latency";
   case kind::drop_out:
     return "devices.rows_per_second";
   case kind::deadline:
