@@ -8,7 +8,7 @@ namespace mneme {
 /// What the run asks of a module.
 struct module_wanted {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
-  std::int64_t classes = 0;            ///< Those of the run.
+  std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
   bool scores = false;                 ///< forward() returns scores of the classes, not features.
   head_kind head = head_kind::linear;
   bool trained = false; ///< Its parameters are to be trained.

@@ -55,7 +55,7 @@ module_net::module_net(script_graph graph, module_shape shape) : graph_(std::mov
     if (in_layout(held))
       add_parameter({.name = held.name, .shape = held.value.sizes().vec(), .frozen = !held.parameter});
   head_first_ = layout_.size();
-  if (!shape_.scores)
+  if (!shape_.scores && shape_.classes > 0)
     add_head();
 }
 
@@ -82,7 +82,9 @@ void module_net::add_head() {
 }
 
 std::string module_net::identity() const {
-  const auto* const ending = shape_.scores ? "" : shape_.head == head_kind::cosine ? " cosine" : " linear";
+  const auto* const ending = shape_.scores || shape_.classes == 0 ? ""
+                             : shape_.head == head_kind::cosine   ? " cosine"
+                                                                  : " linear";
   return "module " + shape_.digest + " " + std::to_string(shape_.width) + "-" + std::to_string(shape_.classes) + ending;
 }
 

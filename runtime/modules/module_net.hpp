@@ -9,7 +9,7 @@ struct module_shape {
   std::string digest{};                ///< That of the file, hex.
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
   std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
-  std::int64_t classes = 0;            ///< Those of the run.
+  std::int64_t classes = 0;            ///< Those of the run; 0: there is no head.
   /// What forward() returns are scores of the classes; else they are features, and the net ends with a head of ours.
   bool scores = false;
   head_kind head = head_kind::linear;
