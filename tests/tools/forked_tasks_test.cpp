@@ -40,26 +40,26 @@ TEST_CASE("a task that crashes takes nothing with it, and says how it ended") {
 }
 
 TEST_CASE("tasks can be asked to end, and end with their owner") {
-  pid_t left = 0;
+  int ids[2];
+  REQUIRE(::pipe(ids) == 0);
+  const auto waits = [&] {         // says who it is when it is ready
+    std::signal(SIGTERM, SIG_DFL); // which is Catch2's otherwise
+    const auto mine = ::getpid();
+    return ::write(ids[1], &mine, sizeof mine) > 0 ? ::pause() : 1;
+  };
+  pid_t waiting = 0;
   {
     forked_tasks tasks;
-    tasks.start(0, [] {
-      std::signal(SIGTERM, SIG_DFL); // which is Catch2's otherwise
-      return ::pause();
-    });
+    tasks.start(0, waits);
+    REQUIRE(::read(ids[0], &waiting, sizeof waiting) == sizeof waiting);
     CHECK_FALSE(tasks.next_end(std::chrono::milliseconds(0)));
     tasks.terminate();
     CHECK(ends_of(tasks).at(0).signal == SIGTERM);
-    int ids[2];
-    REQUIRE(::pipe(ids) == 0);
-    tasks.start(1, [&] {
-      const auto mine = ::getpid();
-      return ::write(ids[1], &mine, sizeof mine) > 0 ? ::pause() : 1;
-    });
-    REQUIRE(::read(ids[0], &left, sizeof left) == sizeof left);
-    ::close(ids[0]);
-    ::close(ids[1]);
-    CHECK(::kill(left, 0) == 0);
+    tasks.start(1, waits);
+    REQUIRE(::read(ids[0], &waiting, sizeof waiting) == sizeof waiting);
+    CHECK(::kill(waiting, 0) == 0);
   }
-  CHECK(::kill(left, 0) == -1);
+  CHECK(::kill(waiting, 0) == -1);
+  ::close(ids[0]);
+  ::close(ids[1]);
 }

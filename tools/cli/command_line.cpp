@@ -20,8 +20,9 @@ struct command_line {
   compare_arguments compare{};
   list_arguments list{};
   std::string topic{}; // for the help of help only
+  bool examined_as_json = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
-  CLI::App *run_command, *resume_command, *validate_command, *list_command, *help_command;
+  CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
   CLI::App *sweep_command, *compare_command, *schema_command;
 
   command_line() {
@@ -33,6 +34,8 @@ struct command_line {
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
+    doctor_command =
+        app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
@@ -41,6 +44,7 @@ struct command_line {
     bind_compare();
     bind_list();
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
+    doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -164,6 +168,8 @@ int dispatch(const command_line& line) {
     return compare_folders(line.compare);
   if (*line.schema_command)
     return print_schema();
+  if (*line.doctor_command)
+    return examine(line.examined_as_json);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

@@ -68,6 +68,8 @@ struct list_arguments {
 [[nodiscard]] const std::vector<std::string>& listed_things();
 /// The JSON schema of scenarios.
 [[nodiscard]] int print_schema();
+/// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
+[[nodiscard]] int examine(bool json);
 /// A section, method, model or key; commands are explained by their own options.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 
