@@ -28,6 +28,8 @@ public:
   void resume(archive saved);
   /// Ends the run after the event at hand.
   void stop() noexcept { stopping_ = true; }
+  /// Goes on after a pause.
+  void continue_events() { advance(); }
   /// Something outside has failed, and the run with it.
   void fail(std::string why) { finish(run_status::failed, std::move(why)); }
   /// Checkpoints that are due, and not forced, may be taken now. Whoever knows the wall clock says so before an input;
@@ -46,6 +48,11 @@ public:
   void restored(); ///< It goes on from a checkpoint.
   void folded();   ///< It has folded uploads of which it was to tell.
 
+  // -- inputs: the proxy's answers
+  void take(const advised& step);
+  void take(saved_proxy& state);
+  void take(restored_proxy& state);
+
   // -- inputs: the recorder's answer
   void kept(); ///< A checkpoint is on the disk, or could not be written.
 
@@ -61,6 +68,7 @@ private:
   void advance();
   [[nodiscard]] bool may_go_on_during_wave();
   [[nodiscard]] bool needs_answer(const federation_event& next);
+  [[nodiscard]] std::string dead_end() const;
   void handle(const federation_event& now);
   void finish(run_status status, std::string error = {});
   void command(federation_command wanted);
@@ -89,6 +97,9 @@ private:
   void try_dispatch();
   void fill_places();
   void dispatch(client_id client);
+  void observe(client_id client);
+  [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
+  void start_work(assignment_in_flight added);
   void queue_start(const assignment_in_flight& added);
   void deadline_passed();
   void close();
@@ -98,9 +109,14 @@ private:
   // federation_clients.cpp: clients at work, and clients that come, go, or change task by themselves
   void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at);
   void stage_over(assignment_in_flight& owner);
+  void send_off(assignment_in_flight& owner);
   void begin_to_drop_out(assignment_in_flight& owner);
   void drop_out(const assignment_in_flight& owner);
   void deliver(assignment_in_flight& owner);
+  void deliver_to_proxy(assignment_in_flight& owner);
+  void end_look(assignment_in_flight& owner);
+  void keep_result(assignment_in_flight& owner);
+  void end_visit_of(const assignment_in_flight& owner);
   [[nodiscard]] delivery delivery_of(assignment_in_flight& owner) const;
   void hand_over_deliveries();
   void abandon_assignments(const std::vector<assignment_id>& ids, const char* why);
@@ -130,9 +146,11 @@ private:
   event_queue<federation_event> queue_;
   virtual_time churn_at_ = never; // of the earliest event in the queue that waits for churn
   std::int64_t events_handled_ = 0;
+  std::int64_t fruitless_events_ = 0; // since an upload was delivered or a round closed
   client_pool pool_;
   client_memory_store memories_;
   current_round round_;
+  advised advice_; // what the proxy has said last
   std::uint64_t next_assignment_ = 0;
   std::uint64_t next_sequence_ = 0; // of the events of assignments
   in_flight_table in_flight_;

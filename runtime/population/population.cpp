@@ -6,12 +6,13 @@
 namespace mneme {
 namespace {
 
-/// 31 years: no run lasts so long, and the clock has room for sums of such waits.
-constexpr double wait_max_ns = 1e18;
+constexpr auto longest_wait = end_of_runs.time_since_epoch();
 
 /// Rounded up to 1 ns. Callers form one quotient of products, so that a whole number of ns comes out exact.
 virtual_duration waited(double ns) {
-  return virtual_duration{static_cast<virtual_duration::rep>(std::ceil(std::min(ns, wait_max_ns)))};
+  if (!(ns < static_cast<double>(longest_wait.count())))
+    return longest_wait;
+  return virtual_duration{static_cast<virtual_duration::rep>(std::ceil(ns))};
 }
 
 /// Clients of blocks before `group` when `count` clients are cut into `groups` blocks.
@@ -24,11 +25,13 @@ std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_
 population::population(const scenario& from, std::shared_ptr<const availability_trace> trace)
     : count_(from.clients.count), seed_(static_cast<std::uint64_t>(from.seed)), enrolment_(from.enrolment),
       devices_(from.devices), staggered_(from.tasks.transition == task_transition::staggered),
-      transition_spread_(from.tasks.transition_spread), trace_(std::move(trace)) {
+      transition_spread_(from.tasks.transition_spread), staying_share_(from.tasks.staying_share),
+      trace_(std::move(trace)) {
   MNEME_CHECK((devices_.availability == device_availability::file) == (trace_ != nullptr), count_);
   MNEME_CHECK(count_ > 0, count_);
   MNEME_CHECK(enrolment_.kind != enrolment_kind::table || !enrolment_.table.empty(), enrolment_.table.size());
-  for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit})
+  for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit,
+                            &devices_.proxy_uplink_mbit, &devices_.proxy_downlink_mbit})
     if (const auto* list = std::get_if<std::vector<double>>(value))
       MNEME_CHECK(std::ssize(*list) == count_, list->size(), count_);
 }
@@ -71,6 +74,14 @@ virtual_duration population::download_time(client_id client, std::int64_t bytes)
 
 virtual_duration population::upload_time(client_id client, std::int64_t bytes) const {
   return transfer_time(device(devices_.uplink_mbit, purpose::device_uplink, client), bytes);
+}
+
+virtual_duration population::proxy_download_time(client_id client, std::int64_t bytes) const {
+  return transfer_time(device(devices_.proxy_downlink_mbit, purpose::device_proxy_downlink, client), bytes);
+}
+
+virtual_duration population::proxy_upload_time(client_id client, std::int64_t bytes) const {
+  return transfer_time(device(devices_.proxy_uplink_mbit, purpose::device_proxy_uplink, client), bytes);
 }
 
 bool population::drops_out(client_id client, task_id, std::uint32_t visit) const {
@@ -119,6 +130,17 @@ virtual_duration population::transition_delay(client_id client, task_id into) co
   return waited(share * static_cast<double>(transition_spread_.count()));
 }
 
+std::vector<client_id> population::staying(task_id into, std::vector<client_id> enrolled) const {
+  constexpr double rounding = 1e-9; // of a product that is whole but for its last digit
+  const auto n = static_cast<double>(enrolled.size());
+  const auto going = static_cast<std::size_t>((1.0 - staying_share_) * n + rounding);
+  rng_stream stream(key_for({.seed = seed_, .task = into}, purpose::staying));
+  stream.shuffle(std::span(enrolled));
+  enrolled.resize(enrolled.size() - std::min(going, enrolled.size()));
+  std::sort(enrolled.begin(), enrolled.end());
+  return enrolled;
+}
+
 /// A day begins at a time of the client's own; its first half is when the device can be reached.
 availability_window population::availability(client_id client, virtual_time at) const {
   if (devices_.availability == device_availability::always)
@@ -148,9 +170,11 @@ double population::device(const device_value& value, purpose purpose_id, client_
 
 virtual_duration population::transfer_time(double mbit, std::int64_t bytes) const {
   MNEME_CHECK(bytes >= 0, bytes);
+  const auto latency = std::min(devices_.latency, longest_wait);
   if (mbit == 0.0)
-    return devices_.latency;
-  return devices_.latency + waited(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s
+    return latency;
+  const auto in_transit = waited(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s
+  return std::min(latency + in_transit, longest_wait);
 }
 
 } // namespace mneme

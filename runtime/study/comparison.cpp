@@ -76,17 +76,6 @@ bool has_mixed_cell(const cells_of_runs& cells) {
   return std::any_of(cells.begin(), cells.end(), [](const auto& cell) { return !differing_keys(cell.second).empty(); });
 }
 
-/// The shortest of the usual ways to tell the runs apart.
-std::vector<std::string> usual_keys(const std::vector<stored_run>& runs) {
-  for (const auto& keys : {std::vector<std::string>{"strategy.name"}, std::vector<std::string>{"scenario"}})
-    if (!has_mixed_cell(grouped(runs, keys)))
-      return keys;
-  std::vector<const stored_run*> together;
-  for (const auto& run : runs)
-    together.push_back(&run);
-  return differing_keys(together);
-}
-
 // -- What is wrong with the runs --------------------------------------------------------------------------------------
 
 diagnostics unfit_runs(const std::vector<stored_run>& runs) {
@@ -270,6 +259,16 @@ expected<std::size_t> baseline_of(const comparison& table, const std::string& wa
 
 } // namespace
 
+std::vector<std::string> telling_keys(const std::vector<stored_run>& runs) {
+  for (const auto& keys : {std::vector<std::string>{"strategy.name"}, std::vector<std::string>{"scenario"}})
+    if (!has_mixed_cell(grouped(runs, keys)))
+      return keys;
+  std::vector<const stored_run*> together;
+  for (const auto& run : runs)
+    together.push_back(&run);
+  return differing_keys(together);
+}
+
 std::vector<std::string> metric_names(const std::vector<stored_run>& runs) {
   std::set<std::string> names;
   for (const auto& run : runs)
@@ -281,7 +280,7 @@ std::vector<std::string> metric_names(const std::vector<stored_run>& runs) {
 expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request) {
   if (auto wrong = unfit_runs(runs); !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  auto keys = request.by.empty() ? usual_keys(runs) : request.by;
+  auto keys = request.by.empty() ? telling_keys(runs) : request.by;
   std::erase(keys, request.columns);
   auto every_key = keys;
   if (!request.columns.empty())

@@ -127,14 +127,19 @@ stored_run without_summary(stored_run run) {
   return run;
 }
 
+/// "virtual_s" of a line.
+virtual_time time_in(const json& line) {
+  const double seconds = std::clamp(line.at("virtual_s").get<double>(), 0.0, 9e9);
+  return virtual_time(virtual_duration(std::llround(1e9 * seconds)));
+}
+
 /// @throws json::exception where a member is missing or of another type
 evaluation_record evaluation_of(const json& line) {
   evaluation_record record;
   const auto task = line.at("task").get<std::int64_t>(), round = line.at("round").get<std::int64_t>();
   record.task = task_id{static_cast<std::uint32_t>(std::max<std::int64_t>(task, 1) - 1)};
   record.round = round_id{static_cast<std::uint32_t>(std::max<std::int64_t>(round, 1) - 1)};
-  const double seconds = std::clamp(line.at("virtual_s").get<double>(), 0.0, 9e9);
-  record.at = virtual_time(virtual_duration(std::llround(1e9 * seconds)));
+  record.at = time_in(line);
   record.accuracy = line.at("accuracy").get<double>();
   record.accuracy_per_task = line.at("accuracy_per_task").get<std::vector<double>>();
   record.loss = line.at("loss").is_null() ? 0.0 : line.at("loss").get<double>();
@@ -147,6 +152,47 @@ evaluation_record evaluation_of(const json& line) {
   if (!line.at("forgetting").is_null())
     record.forgetting = line.at("forgetting").get<double>();
   return record;
+}
+
+/// @throws json::exception where a member is missing or of another type
+timeline_bin bin_of(const json& line) {
+  timeline_bin bin;
+  const auto number = [&](const char* name) { return line.at(name).get<std::int64_t>(); };
+  const auto from_one = [&](const char* name) {
+    return static_cast<std::uint32_t>(std::max<std::int64_t>(number(name), 1) - 1);
+  };
+  bin.first = round_id{from_one("first_round")};
+  bin.last = round_id{from_one("round")};
+  bin.task = task_id{from_one("task")};
+  bin.at = time_in(line);
+  bin.in_flight = number("in_flight");
+  bin.in_flight_max = number("in_flight_max");
+  bin.clients_enrolled = number("clients_enrolled");
+  bin.client_rounds = number("client_rounds");
+  bin.late_uploads = number("late_uploads");
+  bin.dropped = number("dropped");
+  bin.upload_bytes = number("upload_bytes");
+  bin.download_bytes = number("download_bytes");
+  if (const auto& mean = line.at("staleness_mean"); !mean.is_null())
+    bin.staleness_sum = std::llround(mean.get<double>() * static_cast<double>(bin.client_rounds));
+  return bin;
+}
+
+/// What `made` makes of each line of the file, a JSON object each.
+template <class Made>
+auto lines_of(const fs::path& file, const char* text, Made made) -> expected<std::vector<decltype(made(json{}))>> {
+  std::ifstream in(file);
+  if (!is_file(file) || !in)
+    return failed(file.string(), "is missing; run the scenario again");
+  std::vector<decltype(made(json{}))> records;
+  for (std::string line; std::getline(in, line);)
+    try {
+      records.push_back(made(json::parse(line)));
+    } catch (const json::exception&) {
+      return failed(fmt::format("{}:{}", file.string(), records.size() + 1),
+                    fmt::format("is damaged: expected {} as a JSON object; run the scenario again", text));
+    }
+  return records;
 }
 
 void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& into) {
@@ -185,24 +231,14 @@ expected<stored_run> read_stored_run(const fs::path& folder) {
 }
 
 expected<std::vector<evaluation_record>> read_evaluations(const fs::path& folder) {
-  const auto file = folder / "metrics.jsonl";
-  std::ifstream in(file);
-  if (!is_file(file) || !in)
-    return failed(file.string(), "is missing; run the scenario again");
-  std::vector<evaluation_record> records;
-  std::int64_t number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    try {
-      records.push_back(evaluation_of(json::parse(line)));
-    } catch (const json::exception&) {
-      return failed(fmt::format("{}:{}", file.string(), number),
-                    "is damaged: expected an evaluation as a JSON object; run the scenario again");
-    }
-  }
-  for (std::size_t i = 0; i < records.size(); ++i)
-    records[i].end_of_task = i + 1 == records.size() || records[i + 1].task != records[i].task;
+  auto records = lines_of(folder / "metrics.jsonl", "an evaluation", evaluation_of);
+  for (std::size_t i = 0; records && i < records->size(); ++i)
+    (*records)[i].end_of_task = i + 1 == records->size() || (*records)[i + 1].task != (*records)[i].task;
   return records;
+}
+
+expected<std::vector<timeline_bin>> read_timeline(const fs::path& folder) {
+  return lines_of(folder / "timeline.jsonl", "some rounds", bin_of);
 }
 
 const std::string* said_by(const stored_run& run, const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/results/metrics.hpp"
+#include "runtime/results/timeline.hpp"
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -31,6 +32,9 @@ struct stored_run {
 /// The lines of metrics.jsonl; the file and its line are named where one is damaged. `end_of_task` holds for the last
 /// line of each task.
 [[nodiscard]] expected<std::vector<evaluation_record>> read_evaluations(const std::filesystem::path& folder);
+
+/// The lines of timeline.jsonl; `staleness_sum` is that of the mean.
+[[nodiscard]] expected<std::vector<timeline_bin>> read_timeline(const std::filesystem::path& folder);
 
 /// The value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key;
 /// null if the run has none of that name.

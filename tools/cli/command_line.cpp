@@ -18,12 +18,15 @@ struct command_line {
   sweep_arguments sweep{};
   std::vector<std::string> to_validate{};
   compare_arguments compare{};
+  report_arguments report{};
+  new_arguments made{};
   list_arguments list{};
+  std::string shell{};
   std::string topic{}; // for the help of help only
   bool examined_as_json = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
-  CLI::App *sweep_command, *compare_command, *schema_command;
+  CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
@@ -31,9 +34,12 @@ struct command_line {
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
     sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; done runs are not repeated.");
     compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
+    report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
+    new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
+    completion_command = app.add_subcommand("completion", "Print what a shell needs to complete commands and keys.");
     doctor_command =
         app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
     help_command =
@@ -43,6 +49,9 @@ struct command_line {
     bind_sweep();
     bind_compare();
     bind_list();
+    bind_report();
+    bind_new();
+    completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
@@ -56,6 +65,18 @@ struct command_line {
     for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(command->get_name());
     return names;
+  }
+
+  /// The commands as a shell completes them.
+  [[nodiscard]] std::vector<completed_command> completed() const {
+    std::vector<completed_command> commands;
+    for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      commands.push_back({.name = command->get_name(), .summary = command->get_description()});
+      for (const auto* option : command->get_options())
+        for (const auto& name : option->get_lnames())
+          commands.back().options.push_back("--" + name);
+    }
+    return commands;
   }
 
 private:
@@ -114,6 +135,18 @@ private:
     bind_where(to, compare.where);
     to.add_option("--format", compare.format, "text, csv, markdown or latex.")->type_name("FORMAT");
   }
+  void bind_report() {
+    auto& to = *report_command;
+    to.add_option("DIR", report.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
+    to.add_option("-o,--out", report.file, "The page; default: report.html.")->type_name("FILE");
+    to.add_option("--svg", report.svg, "Write each figure as a file of its own, too.")->type_name("DIR");
+    bind_where(to, report.where);
+  }
+  void bind_new() {
+    new_command->add_option("METHOD DATASET", made.names, "As mneme list strategies and datasets name them.")
+        ->type_name("");
+    new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
+  }
   void bind_list() {
     auto& to = *list_command;
     to.add_option("WHAT", list.listed, "One of them; without it, all but runs.")->type_name("");
@@ -166,6 +199,12 @@ int dispatch(const command_line& line) {
     return list_things(line.list);
   if (*line.compare_command)
     return compare_folders(line.compare);
+  if (*line.report_command)
+    return report_runs(line.report);
+  if (*line.new_command)
+    return new_scenario(line.made);
+  if (*line.completion_command)
+    return print_completion(line.shell, line.completed());
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)

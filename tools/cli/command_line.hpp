@@ -46,6 +46,25 @@ struct compare_arguments {
   std::string columns{}, baseline{}, format = "text";
 };
 
+/// `mneme report DIR... [-o FILE] [--svg DIR] [--where FILTER]...`
+struct report_arguments {
+  std::vector<std::string> folders{}, where{};
+  std::string file{}; ///< "": report.html
+  std::string svg{};  ///< Folder for single figures; "": none
+};
+
+/// `mneme new METHOD DATASET [-o FILE]`
+struct new_arguments {
+  std::vector<std::string> names{};
+  std::string file{}; ///< "": stdout
+};
+
+/// A command as a shell completes it.
+struct completed_command {
+  std::string name{}, summary{};
+  std::vector<std::string> options{}; ///< "--seeds"
+};
+
 /// `mneme list runs [--in DIR] [--where FILTER]...`
 struct list_arguments {
   std::string listed{}; ///< "" for all, or one of listed_things().
@@ -63,6 +82,10 @@ struct list_arguments {
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const std::vector<std::string>& scenarios);
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);
+[[nodiscard]] int report_runs(const report_arguments& arguments);
+[[nodiscard]] int new_scenario(const new_arguments& arguments);
+/// For bash, zsh or fish.
+[[nodiscard]] int print_completion(const std::string& shell, const std::vector<completed_command>& commands);
 [[nodiscard]] int list_things(const list_arguments& arguments);
 [[nodiscard]] int list_runs(const list_arguments& arguments);
 [[nodiscard]] const std::vector<std::string>& listed_things();
