@@ -44,8 +44,8 @@ struct comparison {
 /// row and column though they differ in more than the seed; and where no run has a key or a metric.
 [[nodiscard]] expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request);
 
-/// The shortest of the usual lists of keys that tell runs apart but for their seeds: the method, the scenario's name, or
-/// every key that differs.
+/// The shortest of the usual lists of keys that tell runs apart but for their seeds: the method, the scenario's name,
+/// or every key that differs.
 [[nodiscard]] std::vector<std::string> telling_keys(const std::vector<stored_run>& runs);
 
 /// The names that a metric may have among `runs`.

@@ -216,8 +216,8 @@ private:
       curve.band.clear();
     }
     up.insert(up.end(), down.begin(), down.end());
-    add({.text = {"traffic", "Traffic",
-                  "Bytes sent since the run began: uploads solid, downloads dashed.", "round", "MiB"},
+    add({.text = {"traffic", "Traffic", "Bytes sent since the run began: uploads solid, downloads dashed.", "round",
+                  "MiB"},
          .curves = std::move(up),
          .y_min = 0.0});
   }

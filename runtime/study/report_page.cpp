@@ -68,12 +68,12 @@ std::string table_row(const std::vector<std::string>& cells, const char* tag) {
 }
 
 std::string runs_table(const std::vector<run_group>& groups) {
-  std::string text = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>\n<thead>" +
-                     table_row({"group", "seed", "status", "strategy", "dataset", "final accuracy (%)",
-                                "average incremental (%)", "forgetting", "virtual time (s)", "workers busy",
-                                "run digest", "scenario digest", "folder"},
-                               "th scope=\"col\"") +
-                     "</thead><tbody>\n";
+  std::string text =
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>\n<thead>" +
+      table_row({"group", "seed", "status", "strategy", "dataset", "final accuracy (%)", "average incremental (%)",
+                 "forgetting", "virtual time (s)", "workers busy", "run digest", "scenario digest", "folder"},
+                "th scope=\"col\"") +
+      "</thead><tbody>\n";
   for (const auto& group : groups)
     for (const auto& [run, evaluations, course] : group.runs)
       text += table_row({group.name, std::to_string(run.seed), run.status, run.strategy, run.dataset,
@@ -115,9 +115,10 @@ std::string legend(const std::vector<run_group>& groups) {
 std::string configurations(const std::vector<run_group>& groups) {
   std::string text = "<h2>Configuration</h2>\n";
   for (const auto& group : groups) // seeds of a group differ in nothing else
-    text += fmt::format("<details><summary>{}: resolved scenario of {}</summary><pre tabindex=\"0\">{}</pre></details>\n",
-                        escaped_markup(group.name), escaped_markup(group.runs.front().run.folder.string()),
-                        escaped_markup(content_of(group.runs.front().run.folder / "scenario.toml")));
+    text +=
+        fmt::format("<details><summary>{}: resolved scenario of {}</summary><pre tabindex=\"0\">{}</pre></details>\n",
+                    escaped_markup(group.name), escaped_markup(group.runs.front().run.folder.string()),
+                    escaped_markup(content_of(group.runs.front().run.folder / "scenario.toml")));
   return text;
 }
 

@@ -82,7 +82,8 @@ _mneme() {{
     -*|[a-z]*) case ${{COMP_WORDS[1]}} in
 {}      esac ;;
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$word") $(compgen -f -- "$word"))
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  [ ${{#COMPREPLY[@]}} -gt 0 ] || COMPREPLY=($(compgen -f -- "$word"))
 }}
 complete -o filenames -F _mneme mneme
 )",
@@ -143,8 +144,9 @@ int print_completion(const std::string& shell, const std::vector<completed_comma
   if (shell != "bash" && shell != "zsh" && shell != "fish")
     return shell.empty() ? bad_input("no shell given; expected mneme completion bash, zsh or fish")
                          : unknown_word("shell", shell, shells);
-  const auto text = shell == "bash" ? bash_script(commands) : shell == "zsh" ? zsh_script(commands)
-                                                                              : fish_script(commands);
+  const auto text = shell == "bash"  ? bash_script(commands)
+                    : shell == "zsh" ? zsh_script(commands)
+                                     : fish_script(commands);
   std::fputs(text.c_str(), stdout);
   return exit_done;
 }
