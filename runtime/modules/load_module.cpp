@@ -3,6 +3,7 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/modules/code_limits.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/zip_archive.hpp"
 #include <algorithm>
@@ -11,7 +12,6 @@ namespace mneme {
 namespace {
 
 constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; // of what is packed in an archive: code and notes
-constexpr std::size_t nesting_max = 200;                          // of brackets in code; LibTorch's parser recurses
 
 expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path) {
   auto file = disk_file::open(path);
@@ -50,22 +50,13 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
   return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
 }
 
-/// True if brackets nest deeper in some code of the archive than any program writes them.
-bool nests_too_deep(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
-  for (const auto& entry : entries) {
-    if (!entry.name.ends_with(".py"))
-      continue;
-    std::size_t depth = 0;
-    for (const char c : zip_content(file, entry)) {
-      if (c == '(' || c == '[' || c == '{')
-        ++depth;
-      else if ((c == ')' || c == ']' || c == '}') && depth > 0)
-        --depth;
-      if (depth > nesting_max)
-        return true;
-    }
-  }
-  return false;
+/// What is too much in the code of the archive; "": nothing.
+std::string excess_of_code(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
+  for (const auto& entry : entries)
+    if (entry.name.ends_with(".py"))
+      if (auto excess = code_excess(zip_content(file, entry)); !excess.empty())
+        return excess;
+  return "";
 }
 
 /// What is wrong with the file as an archive of TorchScript.
@@ -83,8 +74,8 @@ diagnostics archive_flaws(const std::string& name, std::span<const std::uint8_t>
     return {{fmt::format("{}: byte {}", name, entries.error().byte), entries.error().text}};
   if (auto kind = other_kind(*entries); !kind.empty())
     return {{name, std::move(kind)}};
-  if (nests_too_deep(bytes, *entries))
-    return {{name, fmt::format("brackets of its code nest deeper than {}; no program writes them so", nesting_max)}};
+  if (auto excess = excess_of_code(bytes, *entries); !excess.empty())
+    return {{name, std::move(excess)}};
   return {};
 }
 

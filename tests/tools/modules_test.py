@@ -117,6 +117,8 @@ class Modules(unittest.TestCase):
         code = "code/__torch__.py"
         self.refused(changed(code, lambda text: text.replace(b"torch.relu", b"torch.launch")), "launch")
         self.refused(changed(code, lambda text: b"(" * 100_000 + text), "brackets of its code nest deeper")
+        chain = b"return" + b" -" * 100_000
+        self.refused(changed(code, lambda text: text.replace(b"return", chain)), "more than 1000 operators")
 
     def test_no_change_of_a_pickle_or_of_code_crashes_the_program(self):
         """Checksums are right in all of these: what reads them has to notice by itself."""
