@@ -1,3 +1,4 @@
+#include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/dropout.hpp"
@@ -223,6 +224,11 @@ TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[
 }
 
 TEST_CASE("gelu by our kernel equals LibTorch's", "[models]") { twins(gelu_layer(77), 77, 1).check(); }
+
+TEST_CASE("activations by our kernels equal LibTorch's", "[models]") {
+  for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
+    twins(activation_layer(77, kind, 0.2), 77, 1).check();
+}
 
 TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[models]") {
   const std::int64_t channels = 6, pixels = 15;

@@ -1,6 +1,7 @@
 // A client's bits must depend neither on where its operands begin within a cache line nor on who shares its batch:
 // every layer, forward and backward. tests/tools/placement_test.py runs this again under settings that change the
 // kernels.
+#include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
@@ -196,6 +197,9 @@ std::vector<subject> others() {
                         tokens_norm_layer::shape{.tokens = 5, .channels = 21, .weight_offset = 1, .bias_offset = 30}),
                     105, 60);
   made.emplace_back("gelu", std::make_unique<gelu_layer>(77), 77, 1);
+  for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
+    made.emplace_back("activation " + std::to_string(static_cast<int>(kind)),
+                      std::make_unique<activation_layer>(77, kind, 0.01), 77, 1);
   made.emplace_back("first token", std::make_unique<first_token_layer>(5, 21), 105, 1);
   return made;
 }
