@@ -1,6 +1,7 @@
 /// network: a model made of layers that read each other's results; the last one is its head.
 #pragma once
 #include "runtime/models/layer.hpp"
+#include "runtime/models/upsampling.hpp"
 #include <optional>
 namespace mneme {
 
@@ -43,6 +44,19 @@ public:
   void mark_features() { features_ = last_; }
   /// What has been added last is one of the maps that differentiable() shows. @pre no feature and no head precedes it
   void mark_map(const std::string& name) { maps_.push_back({name, last_}); }
+
+  // Generators.
+  /// What has been added last, a flat row, as images that lie channel by channel.
+  void add_images(std::int64_t channels, std::int64_t height, std::int64_t width);
+  struct transposed_convolution {
+    std::int64_t filters = 0, kernel = 4, stride = 2, padding = 1;
+    std::int64_t further_px = 0; ///< PyTorch: output_padding.
+    bool bias = true;
+    activation after = activation::none;
+  };
+  /// @pre it is not the first layer
+  void add_transposed_convolution(const std::string& name, const transposed_convolution& layer);
+  void add_upsampling(std::int64_t height, std::int64_t width, upsampling kind);
 
   // Transformers: a place of tokens has the shape {tokens, 1, channels}.
   /// The images of the input in another size.

@@ -15,6 +15,8 @@
 #include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
+#include "runtime/models/transposed_convolution.hpp"
+#include "runtime/models/upsampling.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
@@ -172,6 +174,19 @@ std::vector<subject> convolutions() {
                                                                                    .bias_offset = 1,
                                                                                    .after = activation::relu}),
                       9 * 11 * channels, kernel * kernel * channels * filters + 50);
+  for (const auto& [channels, filters, kernel, stride] :
+       {std::array<std::int64_t, 4>{3, 5, 3, 1}, {17, 16, 4, 2}, {32, 1, 4, 2}})
+    made.emplace_back(
+        "transposed convolution " + std::to_string(channels) + " to " + std::to_string(filters),
+        std::make_unique<transposed_convolution_layer>(transposed_convolution_layer::shape{.in = {5, 3, channels},
+                                                                                           .filters = filters,
+                                                                                           .kernel = kernel,
+                                                                                           .stride = stride,
+                                                                                           .padding = 1,
+                                                                                           .weight_offset = 37,
+                                                                                           .bias_offset = 1,
+                                                                                           .after = activation::relu}),
+        15 * channels, kernel * kernel * channels * filters + 50);
   return made;
 }
 
@@ -192,6 +207,8 @@ std::vector<subject> others() {
   made.emplace_back("channels last", std::make_unique<channels_last_layer>(images), images.floats(), 1);
   made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9), images.floats(), 1);
   made.emplace_back("resizing", std::make_unique<resize_layer>(images, 8, 4), images.floats(), 1, 3, false);
+  for (const auto kind : {upsampling::nearest, upsampling::bilinear})
+    made.emplace_back("upsampling", std::make_unique<upsampling_layer>(images, 10, 7, kind), images.floats(), 1);
   made.emplace_back("normalised tokens",
                     std::make_unique<tokens_norm_layer>(
                         tokens_norm_layer::shape{.tokens = 5, .channels = 21, .weight_offset = 1, .bias_offset = 30}),
