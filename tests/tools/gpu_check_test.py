@@ -94,7 +94,7 @@ class GpuCheck(unittest.TestCase):
             told = json.load(file)
         self.assertEqual([step["name"] for step in told["steps"]], ["build", "tests", "bench", "resnet18"])
         self.assertEqual(told["steps"][3]["figures"][0]["value"], 40 * 500 / 2.0)
-        self.assertEqual(told["steps"][3]["figures"][1]["value"], 40 * 20 / 2.0)
+        self.assertEqual(told["steps"][3]["figures"][1]["value"], 40 * 100 / 2.0)
 
         calls = self.called()
         self.assertEqual(calls[:3], ["cuda mneme bench_loops", "cuda test_training test_run",
