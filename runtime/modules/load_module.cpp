@@ -115,15 +115,16 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   const auto tried = tried_module(*graph, wanted.input, device, wanted.trained);
   if (!tried)
     return all_failed(name, tried.error());
-  if (wanted.scores && tried->width != wanted.classes)
+  const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
+  if (wanted.scores && classes > 0 && tried->width != classes)
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
-                                    tried->width, wanted.classes));
+                                    tried->width, classes));
   return std::make_shared<const module_net>(
       std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
                                       .input = wanted.input,
                                       .width = tried->width,
-                                      .classes = wanted.classes,
+                                      .classes = classes,
                                       .scores = wanted.scores,
                                       .head = wanted.head,
                                       .rows_at_once = tried->rows_at_once,

@@ -34,6 +34,11 @@ at::Tensor rows_of(const parameter& entry, const at::Tensor& weights, class_rang
   return entry.whole ? value : value.narrow(0, classes.low, classes.size());
 }
 
+/// Model k's part of a gradient, which may be undefined.
+at::Tensor slope_of(const at::Tensor& gradients, std::int64_t k) {
+  return gradients.defined() ? gradients.select(0, k) : at::Tensor{};
+}
+
 std::string free_head_name(const std::vector<parameter>& taken) {
   for (const std::string name : {"head", "run_head"})
     if (std::none_of(taken.begin(), taken.end(), [&](const auto& entry) { return entry.name.starts_with(name + "."); }))
@@ -233,11 +238,11 @@ module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) co
 
 void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range classes, const at::Tensor& d_logits,
                           const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
-  const auto models = d_logits.size(0);
+  const auto models = out.into.size(0);
   MNEME_CHECK(kept.for_backward && !kept.values.empty(), identity());
   for (std::int64_t k = 0; k < models; ++k)
-    back_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, d_logits.select(0, k),
-               d_features.defined() ? d_features.select(0, k) : at::Tensor{}, head_only, out.into.select(0, k), out);
+    back_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, slope_of(d_logits, k),
+               slope_of(d_features, k), head_only, out.into.select(0, k), out);
 }
 
 /// @param into [P], the model's row of the sink
@@ -261,7 +266,7 @@ void module_net::back_model(const model_pass& passed, class_range classes, const
     places.push_back(rows_of(layout_[head_first_ + j], into, classes));
   }
   std::vector<at::Tensor> results, slopes;
-  if (passed.logits.requires_grad()) {
+  if (d_logits.defined() && passed.logits.requires_grad()) {
     results.push_back(passed.logits);
     slopes.push_back(d_logits);
   }

@@ -197,6 +197,24 @@ TEST_CASE("bits depend neither on the models nor on the rows beside") {
   }
 }
 
+TEST_CASE("without a head the net ends at its features, and a loss on them alone trains it") {
+  const job_guards guards;
+  const auto net = loaded(small_convolution(), {.head = head_kind::none});
+  CHECK(net->classes() == 0);
+  REQUIRE(net->layout().size() == 3);
+  auto weights = at::stack({start_of(*net)});
+  const auto before = weights.clone();
+  const auto x = spread_numbers({1, 4, 1, 6, 6}, 3.0);
+  tape kept;
+  const training_mode training;
+  const auto seen = net->forward(weights, x, {}, &kept, &training);
+  CHECK_FALSE(seen.logits.defined());
+  net->backward(weights, kept, {}, {}, seen.features, false, {weights, -0.01F, true});
+  const auto after = as_model(net).forward(weights, x, {}, nullptr).features;
+  CHECK(after.square().sum().item<double>() < 0.95 * seen.features.square().sum().item<double>());
+  CHECK(at::equal(weights[0].narrow(0, 40, 4), before[0].narrow(0, 40, 4))); // the buffer
+}
+
 TEST_CASE("a module that gives scores has no head of ours") {
   const job_guards guards;
   const auto w = spread_numbers({5, 36});
