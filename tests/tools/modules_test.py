@@ -152,7 +152,7 @@ class Modules(unittest.TestCase):
         self.assertNotEqual(self.digest(), self.digest("--set", f"model.module={other}"))
 
     def test_runs_that_are_killed_go_on_to_the_same_digest(self):
-        Torture(self, self.folder, "smoke/module.toml", ["rounds.per_task=20"]).kill(2, 2)
+        Torture(self, self.folder, "smoke/module.toml", ["rounds.per_task=60"]).kill(3, 3)
 
 
 if __name__ == "__main__":
