@@ -12,7 +12,7 @@ namespace mneme {
 
 /// A file's rows as they are, in file order.
 struct image_table {
-  at::Tensor images{};                 ///< [N, C, H, W] uint8; feature vectors have C = H = 1; int32: tokens, [N, 1, 1, T]
+  at::Tensor images{};                 ///< [N, C, H, W] uint8, vectors with C = H = 1; tokens [N, 1, 1, T] int32
   std::vector<std::int32_t> labels{};  ///< [N] classes of the file, from 0
   std::vector<std::int32_t> domains{}; ///< [N], or empty if the data set has one domain
   /// [N] ascending: each row's number in the original file, where train_per_class has left some out;

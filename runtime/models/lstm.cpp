@@ -21,6 +21,11 @@ public:
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     const auto known = vocabulary_ > 0 ? vocabulary_ : tokens();
+    if (shape[0] != 1 || shape[1] != 1 || known == 0)
+      return tl::unexpected(
+          fmt::format("lstm reads rows of tokens, and these data have images of {} x {} x {}; mlp takes "
+                      "any shape",
+                      shape[0], shape[1], shape[2]));
     if (known < tokens())
       return tl::unexpected(fmt::format("lstm knows {} tokens, the data set has {}; model.vocabulary must not be less, "
                                         "0 takes the data set's",

@@ -150,6 +150,12 @@ TEST_CASE("a number that is no token is refused in words", "[models]") {
   CHECK(token_of(10.0F, 11) == 10);
   for (const float wrong : {11.0F, -1.0F, 0.5F, std::numeric_limits<float>::quiet_NaN()})
     CHECK_THROWS_WITH(token_of(wrong, 11), ContainsSubstring("is no token: this net knows whole numbers from 0 to 10"));
+  CHECK(kind_of("lstm")->reads_tokens());
+  CHECK_FALSE(kind_of("mlp")->reads_tokens());
+  CHECK(kind_of_small_net()->build({3, 8, 8}, 4).error() ==
+        "lstm reads rows of tokens, and these data have images of 3 x 8 x 8; mlp takes any shape");
+  CHECK(kind_of("lstm")->build({1, 1, 6}, 4).error() ==
+        "lstm reads rows of tokens, and these data have images of 1 x 1 x 6; mlp takes any shape");
   CHECK(kind_of_small_net({{"vocabulary", "10"}})->build({1, 1, tokens}, 4).error() ==
         "lstm knows 10 tokens, the data set has 11; model.vocabulary must not be less, 0 takes the data set's");
   CHECK(kind_of_small_net({{"vocabulary", "12"}})->build({1, 1, tokens}, 4).value()->identity() ==
