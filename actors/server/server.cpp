@@ -1,6 +1,7 @@
 #include "actors/server/server.hpp"
 #include "actors/compute/run_batch.hpp"
 #include "actors/compute/wake.hpp"
+#include "actors/protocol/batch_rules_of.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/storage/safetensors.hpp"
@@ -12,6 +13,14 @@ namespace {
 
 caf::error server_error(const char* step, const std::string& text) {
   return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + text);
+}
+
+/// A step of the server half, by the round (from 1) in which it is, and the job of it that failed.
+std::string step_at(const round_place& place, const job_id* failed = nullptr) {
+  auto text = "server step, round " + std::to_string(place.round.value + 1);
+  if (failed)
+    text += ", job " + std::to_string(failed->stage) + "." + std::to_string(failed->step);
+  return text;
 }
 
 /// Training rows as the run's task stream and partition give them.
@@ -171,8 +180,10 @@ void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function
       run->ended(*run->step);
     else
       run_jobs<T>(run, run->desk.take_plan());
+  } catch (const job_error& e) {
+    run->failed(server_error(step_at(run->where, &e.job).c_str(), e.what()));
   } catch (const std::exception& e) {
-    run->failed(server_error("server step", e.what()));
+    run->failed(server_error(step_at(run->where).c_str(), e.what()));
   }
 }
 
@@ -186,15 +197,40 @@ void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
 void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
   const auto number = next_plan_++;
   plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
+  put_and_wake(self_, *queues_, workers_, queues_->server_queue(), batches_of(number, std::move(wanted)));
+}
+
+/// Jobs of the server's are grouped and cut as clients' are, for all workers.
+std::vector<ready_batch> server_state::batches_of(std::uint64_t number, plan wanted) const {
+  std::vector<parked_job> parked;
+  for (std::uint32_t i = 0; i < wanted.size(); ++i)
+    parked.push_back({.job = {.id = {.assignment = {number}, .step = i},
+                              .key = key_of(wanted[i]),
+                              .rows = std::max<std::int64_t>(rows_of(wanted[i]), 1),
+                              .bytes = outcome_bytes(wanted[i]),
+                              .width = width_of(wanted[i])}});
+  auto rules = batch_rules_of(*context_);
+  rules.workers = context_->workers;
   std::vector<ready_batch> batches;
-  for (std::uint32_t i = 0; i < wanted.size(); ++i) {
-    const job_id id{.assignment = {number}, .step = i};
-    ready_batch& batch = batches.emplace_back();
-    batch.ids.push_back(id);
-    batch.multiplications = multiplications_of(wanted[i]);
-    batch.jobs.push_back({.id = id, .request = std::move(wanted[i])});
-  }
-  put_and_wake(self_, *queues_, workers_, queues_->server_queue(), std::move(batches));
+  for (auto& planned : plan_batches(parked, rules))
+    for (auto& ids : planned.batches) {
+      ready_batch& batch = batches.emplace_back();
+      for (const auto& id : ids) {
+        auto& request = wanted[id.step];
+        batch.multiplications += multiplications_of(request);
+        batch.jobs.push_back({.id = id, .request = std::move(request)});
+      }
+      batch.ids = std::move(ids);
+    }
+  return batches;
+}
+
+/// Passes are not stacked: each is a batch, so that all threads are at work.
+std::int64_t server_state::width_of(const work& request) const {
+  if (!std::holds_alternative<train_job>(request) && !std::holds_alternative<program_job>(request))
+    return 1;
+  const auto fixed = context_->scenario.worker.models_max;
+  return fixed > 0 ? fixed : chosen_width(request, context_->device);
 }
 
 void server_state::take(batch_done& in) {

@@ -40,8 +40,10 @@ private:
   void drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance);
   template <class T>
   void run_jobs(std::shared_ptr<server_run<T>> run, plan wanted);
-  /// Runs every job as a batch of its own and hands over all outcomes together.
+  /// Runs the jobs and hands over all outcomes together.
   void run_all(plan wanted, std::function<void(outcomes)> then);
+  [[nodiscard]] std::vector<ready_batch> batches_of(std::uint64_t number, plan wanted) const;
+  [[nodiscard]] std::int64_t width_of(const work& request) const;
   void take(batch_done& in);
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
   [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;

@@ -94,6 +94,11 @@ public:
   pending<statistics_output> statistics(statistics_job job) { return ask<statistics_output>(std::move(job)); }
   pending<evaluate_output> evaluate(evaluate_job job) { return ask<evaluate_output>(std::move(job)); }
   pending<compute_output> compute(compute_job job) { return ask<compute_output>(std::move(job)); }
+  /// Throws std::invalid_argument if the program cannot say what it makes.
+  pending<program_output> run(program_job job) {
+    check_promises(job);
+    return ask<program_output>(std::move(job));
+  }
 
 private:
   template <class Output>

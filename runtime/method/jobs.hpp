@@ -4,6 +4,7 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/method/program.hpp"
 #include "runtime/method/training.hpp"
 #include "runtime/models/model.hpp"
 #include <optional>
@@ -115,8 +116,9 @@ struct evaluate_output {
   double loss_sum = 0.0; ///< Summed in row order.
 };
 
-using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job>;
-using work_output = std::variant<train_output, extract_output, statistics_output, evaluate_output, compute_output>;
+using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job, program_job>;
+using work_output =
+    std::variant<train_output, extract_output, statistics_output, evaluate_output, compute_output, program_output>;
 
 /// Jobs with equal keys and the same shard may share a batch. `options` holds everything that
 /// changes control flow or arithmetic; clients' rows do not enter it.
@@ -131,7 +133,7 @@ struct fuse_key {
 [[nodiscard]] std::int64_t rows_of(const work& request);
 /// Bytes its outcome will hold.
 [[nodiscard]] std::int64_t outcome_bytes(const work& request);
-/// "train", "extract", "statistics", "evaluate", "compute".
+/// "train", "extract", "statistics", "evaluate", "compute", "program".
 [[nodiscard]] const char* work_name(const work& request);
 
 struct job {
