@@ -19,6 +19,7 @@ enum class run_errc : std::uint8_t {
   server_failed,    ///< The server half threw, or a job of it failed.
   recorder_failed,  ///< A file of the run directory could not be written.
   actor_lost,       ///< A shard, worker or server ended although the run goes on.
+  interrupted,      ///< No failure: a program of the server's ended between two slices.
 };
 std::string to_string(run_errc);
 bool from_string(caf::string_view, run_errc&);
@@ -99,6 +100,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::restore_state))
   CAF_ADD_TYPE_ID(mneme, (mneme::keep_state))
   CAF_ADD_TYPE_ID(mneme, (mneme::write_checkpoint))
+  CAF_ADD_TYPE_ID(mneme, (mneme::program_progress))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -116,6 +118,6 @@ MNEME_IN_PROCESS(batch_done) MNEME_IN_PROCESS(worker_peers)
 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
 MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)
-MNEME_IN_PROCESS(write_checkpoint)
+MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(program_progress)
 #undef MNEME_IN_PROCESS
 // clang-format on

@@ -102,6 +102,11 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   const bool resumable = setup.checkpoints != nullptr;
+  run.context->interrupts = options.interrupts;
+  if (resumable) {
+    run.context->slices = std::make_shared<slice_store>(run.files->checkpoints() / "programs", label_of(run));
+    run.context->slices->load();
+  }
   auto summary = run_to_end(system, run.context, std::move(setup));
   try {
     run.context->features->save();

@@ -129,7 +129,7 @@ opened_round server_state::broadcast_of(const round_place& place) {
 
 caf::result<task_plan> server_state::open(const open_task& in) {
   auto answer = self_->make_response_promise<task_plan>();
-  auto run = std::make_shared<server_run<task_plan>>(*rows_);
+  auto run = std::make_shared<server_run<task_plan>>(*rows_, *context_->made_rows);
   run->where = in.where;
   run->ended = [answer](task<task_plan>& step) mutable { answer.deliver(step.take()); };
   run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
@@ -142,7 +142,7 @@ caf::result<task_plan> server_state::open(const open_task& in) {
 
 caf::result<closed_round> server_state::close(const close_round& in) {
   auto answer = self_->make_response_promise<closed_round>();
-  auto run = std::make_shared<server_run<void>>(*rows_);
+  auto run = std::make_shared<server_run<void>>(*rows_, *context_->made_rows);
   run->where = in.where;
   run->ended = [this, answer](task<void>& step) mutable {
     step.take();
@@ -190,6 +190,10 @@ void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function
 template <class T>
 void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
   run_all(std::move(wanted), [this, run](outcomes results) {
+    if (is_interrupted(results)) {
+      interrupted_ = true; // the half stays in the middle of its step
+      return run->failed(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
+    }
     drive<T>(run, [run = run.get(), &results] { run->desk.answer(std::move(results)); });
   });
 }
@@ -289,6 +293,8 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
 }
 
 learnt server_state::named_model() const {
+  if (interrupted_)
+    return {};
   const auto predicted = half_->predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
   auto named = flat ? named_parameters(*predicted.net, *flat) : tensor_map{};

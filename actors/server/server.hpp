@@ -21,7 +21,7 @@ private:
   struct server_run {
     job_desk desk{};
     server_context context;
-    explicit server_run(const central_rows& rows) : context(desk, &rows) {}
+    server_run(const central_rows& rows, row_store& made) : context(desk, &rows, &made) {}
     round_place where{};
     std::optional<task<T>> step{};
     std::function<void(task<T>&)> ended{}; // takes the value, or throws what the step threw
@@ -63,6 +63,7 @@ private:
   };
   std::map<std::uint64_t, running_plan> plans_;
   std::uint64_t next_plan_ = 0;
+  bool interrupted_ = false; // in the middle of a step
 };
 
 } // namespace mneme

@@ -1,8 +1,8 @@
 #include "runtime/method/client_run.hpp"
 namespace mneme {
 
-client_run::client_run(const strategy& method, assignment assigned)
-    : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_),
+client_run::client_run(const strategy& method, assignment assigned, row_store* made)
+    : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_, made),
       round_(method.client_round(context_, *assigned_.in)) {}
 
 template <class Act>

@@ -135,6 +135,13 @@ std::int64_t outcome_bytes(const work& request) {
   return std::visit([](const auto& job) { return bytes_of(job); }, request);
 }
 
+bool is_interrupted(const outcomes& results) {
+  return std::any_of(results.begin(), results.end(), [](const job_outcome& result) {
+    const auto* const why = std::get_if<std::string>(&result);
+    return why && *why == interrupted_text;
+  });
+}
+
 const char* work_name(const work& request) {
   static constexpr const char* names[] = {"train", "extract", "statistics", "evaluate", "compute", "program"};
   static_assert(std::size(names) == std::variant_size_v<work>);

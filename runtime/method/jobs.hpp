@@ -152,4 +152,9 @@ using job_outcome = std::variant<work_output, std::string>;
 /// Outcomes of all jobs of one stage, in its order.
 using outcomes = std::vector<job_outcome>;
 
+/// The reason of a program that ended between two slices because its run was interrupted. Whoever asked for it is not
+/// told: the run ends, and a resumed one goes on from there.
+inline constexpr const char* interrupted_text = "interrupted between two slices of a program";
+[[nodiscard]] bool is_interrupted(const outcomes& results);
+
 } // namespace mneme

@@ -63,8 +63,8 @@ using named_tensors = std::map<std::string, at::Tensor>;
 /// What one slice has made of a call.
 struct program_step {
   named_tensors tensors{}; ///< Finished: what was declared. Else the state that the next slice is given.
-  bool finished = true;  ///< False: there is a next slice.
-  double progress = 1.0; ///< In [0, 1], shown to the user.
+  bool finished = true;    ///< False: there is a next slice.
+  double progress = 1.0;   ///< In [0, 1], shown to the user.
 };
 
 /// Made by a method, once, and then const: shared by all clients and all threads. Nets and constants that it needs are
@@ -72,8 +72,8 @@ struct program_step {
 ///
 /// `run` is a pure function of its calls, in any company: on a CPU the bits that a call gets back do not depend on the
 /// others. Loops over calls keep that, and so do stacked products (bmm, baddbmm), element-wise operations and sums over
-/// axes of one call alone; grouped and vmapped convolutions do not: 16 of 16 of their gradients differ from those of one
-/// call alone. tests/support/program_check.hpp compares.
+/// axes of one call alone; grouped and vmapped convolutions do not: 16 of 16 of their gradients differ from those of
+/// one call alone. tests/support/program_check.hpp compares.
 ///
 /// Autograd is on: what needs gradients is detached from `in` first and then asked to (`leaf_of` in gradients.hpp).
 /// Tensors that come back are detached and checked: names, shapes and types are those of outcome(), and every value is

@@ -28,8 +28,9 @@ outcomes attempted(std::size_t jobs, bool& failed, Act act) {
 
 class device_executor final : public executor {
 public:
-  device_executor(const at::Device& device, std::shared_ptr<feature_store> features)
-      : images_(device), features_(std::move(features)) {
+  device_executor(const at::Device& device, std::shared_ptr<feature_store> features,
+                  std::shared_ptr<slice_store> slices)
+      : images_(device), features_(std::move(features)), slices_(std::move(slices)) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -41,11 +42,12 @@ public:
   outcomes run(std::span<const job> batch, slice_watch* watch) override {
     MNEME_CHECK(!batch.empty());
     compute_on_one_thread();
+    images_.forget_unused();
     for (const auto& queued : batch)
       MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),
                   work_name(batch[0].request));
     if (std::holds_alternative<program_job>(batch[0].request))
-      return run_programs(batch, images_, watch);
+      return run_programs(batch, images_, slices_.get(), watch);
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
     return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);
@@ -88,6 +90,7 @@ private:
 
   image_store images_;
   std::shared_ptr<feature_store> features_;
+  std::shared_ptr<slice_store> slices_;
   training_buffers buffers_;
 };
 
@@ -111,8 +114,9 @@ std::int64_t cuda_devices() {
 
 } // namespace
 
-std::unique_ptr<executor> make_executor(const std::string& device, std::shared_ptr<feature_store> features) {
-  return std::make_unique<device_executor>(at::Device(device), std::move(features));
+std::unique_ptr<executor> make_executor(const std::string& device, std::shared_ptr<feature_store> features,
+                                        std::shared_ptr<slice_store> slices) {
+  return std::make_unique<device_executor>(at::Device(device), std::move(features), std::move(slices));
 }
 
 std::int64_t chosen_width(const work& request, const std::string& device) {

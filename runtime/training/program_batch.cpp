@@ -91,8 +91,8 @@ tensors_ref checked_outcome(const program_job& job, const named_tensors& made) {
     out->put(wanted.name, frozen(found));
   }
   if (made.size() > promised.size())
-    throw std::runtime_error(fmt::format("it returned {}, and its outcome() declares {} of them", names_of(made),
-                                         promised.size()));
+    throw std::runtime_error(
+        fmt::format("it returned {}, and its outcome() declares {} of them", names_of(made), promised.size()));
   return out;
 }
 
@@ -108,39 +108,62 @@ tensor_map checked_state(const named_tensors& made) {
   return state;
 }
 
-/// What autograd counts of writes into tensors.
-std::vector<std::uint32_t> versions_of(const program_call& call) {
-  std::vector<std::uint32_t> versions;
-  for (const auto* tensors : {&call.in, &call.state})
-    for (const auto& [name, value] : *tensors)
-      versions.push_back(value.is_inference() ? 0 : static_cast<std::uint32_t>(value._version()));
-  return versions;
-}
-
-/// Calls that go through their slices side by side.
-class running_calls {
+/// Notices writes into tensors of calls, which autograd counts.
+class written_inputs {
 public:
-  running_calls(std::span<const job> batch, image_store& images) : reader_(images) {
+  explicit written_inputs(const std::vector<program_call>& calls) : calls_(calls), versions_(versions()) {}
+  void expect_none() const {
+    if (versions() != versions_)
+      throw std::runtime_error("it writes into a tensor that it was given, which others read; a clone() is its own");
+  }
+
+private:
+  [[nodiscard]] std::vector<std::int64_t> versions() const {
+    std::vector<std::int64_t> found;
+    for (const auto& call : calls_)
+      for (const auto* tensors : {&call.in, &call.state})
+        for (const auto& [name, value] : *tensors)
+          found.push_back(value.is_inference() ? 0 : value._version());
+    return found;
+  }
+
+  const std::vector<program_call>& calls_;
+  std::vector<std::int64_t> versions_;
+};
+
+/// A job at work.
+struct running_call {
+  const program_job* job = nullptr;
+  program_call call{};
+  double progress = 0.0;
+  bool is_over = false;
+  std::optional<digest128> content{}; ///< Known where the job has a state in the store.
+};
+
+/// Jobs that go through their slices side by side.
+class running_batch {
+public:
+  running_batch(std::span<const job> batch, image_store& images, slice_store* slices)
+      : reader_(images), slices_(slices), results_(batch.size(), job_outcome{std::string{}}) {
     for (const auto& queued : batch) {
       const auto& job = std::get<program_job>(queued.request);
-      jobs_.push_back(&job);
-      calls_.push_back({.in = handles_of(job.in.get(), images.device()),
-                        .samples = job.samples,
-                        .stream = job.stream,
-                        .reader = &reader_});
-      left_.push_back(left_.size());
+      running_.push_back({.job = &job,
+                          .call = {.in = handles_of(job.in.get(), images.device()),
+                                   .samples = job.samples,
+                                   .stream = job.stream,
+                                   .reader = &reader_}});
+      if (slices && images.device().is_cpu() && slices->holds_any())
+        go_on_from_store(running_.back());
     }
-    results_.assign(batch.size(), job_outcome{std::string{}});
   }
 
   outcomes run(slice_watch* watch) {
-    const auto name = jobs_.front()->body->name();
-    while (!left_.empty()) {
-      progress_ = 1.0;
-      run_slice(std::exchange(left_, {}));
-      if (!left_.empty() && watch && !watch->go_on(name, progress_)) {
-        for (const auto i : left_)
-          results_[i] = std::string(interrupted_text);
+    for (auto next = next_calls(); !next.empty(); next = next_calls()) {
+      run_slice(next);
+      if (watch && is_unfinished() && !watch->go_on(running_.front().job->body->name(), progress())) {
+        for (std::size_t i = 0; i < running_.size(); ++i)
+          if (!running_[i].is_over)
+            results_[i] = std::string(interrupted_text);
         break;
       }
     }
@@ -148,62 +171,100 @@ public:
   }
 
 private:
+  void go_on_from_store(running_call& running) const {
+    const auto content = slice_store::content_of(*running.job);
+    const auto found = slices_->find(content);
+    if (!found)
+      return;
+    running.content = content;
+    running.call.slice = found->slices;
+    running.call.state = handles_of(&found->state, reader_.device());
+  }
+
+  /// Those that are furthest behind: the others have been stored by an earlier process, and wait for them.
+  [[nodiscard]] std::vector<std::size_t> next_calls() const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      if (running_[i].is_over)
+        continue;
+      if (!found.empty() && running_[i].call.slice < running_[found[0]].call.slice)
+        found.clear();
+      if (found.empty() || running_[i].call.slice == running_[found[0]].call.slice)
+        found.push_back(i);
+    }
+    return found;
+  }
+  [[nodiscard]] bool is_unfinished() const {
+    return std::any_of(running_.begin(), running_.end(), [](const auto& running) { return !running.is_over; });
+  }
+  /// That of the slowest call.
+  [[nodiscard]] double progress() const {
+    double least = 1.0;
+    for (const auto& running : running_)
+      least = running.is_over ? least : std::min(least, running.progress);
+    return least;
+  }
+
   /// The next slice of `which`; if it fails as a whole, of each alone.
   void run_slice(const std::vector<std::size_t>& which) {
-    std::vector<program_call> together; // a call is handles
-    std::vector<std::vector<std::uint32_t>> versions;
-    for (const auto i : which) {
-      together.push_back(calls_[i]);
-      versions.push_back(versions_of(calls_[i]));
-    }
+    std::vector<program_call> calls; // handles
+    for (const auto i : which)
+      calls.push_back(running_[i].call);
     std::vector<program_step> steps;
     std::string why;
-    bool failed = false;
     try {
-      steps = jobs_.front()->body->run(together);
+      const written_inputs check(calls);
+      steps = running_.front().job->body->run(calls);
       if (steps.size() != which.size())
         throw std::runtime_error(fmt::format("it answered {} calls of {}", steps.size(), which.size()));
+      check.expect_none();
     } catch (...) {
-      failed = true;
       why = failure_text();
+      steps.clear();
     }
-    if (failed && which.size() > 1) {
+    if (steps.empty() && which.size() > 1) {
       for (const auto i : which)
         run_slice({i});
       return;
     }
-    for (std::size_t k = 0; k < which.size(); ++k) {
-      const auto i = which[k];
+    for (std::size_t k = 0; k < which.size(); ++k)
       try {
-        if (failed)
+        if (steps.empty())
           throw std::runtime_error(why);
-        if (versions_of(together[k]) != versions[k])
-          throw std::runtime_error("it writes into a tensor that it was given, which others read");
-        settle(i, steps[k]);
+        settle(which[k], steps[k]);
       } catch (...) {
-        results_[i] = fmt::format("program '{}': {}", jobs_[i]->body->name(), failure_text());
+        results_[which[k]] = fmt::format("program '{}': {}", running_[which[k]].job->body->name(), failure_text());
+        end(running_[which[k]]);
       }
-    }
   }
 
   void settle(std::size_t i, program_step& step) {
+    auto& running = running_[i];
     if (step.finished) {
-      results_[i] = work_output{program_output{.out = checked_outcome(*jobs_[i], step.tensors)}};
-      calls_[i].state = {};
-      return;
+      results_[i] = work_output{program_output{.out = checked_outcome(*running.job, step.tensors)}};
+      return end(running);
     }
-    calls_[i].state = checked_state(step.tensors);
-    ++calls_[i].slice;
-    progress_ = std::min(progress_, step.progress);
-    left_.push_back(i);
+    running.call.state = checked_state(step.tensors);
+    running.progress = step.progress;
+    ++running.call.slice;
+    if (!slices_)
+      return;
+    if (!running.content)
+      running.content = slice_store::content_of(*running.job);
+    slices_->put(*running.content, {.slices = running.call.slice, .state = running.call.state});
+  }
+
+  void end(running_call& running) {
+    running.is_over = true;
+    running.call = {};
+    if (running.content)
+      slices_->erase(*running.content);
   }
 
   image_reader reader_;
-  std::vector<const program_job*> jobs_;
-  std::vector<program_call> calls_;
-  std::vector<std::size_t> left_; // calls that are not finished
+  slice_store* slices_;
+  std::vector<running_call> running_;
   outcomes results_;
-  double progress_ = 1.0;
 };
 
 /// Autograd as a fresh thread has it, whatever the caller has switched off.
@@ -218,10 +279,10 @@ private:
 
 } // namespace
 
-outcomes run_programs(std::span<const job> batch, image_store& images, slice_watch* watch) {
+outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_watch* watch) {
   MNEME_CHECK(!batch.empty());
   const autograd_on tracking;
-  return running_calls(batch, images).run(watch);
+  return running_batch(batch, images, slices).run(watch);
 }
 
 } // namespace mneme

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/training/image_store.hpp"
+#include "runtime/training/slice_store.hpp"
 namespace mneme {
 
 /// What is told between the slices of a program.
@@ -12,12 +13,11 @@ public:
   [[nodiscard]] virtual bool go_on(const std::string& name, double progress) = 0;
 };
 
-/// The reason of a job that ended between two slices because its run was interrupted.
-inline constexpr const char* interrupted_text = "interrupted between two slices of a program";
-
-/// Runs programs to their ends with autograd on, whatever the caller has switched off. One outcome per job, in order; if
-/// calls fail together they go on one by one, from the slice before, so that only the culprit's outcome is a text.
-/// @param watch may be null @pre not empty; programs of one fuse key
-[[nodiscard]] outcomes run_programs(std::span<const job> batch, image_store& images, slice_watch* watch = nullptr);
+/// Runs programs to their ends with autograd on, whatever the caller has switched off. One outcome per job, in order;
+/// if calls fail together they go on one by one, from the slice before, so that only the culprit's outcome is a text.
+/// @param slices where states are kept between slices; on a CPU a job goes on with the one that is found there. Null:
+/// nowhere @param watch may be null @pre not empty; programs of one fuse key
+[[nodiscard]] outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices = nullptr,
+                                    slice_watch* watch = nullptr);
 
 } // namespace mneme

@@ -33,8 +33,8 @@ program_job usual() {
   static const auto source = drawn_data(10, {1, 1, 8}, 4);
   auto in = std::make_shared<tensor_map>();
   in->put("codes", at::zeros({3, 2}));
-  return {.body = declaring({{.name = "images", .shape = {3, 1, 4, 4}, .type = at::kByte},
-                             {.name = "losses", .shape = {3}}}),
+  return {.body = declaring(
+              {{.name = "images", .shape = {3, 1, 4, 4}, .type = at::kByte}, {.name = "losses", .shape = {3}}}),
           .in = in,
           .samples = rows_from(source, 0, 5),
           .rows = 20};
@@ -70,7 +70,8 @@ TEST_CASE("calls share a batch if program, shapes and kind of data agree, whatev
     change(job);
     CHECK(keys.insert(key_of(job)).second);
   };
-  differs([](program_job& job) { job.body = std::make_shared<declared_only>(std::vector<declared_tensor>{}, "paint"); });
+  differs(
+      [](program_job& job) { job.body = std::make_shared<declared_only>(std::vector<declared_tensor>{}, "paint"); });
   differs([](program_job& job) {
     job.body = std::make_shared<declared_only>(std::vector<declared_tensor>{}, "noise", "2 steps");
   });
@@ -91,6 +92,7 @@ TEST_CASE("a program that cannot say what it makes is not asked to make it", "[p
   refused(declaring({}), "program 'noise' declares no outcome");
   refused(declaring({{.name = "x", .shape = {1}}, {.name = "x", .shape = {2}}}),
           "program 'noise': its outcome() declares 'x' twice");
-  refused(declaring({{.name = "x", .shape = {2, -1}}}),
-          "program 'noise': its outcome() declares 'x' with an extent of -1: sizes have to be known before the job runs");
+  refused(
+      declaring({{.name = "x", .shape = {2, -1}}}),
+      "program 'noise': its outcome() declares 'x' with an extent of -1: sizes have to be known before the job runs");
 }

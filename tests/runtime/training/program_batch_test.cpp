@@ -3,6 +3,7 @@
 #include "tests/support/learning.hpp"
 #include "tests/support/program_check.hpp"
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <functional>
 using namespace mneme;
@@ -115,13 +116,13 @@ private:
 
 TEST_CASE("a program has first and second derivatives, whatever its caller has switched off", "[program_batch]") {
   // y = x^3 at 2: y' = 12; of z = (y')^2, z' = 2 y' y'' = 2 * 12 * 12 = 288.
-  const auto cube = of_each({{.name = "first", .shape = {1}}, {.name = "second", .shape = {1}}},
-                            [](const program_call& call) {
-                              const auto x = leaf_of(call.in.at("x"));
-                              const auto first = gradients_of(x.pow(3), {x}, graph_use::differentiable)[0];
-                              const auto second = gradients_of(first.square(), {x})[0];
-                              return program_step{.tensors = {{"first", first}, {"second", second}}};
-                            });
+  const auto cube =
+      of_each({{.name = "first", .shape = {1}}, {.name = "second", .shape = {1}}}, [](const program_call& call) {
+        const auto x = leaf_of(call.in.at("x"));
+        const auto first = gradients_of(x.pow(3), {x}, graph_use::differentiable)[0];
+        const auto second = gradients_of(first.square(), {x})[0];
+        return program_step{.tensors = {{"first", first}, {"second", second}}};
+      });
   const program_job wanted{.body = cube, .in = tensor_named("x", floats({2.0F}))};
   const auto check = [&] {
     const auto made = outcome_of(wanted);
@@ -229,9 +230,8 @@ TEST_CASE("a program can be stopped between two slices", "[program_batch]") {
 }
 
 TEST_CASE("a slice must leave a state", "[program_batch]") {
-  const auto body = of_each({{.name = "x", .shape = {1}}}, [](const program_call&) {
-    return program_step{.tensors = {}, .finished = false};
-  });
+  const auto body = of_each({{.name = "x", .shape = {1}}},
+                            [](const program_call&) { return program_step{.tensors = {}, .finished = false}; });
   CHECK_THAT(error_of(outcome_of({.body = body})), ContainsSubstring("left no state for the next"));
   const auto undefined = of_each({{.name = "x", .shape = {1}}}, [](const program_call&) {
     return program_step{.tensors = {{"x", at::Tensor()}}, .finished = false};
@@ -239,7 +239,8 @@ TEST_CASE("a slice must leave a state", "[program_batch]") {
   CHECK_THAT(error_of(outcome_of({.body = undefined})), ContainsSubstring("'x' of its state is an undefined tensor"));
 }
 
-TEST_CASE("a call's bits do not depend on its company, and a program that breaks that is found out", "[program_batch]") {
+TEST_CASE("a call's bits do not depend on its company, and a program that breaks that is found out",
+          "[program_batch]") {
   std::vector<program_job> wanted;
   for (std::uint64_t k = 0; k < 16; ++k)
     wanted.push_back(descent_of(k, static_cast<std::int64_t>(1 + k % 4)));
