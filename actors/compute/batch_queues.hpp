@@ -42,7 +42,7 @@ private:
   const std::size_t hosts_;
   std::mutex mutex_;
   std::vector<batch_queue> queues_; // the server's is the last one
-  std::vector<bool> waits_;       // by worker
+  std::vector<bool> waits_;         // by worker
 };
 
 } // namespace mneme

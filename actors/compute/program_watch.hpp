@@ -3,6 +3,7 @@
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/protocol/run_context.hpp"
+#include "runtime/training/program_batch.hpp"
 #include <optional>
 namespace mneme {
 

@@ -1,8 +1,8 @@
 /// worker: the one kind of thread that computes; it hosts shards and runs batches, its own shards' first.
 #pragma once
 #include "actors/compute/client_actors.hpp"
-#include "actors/compute/shard.hpp"
 #include "actors/compute/program_watch.hpp"
+#include "actors/compute/shard.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/training/executor.hpp"
 namespace mneme {

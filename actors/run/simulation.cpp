@@ -125,6 +125,12 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   } catch (const std::exception& e) { // the run is whole without it
     run.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
   }
+  try {
+    if (resumable)
+      run.context->slices->save();
+  } catch (const std::exception& e) { // a resumed run begins the program again
+    run.view->warned(std::string("how far programs have come was not kept: ") + e.what());
+  }
   if (resumable && summary.status != "done")
     summary.resume_from = run.files->path().string();
   return summary;

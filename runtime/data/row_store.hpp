@@ -31,7 +31,7 @@ public:
   [[nodiscard]] std::size_t size();
 
 private:
-  /// Of images and labels. A data set keeps those that name it, so that no address comes twice while it lives.
+  /// Those of images and labels. A data set keeps those that name it, so that no address comes twice while it lives.
   using handles = std::pair<const void*, const void*>;
   void forget_unused();
 

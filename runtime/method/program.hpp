@@ -71,9 +71,11 @@ struct program_step {
 /// its members.
 ///
 /// `run` is a pure function of its calls, in any company: on a CPU the bits that a call gets back do not depend on the
-/// others. Loops over calls keep that, and so do stacked products (bmm, baddbmm), element-wise operations and sums over
-/// axes of one call alone; grouped and vmapped convolutions do not: 16 of 16 of their gradients differ from those of
-/// one call alone. tests/support/program_check.hpp compares.
+/// others. Loops over calls keep that, and so do stacked nets (model::differentiable), stacked_product() and
+/// by_element() of runtime/models/function.hpp, sums and products element by element, and sums over axes of one call
+/// alone. Grouped and vmapped convolutions do not: 16 of 16 of their gradients differ from those of one call alone; nor
+/// does a plain exp or tanh of a stack where the values of one call fill no whole vectors.
+/// tests/support/program_check.hpp compares.
 ///
 /// Autograd is on: what needs gradients is detached from `in` first and then asked to (`leaf_of` in gradients.hpp).
 /// Tensors that come back are detached and checked: names, shapes and types are those of outcome(), and every value is

@@ -17,7 +17,8 @@ public:
   [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;
 };
 
-/// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is remembered
+/// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is
+/// remembered
 [[nodiscard]] std::unique_ptr<executor> make_executor(const std::string& device,
                                                       std::shared_ptr<feature_store> features = nullptr,
                                                       std::shared_ptr<slice_store> slices = nullptr);

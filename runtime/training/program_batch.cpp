@@ -158,14 +158,15 @@ public:
   }
 
   outcomes run(slice_watch* watch) {
+    const auto name = running_.front().job->body->name();
     for (auto next = next_calls(); !next.empty(); next = next_calls()) {
-      run_slice(next);
-      if (watch && is_unfinished() && !watch->go_on(running_.front().job->body->name(), progress())) {
+      if (watch && !watch->go_on(name, progress())) {
         for (std::size_t i = 0; i < running_.size(); ++i)
           if (!running_[i].is_over)
             results_[i] = std::string(interrupted_text);
         break;
       }
+      run_slice(next);
     }
     return std::move(results_);
   }
@@ -193,9 +194,6 @@ private:
         found.push_back(i);
     }
     return found;
-  }
-  [[nodiscard]] bool is_unfinished() const {
-    return std::any_of(running_.begin(), running_.end(), [](const auto& running) { return !running.is_over; });
   }
   /// That of the slowest call.
   [[nodiscard]] double progress() const {

@@ -5,7 +5,7 @@
 #include "runtime/training/slice_store.hpp"
 namespace mneme {
 
-/// What is told between the slices of a program.
+/// What is told before each slice of a program.
 class slice_watch {
 public:
   virtual ~slice_watch() = default;
