@@ -194,6 +194,25 @@ TEST_CASE("a program that is interrupted between two slices goes on with the nex
   CHECK(kept >= 6); // the others were interrupted after the last slice of a program
 }
 
+TEST_CASE("clients' programs that are interrupted go on where the server steps as uploads come, too") {
+  const workshop shop(dreams.with(
+      {{"checkpoint.force", true}, {"rounds.mode", "async"}, {"rounds.concurrency", 5}, {"rounds.buffer", 3}}));
+  const auto whole = shop.run("whole", {.threads = 1});
+  REQUIRE(whole.status == "done");
+  for (const std::int64_t after : {1, 5, 12, 23}) {
+    CAPTURE(after);
+    const auto name = "interrupted after " + std::to_string(after);
+    slice_counter::slices = 0;
+    slice_counter::interrupts = 0;
+    slice_counter::interrupts_after = after;
+    const auto early = shop.run(name, {.threads = 1, .interrupts = &slice_counter::interrupts});
+    slice_counter::interrupts_after = -1;
+    CHECK(early.status == "interrupted");
+    CHECK(shop.resume(name, {.threads = 2}).run_digest == whole.run_digest);
+    check_equal_files(shop.path("whole"), shop.path(name), workers::others);
+  }
+}
+
 TEST_CASE("what a program does wrong ends the run, names client, round and job, and loses nothing") {
   const auto failed = [](const char* fault, const char* at_server) {
     return run_toml(dreams, {.over = {{"strategy.name", "\"faulty\""},
