@@ -1,7 +1,5 @@
 #include "actors/server/server.hpp"
-#include "actors/compute/run_batch.hpp"
 #include "actors/compute/wake.hpp"
-#include "actors/protocol/batch_rules_of.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/storage/safetensors.hpp"
@@ -10,18 +8,6 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
-
-caf::error server_error(const char* step, const std::string& text) {
-  return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + text);
-}
-
-/// A step of the server half, by the round (from 1) in which it is, and the job of it that failed.
-std::string step_at(const round_place& place, const job_id* failed = nullptr) {
-  auto text = "server step, round " + std::to_string(place.round.value + 1);
-  if (failed)
-    text += ", job " + std::to_string(failed->stage) + "." + std::to_string(failed->step);
-  return text;
-}
 
 /// Training rows as the run's task stream and partition give them.
 class training_rows final : public central_rows {
@@ -58,11 +44,17 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, run_context_ref context, std::shared_ptr<batch_queues> queues,
-                           std::vector<worker_actor> workers, recorder_actor recorder)
-    : self_(self), context_(std::move(context)), queues_(std::move(queues)), workers_(std::move(workers)),
-      recorder_(std::move(recorder)), rows_(std::make_unique<training_rows>(context_)),
-      half_(context_->method->make_server()) {}
+server_state::server_state(server_actor::pointer self, run_context_ref context,
+                           const std::shared_ptr<batch_queues>& queues, std::vector<worker_actor> workers,
+                           const recorder_actor& recorder)
+    : self_(self), context_(std::move(context)),
+      steps_(*context_, "server",
+             {.put =
+                  [self, queues, workers = std::move(workers)](std::vector<ready_batch> batches) {
+                    put_and_wake(self, *queues, workers, queues->server_queue(), std::move(batches));
+                  },
+              .warn = [self, recorder](std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
+      rows_(std::make_unique<training_rows>(context_)), half_(context_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
@@ -71,7 +63,7 @@ server_actor::behavior_type server_state::make_behavior() {
         try {
           return broadcast_of(in.where);
         } catch (const std::exception& e) {
-          return server_error("opening a round", e.what());
+          return steps_.error_in("opening a round", e.what());
         }
       },
       [this](const deliveries& in) -> caf::result<void> {
@@ -80,7 +72,7 @@ server_actor::behavior_type server_state::make_behavior() {
             half_->fold(upload);
           return {};
         } catch (const std::exception& e) {
-          return server_error("folding an upload", e.what());
+          return steps_.error_in("folding an upload", e.what());
         }
       },
       [this](const close_round& in) { return close(in); },
@@ -92,7 +84,7 @@ server_actor::behavior_type server_state::make_behavior() {
           half_->persist(in.so_far.section("server"));
           return saved_state{.state = std::move(in.so_far)};
         } catch (const std::exception& e) {
-          return server_error("saving its state", e.what());
+          return steps_.error_in("saving its state", e.what());
         }
       },
       [this](restore_state& in) -> caf::result<void> {
@@ -101,12 +93,12 @@ server_actor::behavior_type server_state::make_behavior() {
           in.rest.expect_end();
           return {};
         } catch (const archive_error& e) {
-          return server_error("going on from a checkpoint", std::string("it ") + e.what());
+          return steps_.error_in("going on from a checkpoint", std::string("it ") + e.what());
         } catch (const std::exception& e) {
-          return server_error("going on from a checkpoint", e.what());
+          return steps_.error_in("going on from a checkpoint", e.what());
         }
       },
-      [this](batch_done& in) { take(in); },
+      [this](batch_done& in) { steps_.take(in); },
   };
 }
 
@@ -128,32 +120,23 @@ opened_round server_state::broadcast_of(const round_place& place) {
 // -- steps of the server half -----------------------------------------------------------------------------------------
 
 caf::result<task_plan> server_state::open(const open_task& in) {
-  auto answer = self_->make_response_promise<task_plan>();
-  auto run = std::make_shared<server_run<task_plan>>(*rows_, *context_->made_rows);
-  run->where = in.where;
-  run->ended = [answer](task<task_plan>& step) mutable { answer.deliver(step.take()); };
-  run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<task_plan>(run, [this, run = run.get()] {
-    run->step.emplace(half_->open_task(run->context, run->where));
-    run->step->start();
-  });
-  return answer;
+  return steps_.run(
+      self_->make_response_promise<task_plan>(), in.where, rows_.get(),
+      [this](server_context& ctx, const round_place& where) { return half_->open_task(ctx, where); },
+      [](task<task_plan>& step) { return step.take(); });
 }
 
 caf::result<closed_round> server_state::close(const close_round& in) {
-  auto answer = self_->make_response_promise<closed_round>();
-  auto run = std::make_shared<server_run<void>>(*rows_, *context_->made_rows);
-  run->where = in.where;
-  run->ended = [this, answer](task<void>& step) mutable {
-    step.take();
-    answer.deliver(closed_round{.model = model_digest()});
-  };
-  run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<void>(run, [this, run = run.get()] {
-    run->step.emplace(half_->close_round(run->context, run->where));
-    run->step->start();
-  });
-  return answer;
+  return steps_.run(
+      self_->make_response_promise<closed_round>(), in.where, rows_.get(),
+      [this](server_context& ctx, const round_place& where) { return half_->close_round(ctx, where); },
+      [this](task<void>& step) {
+        step.take();
+        closed_round answer{.model = model_digest()};
+        if (context_->needs.has_proxy)
+          answer.for_proxy = half_->predict().weights;
+        return answer;
+      });
 }
 
 /// Digest of everything that is learnt: a projection, once chosen, is part of it through the read-out.
@@ -168,86 +151,6 @@ digest128 server_state::model_digest() const {
   readout.put("readout", learnt.readout.contiguous());
   both.add(digest_of(readout));
   return both.value();
-}
-
-template <class T>
-void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance) {
-  try {
-    advance();
-    for (auto& text : run->context.take_warnings())
-      self_->send(recorder_, run_warning{std::move(text)});
-    if (run->step->done())
-      run->ended(*run->step);
-    else
-      run_jobs<T>(run, run->desk.take_plan());
-  } catch (const job_error& e) {
-    run->failed(server_error(step_at(run->where, &e.job).c_str(), e.what()));
-  } catch (const std::exception& e) {
-    run->failed(server_error(step_at(run->where).c_str(), e.what()));
-  }
-}
-
-template <class T>
-void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
-  run_all(std::move(wanted), [this, run](outcomes results) {
-    if (is_interrupted(results)) {
-      interrupted_ = true; // the half stays in the middle of its step
-      return run->failed(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
-    }
-    drive<T>(run, [run = run.get(), &results] { run->desk.answer(std::move(results)); });
-  });
-}
-
-void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
-  const auto number = next_plan_++;
-  plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
-  put_and_wake(self_, *queues_, workers_, queues_->server_queue(), batches_of(number, std::move(wanted)));
-}
-
-/// Jobs of the server's are grouped and cut as clients' are, for all workers.
-std::vector<ready_batch> server_state::batches_of(std::uint64_t number, plan wanted) const {
-  std::vector<parked_job> parked;
-  for (std::uint32_t i = 0; i < wanted.size(); ++i)
-    parked.push_back({.job = {.id = {.assignment = {number}, .step = i},
-                              .key = key_of(wanted[i]),
-                              .rows = std::max<std::int64_t>(rows_of(wanted[i]), 1),
-                              .bytes = outcome_bytes(wanted[i]),
-                              .width = width_of(wanted[i])}});
-  auto rules = batch_rules_of(*context_);
-  rules.workers = context_->workers;
-  std::vector<ready_batch> batches;
-  for (auto& planned : plan_batches(parked, rules))
-    for (auto& ids : planned.batches) {
-      ready_batch& batch = batches.emplace_back();
-      for (const auto& id : ids) {
-        auto& request = wanted[id.step];
-        batch.multiplications += multiplications_of(request);
-        batch.jobs.push_back({.id = id, .request = std::move(request)});
-      }
-      batch.ids = std::move(ids);
-    }
-  return batches;
-}
-
-/// Passes are not stacked: each is a batch, so that all threads are at work.
-std::int64_t server_state::width_of(const work& request) const {
-  if (!std::holds_alternative<train_job>(request) && !std::holds_alternative<program_job>(request))
-    return 1;
-  const auto fixed = context_->scenario.worker.models_max;
-  return fixed > 0 ? fixed : chosen_width(request, context_->device);
-}
-
-void server_state::take(batch_done& in) {
-  for (std::size_t i = 0; i < in.ids.size(); ++i) {
-    const auto of = plans_.find(in.ids[i].assignment.value);
-    MNEME_CHECK(of != plans_.end(), in.ids[i].assignment.value);
-    of->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
-    if (--of->second.missing > 0)
-      continue;
-    auto plan = std::move(of->second);
-    plans_.erase(of);
-    plan.then(std::move(plan.known));
-  }
 }
 
 // -- evaluation -------------------------------------------------------------------------------------------------------
@@ -271,7 +174,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     answer.deliver(evaluated{.per_task = std::vector<evaluate_output>(in.upto.value + 1)});
     return answer;
   }
-  run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
+  steps_.run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
     evaluated sums{.per_task = std::vector<evaluate_output>(upto.value + 1)};
     auto next = results.begin();
     for (std::uint32_t t = 0; t <= upto.value; ++t) {
@@ -279,7 +182,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
       const auto rows = context_->tasks->tasks[t].test.size();
       for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
         if (auto* why = std::get_if<std::string>(&*next))
-          return answer.deliver(server_error("evaluation", *why));
+          return answer.deliver(steps_.error_in("evaluation", *why));
         const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));
         sum.rows += part.rows;
         sum.correct += part.correct;
@@ -292,7 +195,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
 }
 
 learnt server_state::named_model() const {
-  if (interrupted_)
+  if (steps_.is_interrupted())
     return {};
   const auto predicted = half_->predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
