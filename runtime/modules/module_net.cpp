@@ -1,8 +1,8 @@
 #include "runtime/modules/module_net.hpp"
+#include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <cmath>
 #include <torch/csrc/autograd/autograd.h>
 namespace mneme {
@@ -10,16 +10,6 @@ namespace mneme {
 // Axes: K models, B rows of a step, P weights, D features, C classes.
 
 namespace {
-
-/// Autograd as a fresh thread has it: jobs run with it switched off.
-class autograd_on {
-public:
-  autograd_on() : keys_(c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet{})), gradients_(true) {}
-
-private:
-  c10::impl::ForceDispatchKeyGuard keys_;
-  at::AutoGradMode gradients_;
-};
 
 /// A tensor of its own, which begins where LibTorch's do: bits of products may depend on a matrix's place in a cache
 /// line.
