@@ -58,7 +58,11 @@ void describe(key_text& key, const train_job& job) {
       .add(with.classes.high)
       .add(with.taught.low)
       .add(with.taught.high)
-      .add(with.squared_gradients);
+      .add(with.squared_gradients)
+      .add(with.replay_rows)
+      .add(with.replay_weight)
+      .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
+  describe(key, job.replay.samples.source.get());
 }
 void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }
 void describe(key_text& key, const statistics_job& job) {
@@ -111,7 +115,12 @@ std::int64_t rows_of(const work& request) {
       },
       request);
   const auto* training = std::get_if<train_job>(&request);
-  return rows * (training ? std::max<std::int64_t>(training->options.epochs, 1) : 1);
+  if (!training)
+    return rows;
+  const auto& with = training->options;
+  const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
+  const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
+  return (rows + (rows + batch - 1) / batch * replayed) * std::max<std::int64_t>(with.epochs, 1);
 }
 
 std::int64_t outcome_bytes(const work& request) {

@@ -14,11 +14,25 @@ namespace mneme {
 
 // Axes: n rows of a job, P weights of a model, D features, C classes of the run, M projected width.
 
+/// Rows of a job, and what a method says of them besides their labels.
+struct row_notes {
+  std::shared_ptr<const std::vector<float>> weights{}; ///< [n] factor of each row's loss; null: 1
+  /// [n, classes of the loss] float32: what the rows should be told to be, in place of their labels; undefined: labels.
+  /// The objective must read it (loss::reads_targets()).
+  at::Tensor targets{};
+};
+/// A second set of rows, replayed or generated: `training_options::replay_rows` of them join every step.
+struct replayed_rows {
+  sample_view samples{}; ///< Of the same shape as the job's own; may be empty.
+  row_notes notes{};
+};
 /// Local training of one client, or of the server on rows it may see.
 struct train_job {
   model_ref net{};
   tensors_ref start{}; ///< Holds `flat_weights` [P].
   sample_view samples{};
+  row_notes notes{}; ///< Of `samples`.
+  replayed_rows replay{};
   loss_ref objective{};  ///< Null: cross_entropy().
   tensors_ref side{};    ///< What the loss reads besides weights and rows, per client; may be null.
   tensors_ref teacher{}; ///< `flat_weights` of a frozen net of the same kind; read where options.taught is not empty.

@@ -19,6 +19,10 @@ struct training_options {
   bool head_only = false;
   bool in_order = false; ///< Rows are taken as the job lists them, in every epoch: no shuffle.
   class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
+  /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
+  /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
+  std::int64_t replay_rows = 0;
+  double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
   class_range taught{};  ///< The job's teacher shows the loss its logits of these; empty: there is none.
   /// Nothing is learnt: instead of weights, the outcome is the mean over the steps of one pass of the squared gradient
   /// of a step's mean loss, in training mode, zero where nothing is trained (Fed-EWC's Fisher information).
@@ -35,9 +39,11 @@ struct loss_input {
   const at::Tensor& logits;     ///< [K, B, classes]
   const at::Tensor& features;   ///< [K, B, D]
   const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
-  const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step, 0 where padded
+  const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step * the row's weight, 0 where padded
   std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
   at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
+  std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
+  at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
 };
 struct loss_output {
   at::Tensor values{};     ///< [K] float64: sum over rows of row_weight * loss
@@ -52,6 +58,8 @@ public:
   /// Equal for losses that compute the same thing with the same constants.
   [[nodiscard]] virtual std::string identity() const = 0;
   [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
+  /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
+  [[nodiscard]] virtual bool reads_targets() const { return false; }
   /// True if regularise() does anything.
   [[nodiscard]] virtual bool regularises() const { return false; }
   /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
@@ -61,7 +69,8 @@ public:
 };
 using loss_ref = std::shared_ptr<const loss>;
 
-/// Softmax cross-entropy over the classes of the loss, mean over real rows.
+/// Softmax cross-entropy over the classes of the loss, mean over real rows; of targets t and probabilities p,
+/// -sum_c t_c log p_c.
 [[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
 [[nodiscard]] loss_ref proximal_objective(double mu);
