@@ -52,7 +52,7 @@ void describe(key_text& key, const train_job& job) {
       .add(with.weight_decay)
       .add(with.clip_norm)
       .add(with.augment)
-      .add(with.head_only)
+      .add(with.trained)
       .add(with.in_order)
       .add(with.classes.low)
       .add(with.classes.high)
@@ -61,7 +61,10 @@ void describe(key_text& key, const train_job& job) {
       .add(with.squared_gradients)
       .add(with.replay_rows)
       .add(with.replay_weight)
+      .add(static_cast<std::uint64_t>(with.layers.size()))
       .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
+  for (const auto& name : with.layers)
+    key.add(name);
   describe(key, job.replay.samples.source.get());
 }
 void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }

@@ -1,6 +1,7 @@
 /// Training options and losses: what a training job does besides its rows.
 #pragma once
 #include "runtime/base/class_range.hpp"
+#include "runtime/models/parameter_choice.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
 #include <span>
@@ -16,7 +17,8 @@ struct training_options {
   double learning_rate = 0.05;  ///< Rate of this round: the schedule is applied already.
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
-  bool head_only = false;
+  trainable_part trained = trainable_part::all; ///< The rest keeps its bits, in evaluation mode (parameter_choice).
+  std::vector<std::string> layers{};            ///< Names of what is trained: `trained` is layers.
   bool in_order = false; ///< Rows are taken as the job lists them, in every epoch: no shuffle.
   class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
@@ -33,6 +35,11 @@ struct training_options {
 /// The options of `from` for round `round_of_task` (from 0) of `rounds_of_task`, schedule applied.
 [[nodiscard]] training_options options_for_round(const training_section& from, trainable_part part, class_range classes,
                                                  std::int64_t round_of_task, std::int64_t rounds_of_task);
+
+/// Which parameters of the net a training of `part` changes; `layers` are read by trainable_part::layers only. Throws
+/// std::invalid_argument for a name that is no layer's, or where nothing is left.
+[[nodiscard]] parameter_choice trained_parameters(const model& net, trainable_part part,
+                                                  const std::vector<std::string>& layers = {});
 
 /// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
 struct loss_input {

@@ -42,7 +42,7 @@ public:
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
 
 private:
   void add_encoder(network& to, std::array<std::int64_t, 3> shape) const;

@@ -15,6 +15,7 @@
 namespace mneme {
 
 struct dense_layer;
+class parameter_choice;
 
 // Axes: K models in a fused group, P weights of a model, B rows of a step, D features, C classes.
 
@@ -54,6 +55,7 @@ struct tape {
 /// rows, which all count, and move their running statistics in the weights; dropout draws its masks.
 struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
+  const parameter_choice* trained = nullptr; ///< What is trained; layers without any of it are in evaluation mode. Null: all.
 };
 
 struct activations {
@@ -98,23 +100,17 @@ public:
                                             tape* keep, const training_mode* training = nullptr) const = 0;
   /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
   /// of the head outside `classes` are left as they are. `d_features` [K, B, D] adds a loss on
-  /// features; undefined: none. With `head_only` the gradient ends at the head. A sink that is the
-  /// weights themselves is legal: each weight is read for the last time before it is written.
+  /// features; undefined: none. `trained` is what the forward pass was told: other parameters are not written, and the
+  /// gradient ends where none of it lies before. A sink that is the weights themselves is legal: each weight is read
+  /// for the last time before it is written.
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                        const at::Tensor& d_features, bool head_only, const gradient_sink& out) const = 0;
+                        const at::Tensor& d_features, const parameter_choice& trained,
+                        const gradient_sink& out) const = 0;
 };
 using model_ref = std::shared_ptr<const model>;
 
 /// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
-
-/// True if training changes the parameter, by gradients or by running statistics: it is not sent otherwise.
-[[nodiscard]] bool is_trained(const parameter& entry, bool head_only) noexcept;
-/// Contiguous pieces of [P] that training may change, given the classes of the loss.
-struct segment {
-  std::int64_t offset = 0, size = 0;
-};
-[[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only);
 
 /// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018).
 enum class head_kind : std::uint8_t { linear, cosine };

@@ -29,6 +29,8 @@ std::int64_t network::add_parameter(parameter entry) {
 void network::add_node(node entry, const image_shape& out, bool has_parameters) {
   const auto learns = [&](place value) { return value > 0 && nodes_[value - 1].learns; };
   entry.from = last_;
+  entry.first_parameter = nodes_.empty() ? 0 : nodes_.back().last_parameter;
+  entry.last_parameter = layout_.size();
   entry.learns = has_parameters || learns(last_) || (entry.other && learns(*entry.other));
   last_reader_[last_] = nodes_.size();
   if (entry.other)

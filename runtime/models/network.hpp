@@ -1,6 +1,7 @@
 /// network: a model made of layers that read each other's results; the last one is its head.
 #pragma once
 #include "runtime/models/layer.hpp"
+#include "runtime/models/parameter_choice.hpp"
 #include <optional>
 namespace mneme {
 
@@ -83,7 +84,7 @@ public:
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
 
 private:
   /// Value 0 is the input; node i makes value i + 1.
@@ -93,7 +94,15 @@ private:
     std::optional<place> other{};
     activation after = activation::none; // of a sum
     bool learns = false;                 // whether gradients are wanted in it or before it
+    std::size_t first_parameter = 0, last_parameter = 0; // its own within the layout, without buffers
   };
+  /// What a node does in a training.
+  struct node_role {
+    bool learns = false;  // as in node, of what is trained
+    bool trained = true;  // in training mode
+    bool fixed = false;   // its own parameters stay
+  };
+  using node_roles = std::vector<node_role>;
   void add_node(node entry, const image_shape& out, bool has_parameters);
   std::int64_t add_parameter(parameter entry);
   /// The weight of a dense layer that reads what was added last.
@@ -101,11 +110,13 @@ private:
   void place_buffers();
   void list_dense_layers();
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
+  [[nodiscard]] node_roles roles_for(const parameter_choice& trained) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
-  void back_node(std::size_t i, const layer_pass& pass, tape& with, const gradient_sink& sink) const;
-  void back_sum(std::size_t i, tape& with) const;
+  void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
+                 const gradient_sink& sink) const;
+  void back_sum(std::size_t i, tape& with, const node_roles& roles) const;
 
   std::string identity_;
   std::vector<image_shape> shapes_;      // of values

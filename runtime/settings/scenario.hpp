@@ -103,7 +103,7 @@ struct devices_section {
   wire_format wire = wire_format::fp32;
 };
 
-enum class trainable_part { all, head };
+enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
 struct model_section {
   std::string name = "mlp";
   std::filesystem::path weights{}, seed_weights{};

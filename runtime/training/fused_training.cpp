@@ -40,13 +40,12 @@ bool is_finite(const at::Tensor& weights) {
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(training_of(batch[0]).options), net_(*training_of(batch[0]).net), loss_(training_of(batch[0]).objective),
-      images_(images), buffers_(buffers), told_(false), rows_(options_) {
+      images_(images), buffers_(buffers), told_(false), choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && !options_.squared_gradients;
-  trained_ = trained_segments(net_, options_.classes, options_.head_only);
-  // A frozen body is in evaluation mode: its running statistics stay, and nothing is dropped.
-  const bool padded = !net_.mixes_rows() || options_.head_only;
+  trained_ = trained_segments(net_, options_.classes, choice_);
+  const bool padded = !choice_.mixes_rows(net_);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& request = training_of(batch[i]);
     if (const auto why = why_impossible(request); !why.empty())
@@ -173,9 +172,8 @@ void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t activ
 void fused_training::step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
-  const training_mode training{name_streams(run, epoch, s)};
-  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
-                                 options_.head_only ? nullptr : &training);
+  const training_mode training{name_streams(run, epoch, s), &choice_};
+  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept, &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const auto teacher = teacher_logits(run);
   const auto result = (*loss_)({.logits = seen.logits,
@@ -190,8 +188,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
     note_losses(run, result.values);
   const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
                                      : gradient_sink{group.gradients};
-  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, options_.head_only,
-                sink);
+  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);
   if (direct_)
     return;
   if (options_.squared_gradients)

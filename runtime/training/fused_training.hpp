@@ -79,6 +79,7 @@ private:
   training_buffers& buffers_;
   bool direct_; // plain SGD: gradients go straight to the weights
   bool told_;   // rows have targets in place of labels
+  parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_

@@ -22,7 +22,7 @@ public:
   activations forward(const at::Tensor&, const at::Tensor&, class_range, tape*, const training_mode*) const override {
     return {};
   }
-  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
+  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, const parameter_choice&,
                 const gradient_sink&) const override {}
 
 private:
