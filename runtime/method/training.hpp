@@ -1,7 +1,7 @@
 /// Training options and losses: what a training job does besides its rows.
 #pragma once
 #include "runtime/base/class_range.hpp"
-#include "runtime/models/parameter_choice.hpp"
+#include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
 #include <span>

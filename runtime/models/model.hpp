@@ -4,6 +4,7 @@
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/rng.hpp"
 #include "runtime/kernels/scratch.hpp"
+#include "runtime/models/parameter_choice.hpp"
 #include "runtime/options/keys.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
@@ -15,7 +16,6 @@
 namespace mneme {
 
 struct dense_layer;
-class parameter_choice;
 
 // Axes: K models in a fused group, P weights of a model, B rows of a step, D features, C classes.
 

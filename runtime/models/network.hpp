@@ -1,7 +1,6 @@
 /// network: a model made of layers that read each other's results; the last one is its head.
 #pragma once
 #include "runtime/models/layer.hpp"
-#include "runtime/models/parameter_choice.hpp"
 #include <optional>
 namespace mneme {
 

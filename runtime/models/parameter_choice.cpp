@@ -1,5 +1,6 @@
 #include "runtime/models/parameter_choice.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/models/model.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -59,6 +60,10 @@ parameter_choice parameter_choice::layers_of(const model& net, const std::vector
                                               net.identity(), name, fmt::join(layer_names(net), ", ")));
   }
   return parameter_choice(std::move(chosen));
+}
+
+bool parameter_choice::changes(const model& net, std::size_t index) const {
+  return whole() ? !net.layout()[index].frozen : chosen_[index];
 }
 
 bool parameter_choice::changes_any(std::size_t first, std::size_t last) const {

@@ -1,9 +1,11 @@
 /// parameter_choice: which parameters of a net a training changes.
 #pragma once
-#include "runtime/models/model.hpp"
+#include "runtime/base/class_range.hpp"
 #include <string>
 #include <vector>
 namespace mneme {
+
+class model;
 
 /// Layers of which nothing is chosen are in evaluation mode: their running statistics stay as they are, and what they
 /// drop or draw in training they do not. A layer without parameters goes with the one that it reads.
@@ -22,9 +24,7 @@ public:
   /// True of the default: nothing was left out.
   [[nodiscard]] bool whole() const noexcept { return chosen_.empty(); }
   /// True if training changes the parameter at `index` of the layout, by gradients or by running statistics.
-  [[nodiscard]] bool changes(const model& net, std::size_t index) const {
-    return whole() ? !net.layout()[index].frozen : chosen_[index];
-  }
+  [[nodiscard]] bool changes(const model& net, std::size_t index) const;
   /// True if it changes one of the parameters from `first` to before `last`. @pre not whole()
   [[nodiscard]] bool changes_any(std::size_t first, std::size_t last) const;
   /// True if results of a row depend on the others of its step in training: such steps are never padded.

@@ -14,38 +14,33 @@ constexpr std::int64_t line_floats = 16; // a cache line: every model's weights 
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
+/// A row's own gradient is that of a step of one row, beside which no other is normalised.
+training_options in_steps(training_options options) {
+  if (options.result != training_result::row_norms)
+    return options;
+  options.batch_rows = 1;
+  options.evaluation = true;
+  return options;
+}
+
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
 }
 
-/// matrix[k], which shares its memory. One such view leaves for every client, so it is made without the dispatcher.
-at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
-  auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
-                                                      matrix.key_set(), matrix.dtype());
-  row.unsafeGetTensorImpl()->set_storage_offset(matrix.storage_offset() + k * matrix.stride(0));
-  row.unsafeGetTensorImpl()->set_sizes_contiguous(matrix.sizes().slice(1));
-  return row;
-}
-
-bool is_finite(const at::Tensor& weights) {
-  if (!weights.is_cpu())
-    return at::isfinite(weights).all().item<bool>();
-  bool finite = true;
-  kernels::check_finite(finite, weights.const_data_ptr<float>(), weights.numel());
-  return finite;
-}
-
 } // namespace
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
-    : options_(training_of(batch[0]).options), net_(*training_of(batch[0]).net), loss_(training_of(batch[0]).objective),
-      images_(images), buffers_(buffers), told_(false), choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
+    : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
+      loss_(training_of(batch[0]).objective), images_(images), buffers_(buffers), told_(false),
+      choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
-  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && !options_.squared_gradients;
+  // Layers may share a node of the net, which writes the gradients of all its parameters.
+  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
+            options_.trained != trainable_part::layers;
   trained_ = trained_segments(net_, options_.classes, choice_);
-  const bool padded = !choice_.mixes_rows(net_);
+  const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& request = training_of(batch[i]);
     if (const auto why = why_impossible(request); !why.empty())
@@ -128,7 +123,7 @@ void fused_training::take_weights() {
     const auto& start = start_of(client);
     const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
     client.start = before && before->job->start == client.job->start ? before->start : start.to(images_.device());
-    if (options_.taught.size() > 0)
+    if (client.job->teacher)
       client.teacher = before && before->job->teacher == client.job->teacher
                            ? before->teacher
                            : client.job->teacher->at(flat_weights).to(images_.device());
@@ -137,9 +132,8 @@ void fused_training::take_weights() {
     else
       weights_.select(0, k).copy_(client.start);
   }
-  if (options_.squared_gradients)
-    squares_ = at::zeros({models, size}, options);
-  else if (!direct_)
+  take_result_memory();
+  if (!direct_ && !result_.defined())
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
 }
 
@@ -173,15 +167,17 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
   const training_mode training{name_streams(run, epoch, s), &choice_};
-  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept, &training);
+  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
+                                 options_.evaluation ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
-  const auto teacher = teacher_logits(run);
+  const auto teacher = teachers_view(run);
   const auto result = (*loss_)({.logits = seen.logits,
                                 .features = seen.features,
                                 .labels = buffers_.labels,
                                 .row_weight = buffers_.row_weight,
                                 .sides = std::span(sides_).subspan(first, count),
-                                .teacher = teacher,
+                                .teacher = teacher.logits,
+                                .teacher_features = teacher.features,
                                 .replayed = shape.replayed,
                                 .targets = told_ ? buffers_.targets : at::Tensor{}});
   if (epoch + 1 == options_.epochs)
@@ -191,8 +187,8 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);
   if (direct_)
     return;
-  if (options_.squared_gradients)
-    return note_squares(run);
+  if (options_.result != training_result::weights)
+    return note_gradients(run, s);
   if (loss_->regularises())
     regularise(run);
   std::vector<std::int64_t> taken;
@@ -201,30 +197,28 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   optimizer_->step(run, taken);
 }
 
-/// What the frozen teachers say to the step's rows, [K, B, taught classes], in evaluation mode. Neighbours that have
-/// one teacher, as all clients of a round do, share a pass.
-at::Tensor fused_training::teacher_logits(model_run run) {
-  if (options_.taught.size() == 0)
+/// What the frozen teachers show of the step's rows, in evaluation mode: features [K, B, D] and logits [K, B, taught
+/// classes], if there are any. Neighbours that have one teacher, as all clients of a round do, share a pass.
+activations fused_training::teachers_view(model_run run) {
+  if (options_.taught.size() == 0 && !options_.taught_features)
     return {};
-  std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> features, logits;
   buffers_.taught.for_backward = false;
   for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
     const auto& teacher = clients_[static_cast<std::size_t>(k)].teacher;
     while (last < run.first + run.count && clients_[static_cast<std::size_t>(last)].teacher.is_same(teacher))
       ++last;
     const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
-    parts.push_back(net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught).logits.contiguous());
+    const auto seen = net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught);
+    if (options_.taught_features)
+      features.push_back(seen.features.contiguous());
+    if (options_.taught.size() > 0)
+      logits.push_back(seen.logits.contiguous());
   }
-  return parts.size() == 1 ? parts[0] : at::cat(parts);
-}
-
-/// Adds the squares of the step's gradients.
-void fused_training::note_squares(model_run run) {
-  for (auto k = run.first; k < run.first + run.count; ++k)
-    for (const auto& piece : trained_) {
-      const auto gradient = gradients_.select(0, k).narrow(0, piece.offset, piece.size);
-      squares_.select(0, k).narrow(0, piece.offset, piece.size).addcmul_(gradient, gradient);
-    }
+  const auto whole = [](const std::vector<at::Tensor>& parts) {
+    return parts.empty() ? at::Tensor{} : parts.size() == 1 ? parts[0] : at::cat(parts);
+  };
+  return {.features = whole(features), .logits = whole(logits)};
 }
 
 /// The keys of what the net draws in this step.
@@ -318,30 +312,6 @@ void fused_training::regularise(model_run run) {
   }
 }
 
-/// Sums up the losses of the last epoch; on a device, there: the host does not wait for it at every step.
-void fused_training::note_losses(model_run run, const at::Tensor& values) {
-  if (!values.is_cpu()) {
-    if (!losses_.defined())
-      losses_ = at::zeros({std::ssize(clients_)}, values.options());
-    losses_.narrow(0, run.first, run.count).add_(values);
-    return;
-  }
-  const auto* const sums = values.const_data_ptr<double>();
-  for (std::int64_t i = 0; i < run.count; ++i)
-    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
-}
-
-/// Copies what the host needs of a training on a device: the losses, and which weights are finite.
-void fused_training::copy_to_host() {
-  if (images_.device().is_cpu() || !losses_.defined())
-    return;
-  const auto sums = losses_.cpu(), finite = at::isfinite(weights_).all(1).cpu();
-  for (std::size_t k = 0; k < clients_.size(); ++k) {
-    clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
-    clients_[k].finite = finite.const_data_ptr<bool>()[k];
-  }
-}
-
 fused_training::group_view& fused_training::view_of(model_run run) {
   auto& view = views_[{run.first, run.count}];
   if (!view.weights.defined()) {
@@ -350,36 +320,6 @@ fused_training::group_view& fused_training::view_of(model_run run) {
       view.gradients = gradients_.narrow(0, run.first, run.count);
   }
   return view;
-}
-
-job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) const {
-  train_output out{.rows_seen = trained.job->samples.size()};
-  if (trained.plan.steps() == 0) {
-    const auto& start = trained.job->start->at(flat_weights);
-    out.weights = weights_only(options_.squared_gradients ? at::zeros_like(start) : start);
-    return work_output{std::move(out)};
-  }
-  out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
-  const auto weights = options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(trained.plan.steps())
-                                                  : row_of(weights_, k);
-  if (!std::isfinite(out.loss_mean) || !trained.finite || (weights.is_cpu() && !is_finite(weights)))
-    return failure_of(trained, weights);
-  out.weights = weights_only(weights);
-  return work_output{std::move(out)};
-}
-
-/// What diverged, in words: the first parameter that holds a value which is no number.
-std::string fused_training::failure_of(const client& trained, const at::Tensor& weights) const {
-  std::string where = "the loss is";
-  for (const auto& parameter : net_.layout())
-    if (!is_finite(weights.narrow(0, parameter.offset, parameter.size))) {
-      where = parameter.name + " holds values that are";
-      break;
-    }
-  return "training diverged: after " + std::to_string(options_.epochs * trained.plan.steps()) + " steps on " +
-         std::to_string(trained.plan.rows) + " rows " + where +
-         " NaN or infinite; a smaller training.learning_rate (now " + values_text(options_.learning_rate) +
-         ") or a training.clip_norm may help";
 }
 
 } // namespace mneme

@@ -62,17 +62,19 @@ private:
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
-  at::Tensor teacher_logits(model_run run);
-  void note_squares(model_run run);
+  activations teachers_view(model_run run);
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
+  void take_result_memory();
+  void note_gradients(model_run run, std::int64_t s);
+  [[nodiscard]] at::Tensor norm_of(const at::Tensor& gradient) const;
   void copy_to_host();
   group_view& view_of(model_run run);
   [[nodiscard]] const at::Tensor& start_of(const client& trained) const;
   [[nodiscard]] job_outcome outcome_of(const client& trained, std::int64_t k) const;
-  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& weights) const;
+  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& made) const;
 
-  const training_options& options_;
+  const training_options options_;
   const model& net_;
   loss_ref loss_;
   image_store& images_;
@@ -84,7 +86,7 @@ private:
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
-  at::Tensor squares_;                                   // [K, P]: sums of squared gradients, where they are wanted
+  at::Tensor result_;                                    // of gradients, where they are wanted
   at::Tensor losses_;                                    // [K] float64, on a device
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;

@@ -43,6 +43,12 @@ TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]"
   differs([](train_job& job) { job.options.trained = trainable_part::head; });
   differs([](train_job& job) { job.options.classes = {0, 3}; });
   differs([](train_job& job) { job.options.classes = {1, 4}; });
+  differs([](train_job& job) { job.options.trained = trainable_part::body; });
+  differs([](train_job& job) { job.options.layers = {"fc1"}; });
+  differs([](train_job& job) { job.options.layers = {"fc2"}; });
+  differs([](train_job& job) { job.options.taught_features = true; });
+  differs([](train_job& job) { job.options.evaluation = true; });
+  differs([](train_job& job) { job.options.result = training_result::gradient; });
   differs([](train_job& job) { job.options.replay_rows = 3; });
   differs([](train_job& job) { job.options.replay_weight = 0.5; });
   differs([](train_job& job) { job.notes.targets = at::zeros({5, 4}); });
@@ -93,6 +99,9 @@ TEST_CASE("rows and bytes of jobs follow from their description", "[jobs]") {
   CHECK(rows_of(training) == 3 * (5 + 3 * 3)); // three steps, each with all three
   training.options.batch_rows = 0;
   CHECK(rows_of(training) == 3 * (5 + 3));
+  auto norms = training;
+  norms.options.result = training_result::row_norms;
+  CHECK(outcome_bytes(norms) == 8 * 5);
   CHECK(outcome_bytes(training) == 4 * (8 * 6 + 6 + 6 * 4 + 4));
   const extract_job extract{.net = training.net, .weights = training.start, .samples = training.samples};
   CHECK(rows_of(extract) == 5);
