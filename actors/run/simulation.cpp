@@ -5,6 +5,7 @@
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
+#include "runtime/training/equal_bits.hpp"
 #include <algorithm>
 #include <c10/util/Logging.h>
 #include <caf/actor_system_config.hpp>
@@ -91,6 +92,16 @@ public:
   void thread_terminates() override {}
 };
 
+/// Digests are promised for CPUs, and of a device by its own rules.
+void warn_of_other_bits(const prepared_run& run) {
+  if (run.context->device != "cpu")
+    return;
+  // Once for a process, and with the products that are known to differ: those of tokens.
+  static const auto found = warning_of(check_equal_bits({small_nets().back()}));
+  if (!found.empty())
+    run.view->warned(found);
+}
+
 run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options) {
   caf::actor_system_config config;
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
@@ -102,6 +113,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   const bool resumable = setup.checkpoints != nullptr;
+  warn_of_other_bits(run);
   auto summary = run_to_end(system, run.context, std::move(setup));
   try {
     run.context->features->save();
@@ -150,7 +162,7 @@ void say_where(const prepared_run& run, const starting_point& from) {
   run.view->resumed(fmt::format("{} goes on after round {}", name, done.rounds), done.rounds, done.client_rounds);
   if (done.device != run.context->device)
     run.view->warned("the run was computed on " + done.device + " and goes on on " + run.context->device +
-                    ": its results may differ from those of an uninterrupted run");
+                     ": its results may differ from those of an uninterrupted run");
 }
 
 } // namespace

@@ -52,8 +52,7 @@ void scheduler_state::send(Command wanted) {
         .then([] {}, [this](const caf::error& why) { fail(why); });
 }
 
-// -- to the server
-// -----------------------------------------------------------------------------------------------------
+// -- to the server ----------------------------------------------------------------------------------------------------
 
 template <class Answer, class Command>
 void scheduler_state::ask_server(Command wanted) {

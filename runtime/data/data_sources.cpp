@@ -26,6 +26,25 @@ std::vector<std::filesystem::path> data_roots(const data_section& data) {
   return roots;
 }
 
+expected<std::vector<std::filesystem::path>> folders_of(const data_source& source, const data_section& data) {
+  std::vector<std::filesystem::path> folders;
+  if (source.files) {
+    const auto found = find_files(*source.files, data, data_roots(data));
+    if (!found)
+      return tl::unexpected(found.error());
+    folders.push_back(found->front().parent_path());
+  }
+  for (const auto& part : data_sources()) {
+    if (std::find(source.parts.begin(), source.parts.end(), part.name) == source.parts.end())
+      continue;
+    const auto found = folders_of(part, data);
+    if (!found)
+      return found;
+    folders.insert(folders.end(), found->begin(), found->end());
+  }
+  return folders;
+}
+
 expected<raw_data> load_data(const data_section& data, std::uint64_t seed) {
   const auto sources = data_sources();
   const auto source = std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.name == data.name; });

@@ -2,14 +2,18 @@
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/files.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <functional>
+#include <optional>
 namespace mneme {
 
 /// A data set mneme can read.
 struct data_source {
-  std::string name{};    ///< As in `data.name`.
-  std::string summary{}; ///< One line for `mneme list datasets`: content, size, where its files come from.
+  std::string name{};               ///< As in `data.name`.
+  std::string summary{};            ///< One line for `mneme list datasets`: content, size, where its files come from.
+  std::optional<file_set> files{};  ///< What it reads; none where rows are made.
+  std::vector<std::string> parts{}; ///< Data sets that it is made of, whose files it reads.
   /// Reads the files below `roots` (searched in order), or makes the rows. `seed` is for made data only.
   std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
                                    std::uint64_t seed)>
@@ -25,6 +29,11 @@ struct source_registration {
 
 /// `data.root` alone if given, else the entries of $MNEME_DATA, then system folders.
 [[nodiscard]] std::vector<std::filesystem::path> data_roots(const data_section& data);
+
+/// The folders where the files of `source` lie, as load_data() would find them, without reading them; none where rows
+/// are made. Fails with the diagnostic of what is missing.
+[[nodiscard]] expected<std::vector<std::filesystem::path>> folders_of(const data_source& source,
+                                                                      const data_section& data);
 
 /// Loads `data.name` and applies train_rows, test_rows, then train_per_class, test_per_class.
 /// A missing, truncated, oversized or corrupt file is a diagnostic that names it and what to do.

@@ -9,8 +9,7 @@ std::int64_t bytes_of(const tensors_ref& tensors) { return tensors ? tensors->by
 
 } // namespace
 
-// -- taking one
-// --------------------------------------------------------------------------------------------------------
+// -- taking one -------------------------------------------------------------------------------------------------------
 
 void federation::go_on() {
   switch (next_) {
@@ -83,8 +82,7 @@ void federation::after_checkpoint() {
     go_on();
 }
 
-// -- what is saved
-// -----------------------------------------------------------------------------------------------------
+// -- what is saved ----------------------------------------------------------------------------------------------------
 
 void federation::persist(archive& state) {
   state.section("time")(next_)(queue_)(churn_at_)(next_assignment_)(next_sequence_);
@@ -156,8 +154,7 @@ bool federation::stores_results() {
   return !settings_.results_are_repeatable || bytes <= settings_.stored_results_bytes_max;
 }
 
-// -- going on
-// ----------------------------------------------------------------------------------------------------------
+// -- going on ---------------------------------------------------------------------------------------------------------
 
 void federation::resume(archive saved) {
   try {

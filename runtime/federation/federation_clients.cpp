@@ -6,8 +6,7 @@
 #include <cmath>
 namespace mneme {
 
-// -- clients at work
-// ---------------------------------------------------------------------------------------------------
+// -- clients at work --------------------------------------------------------------------------------------------------
 
 /// Each assignment has one event in the queue.
 void federation::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at) {
@@ -123,8 +122,7 @@ void federation::abandon_assignments(const std::vector<assignment_id>& ids, cons
     }
 }
 
-// -- churn
-// -------------------------------------------------------------------------------------------------------------
+// -- churn ------------------------------------------------------------------------------------------------------------
 
 /// The queue holds an event for the next change; one for a later change may be left from before a task was opened, and
 /// will find nothing to do.

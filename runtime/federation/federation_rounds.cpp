@@ -3,8 +3,7 @@
 #include "runtime/federation/federation.hpp"
 namespace mneme {
 
-// -- a task begins
-// -----------------------------------------------------------------------------------------------------
+// -- a task begins ----------------------------------------------------------------------------------------------------
 
 void federation::begin_task(task_id task) {
   round_.open_task(task, settings_);
@@ -38,8 +37,7 @@ void federation::warn_of_own_rounds(const task_plan& plan) {
                         ", not rounds.per_task = " + std::to_string(stated)});
 }
 
-// -- a round opens
-// -----------------------------------------------------------------------------------------------------
+// -- a round opens ----------------------------------------------------------------------------------------------------
 
 void federation::begin_round() {
   if (stopping_)
@@ -128,8 +126,7 @@ void federation::queue_start(const assignment_in_flight& added) {
                    added.horizon);
 }
 
-// -- a round closes
-// ----------------------------------------------------------------------------------------------------
+// -- a round closes ---------------------------------------------------------------------------------------------------
 
 /// An arrival at exactly the deadline is in time: deadlines leave the queue last.
 void federation::deadline_passed() {

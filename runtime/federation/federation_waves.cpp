@@ -6,8 +6,7 @@
 #include <limits>
 namespace mneme {
 
-// -- a wave begins
-// -----------------------------------------------------------------------------------------------------
+// -- a wave begins ----------------------------------------------------------------------------------------------------
 
 void federation::begin_wave(assignment_id top) {
   if (in_flight_.at(top).phase == assignment_phase::evicted)
@@ -65,8 +64,7 @@ void federation::send(std::vector<shard_batches> batches) {
   log_.mark(queue_.now());
 }
 
-// -- what comes back
-// ---------------------------------------------------------------------------------------------------
+// -- what comes back --------------------------------------------------------------------------------------------------
 
 void federation::take(wave_report& report) {
   if (over_)
@@ -147,8 +145,7 @@ void federation::end_wave() {
   advance();
 }
 
-// -- rounds that run again
-// ---------------------------------------------------------------------------------------------
+// -- rounds that run again --------------------------------------------------------------------------------------------
 
 /// Computes `top`'s result again, and those that arrive next as far as there is room.
 void federation::recompute(assignment_id top) {

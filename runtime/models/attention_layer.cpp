@@ -150,4 +150,14 @@ void attention_layer::composite_backward(const layer_pass&, const backward_data&
   d_from.values.copy_(at::matmul(weights.transpose(2, 3), d));
 }
 
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor attention_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto [queries, keys, values] = operands_of(in.contiguous()); // [K B, H, .., d]
+  const auto scores = stacked_product(queries.flatten(0, 1), keys.flatten(0, 1)) * scale();
+  const auto mixed = stacked_product(at::softmax(scores, 2), values.flatten(0, 1).transpose(1, 2)); // [K B H, Q, d]
+  return mixed.unflatten(0, {-1, shape_.heads}).transpose(1, 2).reshape({pass.models, pass.rows, -1});
+}
+
 } // namespace mneme

@@ -17,7 +17,9 @@ public:
                                              std::to_string(width) + "-" + std::to_string(classes),
                                          shape);
     net->add_convolution("conv1", {.filters = 32, .after = activation::relu});
+    net->mark_map("conv1");
     net->add_convolution("conv2", {.filters = 64, .after = activation::relu});
+    net->mark_map("conv2");
     net->add_max_pool(2, 2, 0);
     net->add_dropout(0.25);
     net->add_linear("fc1", 128, activation::relu);

@@ -6,6 +6,7 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/stack.h>
 namespace mneme {
 
 convolution_layer::convolution_layer(const shape& sizes) : shape_(sizes) {
@@ -112,6 +113,27 @@ void convolution_layer::composite_backward(const layer_pass& pass, const backwar
     if (biased())
       write_gradient(sink, k, shape_.bias_offset, d_bias);
   }
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor convolution_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto filters =
+      pass.weights_at(shape_.weight_offset, {shape_.kernel, shape_.kernel, shape_.in.channels, shape_.filters});
+  const auto bias = biased() ? pass.weights_at(shape_.bias_offset, {shape_.filters}) : at::Tensor{};
+  std::vector<at::Tensor> results;
+  for (std::int64_t k = 0; k < pass.models; ++k) { // copies: each model's operands begin at a line
+    const auto from = filters.size(0) == 1 ? 0 : k;
+    const auto own = filters.select(0, from).permute({3, 2, 0, 1}).clone(at::MemoryFormat::Contiguous);
+    const auto images = images_of(in, k, shape_.in).clone(at::MemoryFormat::Contiguous);
+    const auto y = at::convolution(images, own, biased() ? bias.select(0, from).clone() : at::Tensor{},
+                                   {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding}, {1, 1}, false,
+                                   {0, 0}, 1);
+    results.push_back(y.permute({0, 2, 3, 1}).flatten(1));
+  }
+  const auto y = at::stack(results);
+  return shape_.after == activation::relu ? at::relu(y) : y;
 }
 
 } // namespace mneme

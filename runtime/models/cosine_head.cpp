@@ -60,4 +60,16 @@ void cosine_head::backward(const layer_pass& pass, const backward_data& data, co
   }
 }
 
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor cosine_head::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto directions = [](const at::Tensor& rows) {
+    return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{2}, true).clamp_min(norm_min);
+  };
+  const auto weight = pass.weights_at(shape_.weight_offset, {-1, shape_.in});
+  return stacked_product(directions(in), directions(weight.narrow(1, pass.classes.low, pass.classes.size()))) *
+         pass.weights_at(shape_.scale_offset, {1, 1});
+}
+
 } // namespace mneme

@@ -16,6 +16,7 @@ public:
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
   shape shape_;

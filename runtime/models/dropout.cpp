@@ -13,21 +13,27 @@ dropout_layer::dropout_layer(std::int64_t width, std::uint64_t number, double ra
   MNEME_CHECK(0.0 <= rate && rate < 1.0, rate);
 }
 
+/// masks [K, B, width] of bytes on a CPU
+void dropout_layer::draw(const training_mode& training, at::Tensor& masks) const {
+  MNEME_CHECK(std::ssize(training.streams) == masks.size(0), masks.size(0));
+  const auto values = masks.size(1) * width_;
+  const auto drop_below = static_cast<std::uint32_t>(std::min(std::lround(rate_ * 65536.0), 65535L));
+  for (std::int64_t k = 0; k < masks.size(0); ++k) {
+    auto key = training.streams[static_cast<std::size_t>(k)];
+    key.index = key.index << 8U | number_;
+    kernels::draw_dropout_mask(stream_name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values,
+                               values);
+  }
+}
+
 void dropout_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
-  MNEME_CHECK(pass.training && std::ssize(pass.training->streams) == pass.models, pass.models);
-  const auto values = pass.rows * width_;
+  MNEME_CHECK(pass.training, pass.models);
   auto masks = in.is_cpu() ? kept : at::Tensor{};
   if (in.is_cpu())
     reshape_buffer(kept, in.sizes(), in, at::kByte), masks = kept;
   else
     masks = at::empty(in.sizes(), at::kByte);
-  const auto drop_below = static_cast<std::uint32_t>(std::min(std::lround(rate_ * 65536.0), 65535L));
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    auto key = pass.training->streams[static_cast<std::size_t>(k)];
-    key.index = key.index << 8U | number_;
-    kernels::draw_dropout_mask(stream_name_of(key), drop_below, masks.mutable_data_ptr<std::uint8_t>() + k * values,
-                               values);
-  }
+  draw(*pass.training, masks);
   const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
   if (in.is_cpu()) {
     kernels::apply_dropout_mask(in.const_data_ptr<float>(), kept.const_data_ptr<std::uint8_t>(), scale,
@@ -47,6 +53,17 @@ void dropout_layer::backward(const layer_pass&, const backward_data& data, const
                                 data.d_in->mutable_data_ptr<float>(), data.in.numel());
   else
     at::mul_out(*data.d_in, data.d_out, data.kept).mul_(scale);
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor dropout_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  if (!pass.training)
+    return in;
+  auto masks = at::empty(in.sizes(), at::kByte);
+  draw(*pass.training, masks);
+  return in * masks.to(in.options()) * (1.0 / (1.0 - rate_));
 }
 
 } // namespace mneme

@@ -15,8 +15,11 @@ public:
   [[nodiscard]] bool idle(const layer_pass& pass) const override { return !pass.training; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
+  void draw(const training_mode& training, at::Tensor& masks) const;
+
   std::int64_t width_;
   std::uint64_t number_;
   double rate_;

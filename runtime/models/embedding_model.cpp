@@ -73,9 +73,13 @@ void embedding_model::add_encoder(network& to, std::array<std::int64_t, 3> shape
         fmt::format("encoder.conv{}", i + 1),
         {.filters = shape_.filters[i], .kernel = kernel_px, .padding = shape_.padding, .after = activation::relu});
     to.add_max_pool(window_px, window_px, 0);
+    to.mark_map(fmt::format("encoder.conv{}", i + 1));
   }
-  for (std::size_t i = 0; i < shape_.hidden.size(); ++i)
-    to.add_linear(fmt::format("encoder.fc{}", i + 1), shape_.hidden[i], activation::relu);
+  for (std::size_t i = 0; i < shape_.hidden.size(); ++i) {
+    const auto name = fmt::format("encoder.fc{}", i + 1);
+    to.add_linear(name, shape_.hidden[i], activation::relu);
+    to.mark_map(name);
+  }
   if (shape_.normal)
     to.add_normal("encoder.mu", "encoder.log_sigma", shape_.embedding);
   else
@@ -103,5 +107,12 @@ void embedding_model::backward(const at::Tensor& weights, tape& kept, class_rang
                                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const {
   whole_->backward(weights, kept, classes, d_logits, d_features, trained, out);
 }
+
+function_results embedding_model::differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                 class_range classes, const function_mode& mode) const {
+  return whole_->differentiable(weights, inputs, classes, mode);
+}
+
+std::vector<std::string> embedding_model::maps() const { return whole_->maps(); }
 
 } // namespace mneme

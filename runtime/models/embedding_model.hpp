@@ -43,6 +43,9 @@ public:
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
+  [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                class_range classes, const function_mode& mode) const override;
+  [[nodiscard]] std::vector<std::string> maps() const override;
 
 private:
   void add_encoder(network& to, std::array<std::int64_t, 3> shape) const;

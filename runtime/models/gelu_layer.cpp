@@ -27,4 +27,11 @@ void gelu_layer::composite_backward(const layer_pass&, const backward_data& data
   at::gelu_backward_out(*data.d_in, data.d_out, data.in);
 }
 
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor gelu_layer::function(const function_pass&, const at::Tensor& in) const {
+  return by_element(in, [](const at::Tensor& values) { return at::gelu(values); });
+}
+
 } // namespace mneme

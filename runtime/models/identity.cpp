@@ -1,4 +1,4 @@
-#include "runtime/models/model.hpp"
+#include "runtime/models/function.hpp"
 namespace mneme {
 namespace {
 
@@ -19,6 +19,10 @@ public:
   }
   void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, const parameter_choice&,
                 const gradient_sink&) const override {} // nothing can change
+  [[nodiscard]] function_results differentiable(const at::Tensor&, const at::Tensor& inputs, class_range,
+                                                const function_mode&) const override {
+    return {.features = inputs.flatten(2)};
+  }
 
 private:
   std::int64_t width_;

@@ -1,7 +1,7 @@
 /// layer: one step of a network over K models at once, on flat weights.
 #pragma once
 #include "runtime/models/dense.hpp"
-#include "runtime/models/model.hpp"
+#include "runtime/models/function.hpp"
 namespace mneme {
 
 // Axes: K models, B rows of a step, P weights of a model. Rows of activations are flat: [K, B, width]; an image's
@@ -57,6 +57,9 @@ public:
   /// True if backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
   virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
+
+  /// in [K, B, width before] -> [K, B, width], by operators that autograd follows to any order.
+  [[nodiscard]] virtual at::Tensor function(const function_pass& pass, const at::Tensor& in) const = 0;
 };
 
 /// Writes what one parameter of model k, at `offset` within [P], gets from a composite backward pass.

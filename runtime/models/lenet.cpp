@@ -18,9 +18,12 @@ public:
                                          shape);
     net->add_convolution("conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation::relu});
     net->add_max_pool(2, 2, 0);
+    net->mark_map("conv1");
     net->add_convolution("conv2", {.filters = 16, .kernel = 5, .after = activation::relu});
     net->add_max_pool(2, 2, 0);
+    net->mark_map("conv2");
     net->add_linear("fc1", 120, activation::relu);
+    net->mark_map("fc1");
     net->add_linear("fc2", 84, activation::relu);
     net->add_head("fc3", classes, head());
     return net;

@@ -64,4 +64,18 @@ void linear_layer::composite_backward(const layer_pass& pass, const backward_dat
   write_gradients(sink, part.bias_offset, data.d_out.sum(1));
 }
 
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});
+  auto bias = pass.weights_at(shape_.bias_offset, {1, shape_.out});
+  if (shape_.head) {
+    weight = weight.narrow(1, pass.classes.low, pass.classes.size());
+    bias = bias.narrow(2, pass.classes.low, pass.classes.size());
+  }
+  const auto y = stacked_product(in, weight) + bias;
+  return shape_.after == activation::relu ? at::relu(y) : y;
+}
+
 } // namespace mneme

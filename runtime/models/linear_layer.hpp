@@ -15,6 +15,7 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
   void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 

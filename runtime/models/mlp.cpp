@@ -16,8 +16,11 @@ public:
     for (const auto width : hidden_)
       identity += std::to_string(width) + "-";
     auto net = std::make_shared<network>(identity + std::to_string(classes), shape);
-    for (std::size_t i = 0; i < hidden_.size(); ++i)
-      net->add_linear("fc" + std::to_string(i + 1), hidden_[i], activation::relu);
+    for (std::size_t i = 0; i < hidden_.size(); ++i) {
+      const auto name = "fc" + std::to_string(i + 1);
+      net->add_linear(name, hidden_[i], activation::relu);
+      net->mark_map(name);
+    }
     net->add_head("fc" + std::to_string(hidden_.size() + 1), classes, head());
     return net;
   }

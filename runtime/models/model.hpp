@@ -16,6 +16,8 @@
 namespace mneme {
 
 struct dense_layer;
+struct function_mode;
+struct function_results;
 
 // Axes: K models in a fused group, P weights of a model, B rows of a step, D features, C classes.
 
@@ -106,6 +108,15 @@ public:
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                         const at::Tensor& d_features, const parameter_choice& trained,
                         const gradient_sink& out) const = 0;
+
+  /// The same net as a function of LibTorch's operators, which autograd follows to any order: results equal
+  /// forward()'s, gradients backward()'s, up to rounding. `weights` [K, P] (or [1, P], shared by all K) and `inputs`
+  /// [K, B, channels, H, W] of one type, float32 or float64; neither is changed, running statistics included. On a
+  /// CPU a model's bits depend neither on K nor on the others.
+  [[nodiscard]] virtual function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                        class_range classes, const function_mode& mode) const = 0;
+  /// Names of the maps that differentiable() shows, in their order: "layer1" of a residual net.
+  [[nodiscard]] virtual std::vector<std::string> maps() const { return {}; }
 };
 using model_ref = std::shared_ptr<const model>;
 

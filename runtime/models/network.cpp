@@ -80,7 +80,7 @@ void network::add_normalisation(const std::string& name, std::int64_t groups, ac
     buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
     buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
   }
-  add_node({.operation = std::move(made)}, in, true);
+  add_node({.operation = std::move(made), .name = name}, in, true);
 }
 
 void network::add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding) {

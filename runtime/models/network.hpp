@@ -39,6 +39,8 @@ public:
   void add_sampling(double log_deviation_low, double log_deviation_high);
   /// What has been added last are the net's features, instead of what its head reads.
   void mark_features() { features_ = last_; }
+  /// What has been added last is one of the maps that differentiable() shows. @pre no feature and no head precedes it
+  void mark_map(const std::string& name) { maps_.push_back({name, last_}); }
 
   // Transformers: a place of tokens has the shape {tokens, 1, channels}.
   /// The images of the input in another size.
@@ -84,6 +86,9 @@ public:
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
+  [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                class_range classes, const function_mode& mode) const override;
+  [[nodiscard]] std::vector<std::string> maps() const override;
 
 private:
   /// Value 0 is the input; node i makes value i + 1.
@@ -94,6 +99,11 @@ private:
     activation after = activation::none; // of a sum
     bool learns = false;                 // whether gradients are wanted in it or before it
     std::size_t first_parameter = 0, last_parameter = 0; // its own within the layout, without buffers
+    std::string name{};                  // of a normalisation
+  };
+  struct map {
+    std::string name{};
+    place value = 0;
   };
   /// What a node does in a training.
   struct node_role {
@@ -111,6 +121,9 @@ private:
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
   [[nodiscard]] node_roles roles_for(const parameter_choice& trained) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
+  [[nodiscard]] at::Tensor value_of(const node& entry, const function_pass& pass,
+                                    const std::vector<at::Tensor>& values) const;
+  [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
   void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
@@ -125,6 +138,7 @@ private:
   place features_ = 0;                      // value that features are; 0 until it is known
   std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
   std::vector<normalisation_layer*> normalisations_;
+  std::vector<map> maps_;
   std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
   bool mixes_rows_ = false, frozen_ = false;

@@ -219,4 +219,33 @@ void normalisation_layer::composite_backward(const layer_pass& pass, const backw
   write_gradients(sink, shape_.bias_offset, d_bias);
 }
 
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor normalisation_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
+  const auto of_channels = [&](std::int64_t offset) {
+    return pass.weights_at(offset, {1, 1, groups, channels / groups});
+  };
+  const auto x = in.reshape({pass.models, batch() ? 1 : pass.rows, -1, groups, channels / groups});
+  at::Tensor mean, variance;
+  if (!batch() || pass.training || pass.statistics)
+    std::tie(variance, mean) = at::var_mean(x, at::OptionalIntArrayRef({2, 4}), 0, true);
+  if (batch() && pass.statistics)
+    pass.statistics->push_back({.mean = mean.flatten(1),
+                                .variance = variance.flatten(1),
+                                .running_mean = of_channels(shape_.mean_offset).flatten(1),
+                                .running_variance = of_channels(shape_.variance_offset).flatten(1),
+                                .values = x.size(2),
+                                .mean_offset = shape_.mean_offset,
+                                .variance_offset = shape_.variance_offset});
+  if (batch() && !pass.training) {
+    mean = of_channels(shape_.mean_offset);
+    variance = of_channels(shape_.variance_offset);
+  }
+  const auto y = (x - mean) * (at::rsqrt(variance + epsilon) * of_channels(shape_.weight_offset)) +
+                 of_channels(shape_.bias_offset);
+  return (shape_.after == activation::relu ? at::relu(y) : y).reshape(in.sizes());
+}
+
 } // namespace mneme

@@ -3,6 +3,7 @@
 #include "runtime/models/aligned_product.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/baddbmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
@@ -135,6 +136,30 @@ void first_token_layer::backward(const layer_pass&, const backward_data& data, c
     return;
   data.d_in->narrow(2, 0, channels_).copy_(data.d_out);
   data.d_in->narrow(2, channels_, (tokens_ - 1) * channels_).zero_();
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor resize_layer::function(const function_pass&, const at::Tensor& in) const {
+  const auto images = in.reshape({-1, in_.channels, in_.height, in_.width});
+  return at::upsample_bilinear2d(images, {out_.height, out_.width}, false).reshape({in.size(0), in.size(1), -1});
+}
+
+at::Tensor patch_embedding_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto channels = shape_.channels;
+  const auto patches = patches_of(in).reshape({pass.models, -1, patch_floats()});
+  const auto seen = stacked_product(patches, pass.weights_at(shape_.weight_offset, {channels, patch_floats()})) +
+                    pass.weights_at(shape_.bias_offset, {1, channels});
+  const auto first = pass.weights_at(shape_.class_offset, {1, 1, channels});
+  const auto whole = at::cat({first.expand({pass.models, pass.rows, 1, channels}),
+                              seen.view({pass.models, pass.rows, this->patches(), channels})},
+                             2);
+  return (whole + pass.weights_at(shape_.position_offset, {1, tokens(), channels})).flatten(2);
+}
+
+at::Tensor first_token_layer::function(const function_pass&, const at::Tensor& in) const {
+  return in.narrow(2, 0, channels_);
 }
 
 } // namespace mneme

@@ -13,6 +13,7 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   /// @pre the gradient of the images is not needed
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
 
 private:
@@ -45,6 +46,7 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   /// @pre the gradient of the images is not needed
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
 
 private:
@@ -61,6 +63,7 @@ public:
   [[nodiscard]] std::int64_t width(class_range) const override { return channels_; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
   std::int64_t tokens_, channels_;

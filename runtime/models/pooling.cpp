@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/pooling.hpp"
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/mean.h>
@@ -55,6 +56,19 @@ void mean_pool_layer::backward(const layer_pass& pass, const backward_data& data
     return;
   auto d_images = data.d_in->view({pass.models, pass.rows, in_.pixels(), in_.channels});
   d_images.copy_((data.d_out / static_cast<double>(in_.pixels())).unsqueeze(2).expand_as(d_images));
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor max_pool_layer::function(const function_pass&, const at::Tensor& in) const {
+  const auto largest = at::max_pool2d(images_of(in.contiguous(), shape_.in), {shape_.window, shape_.window},
+                                      {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding});
+  return largest.permute({0, 2, 3, 1}).reshape({in.size(0), in.size(1), -1});
+}
+
+at::Tensor mean_pool_layer::function(const function_pass&, const at::Tensor& in) const {
+  return in.reshape({in.size(0), in.size(1), in_.pixels(), in_.channels}).mean(2);
 }
 
 } // namespace mneme

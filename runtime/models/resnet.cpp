@@ -35,10 +35,13 @@ public:
 
   void add_all(std::int64_t classes) {
     add_stem();
-    for (std::size_t stage = 0; stage < shape_.widths.size(); ++stage)
+    net_.mark_map("stem");
+    for (std::size_t stage = 0; stage < shape_.widths.size(); ++stage) {
+      const auto name = "layer" + std::to_string(stage + 1);
       for (std::int64_t block = 0; block < shape_.blocks; ++block)
-        add_block("layer" + std::to_string(stage + 1) + "." + std::to_string(block), shape_.widths[stage],
-                  stage > 0 && block == 0 ? 2 : 1);
+        add_block(name + "." + std::to_string(block), shape_.widths[stage], stage > 0 && block == 0 ? 2 : 1);
+      net_.mark_map(name);
+    }
     net_.add_mean_pool();
     net_.add_head("fc", classes, shape_.head);
   }

@@ -20,8 +20,10 @@ public:
   }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
+  [[nodiscard]] at::Tensor noise_of(const training_mode& training, at::IntArrayRef sizes) const;
   [[nodiscard]] at::Tensor log_deviation(const at::Tensor& in, std::int64_t k) const;
 
   shape shape_;

@@ -1,6 +1,7 @@
 #include "runtime/models/shortcut_layers.hpp"
 #include <ATen/TensorIndexing.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
 namespace mneme {
 
 void channels_last_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out,
@@ -32,6 +33,18 @@ void subsampling_layer::backward(const layer_pass&, const backward_data& data, c
   data.d_in->zero_();
   taken(data.d_in->view({-1, in_.height, in_.width, in_.channels}))
       .copy_(data.d_out.view({-1, shape.height, shape.width, shape.channels}).narrow(3, 0, in_.channels));
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor channels_last_layer::function(const function_pass&, const at::Tensor& in) const {
+  return in.reshape({in.size(0), in.size(1), in_.channels, in_.pixels()}).transpose(2, 3).flatten(2);
+}
+
+at::Tensor subsampling_layer::function(const function_pass&, const at::Tensor& in) const {
+  const auto images = taken(in.reshape({-1, in_.height, in_.width, in_.channels}));
+  return at::constant_pad_nd(images, {0, channels_ - in_.channels}).reshape({in.size(0), in.size(1), -1});
 }
 
 } // namespace mneme

@@ -11,6 +11,7 @@ public:
   [[nodiscard]] bool idle(const layer_pass&) const override { return in_.channels == 1 || in_.pixels() == 1; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
   image_shape in_;
@@ -28,6 +29,7 @@ public:
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
   /// The pixels of images [n, height, width, channels] that are taken.

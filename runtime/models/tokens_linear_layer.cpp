@@ -84,4 +84,14 @@ void tokens_linear_layer::composite_backward(const layer_pass& pass, const backw
   write_gradients(sink, shape_.bias_offset, d.sum(1).mul_(shape_.scale));
 }
 
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+
+at::Tensor tokens_linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});
+  const auto bias = pass.weights_at(shape_.bias_offset, {1, shape_.out});
+  const auto y = (stacked_product(in.reshape({pass.models, -1, shape_.in}), weight) + bias) * shape_.scale;
+  return (shape_.after == activation::relu ? at::relu(y) : y).reshape({pass.models, pass.rows, -1});
+}
+
 } // namespace mneme

@@ -53,8 +53,11 @@ private:
     net.freeze(adapter_ > 0);
     net.add_resize(height, width);
     net.add_patch_embedding(patch_px_, width_);
-    for (std::int64_t i = 0; i < depth_; ++i)
-      add_block(net, "blocks." + std::to_string(i), i + 1 == depth_);
+    for (std::int64_t i = 0; i < depth_; ++i) {
+      const auto name = "blocks." + std::to_string(i);
+      add_block(net, name, i + 1 == depth_);
+      net.mark_map(name);
+    }
     net.add_tokens_norm("norm");
     net.freeze(false);
   }

@@ -1,6 +1,6 @@
 /// wrapped_model: a net that passes everything on to another, for nets of tests that differ in one thing.
 #pragma once
-#include "runtime/models/model.hpp"
+#include "runtime/models/function.hpp"
 namespace mneme::test {
 
 /// Does not say that it is made of fully connected layers: its clients are trained in step with each other.
@@ -19,6 +19,10 @@ public:
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override {
     inner_->backward(weights, kept, classes, d_logits, d_features, trained, out);
+  }
+  function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                  const function_mode& mode) const override {
+    return inner_->differentiable(weights, inputs, classes, mode);
   }
 
 private:

@@ -17,9 +17,9 @@ struct command_line {
   resume_arguments resume{};
   std::vector<std::string> to_validate{};
   std::string listed{}, topic{}; // topic: for the help of help only
-  bool markdown = false;
+  bool markdown = false, examined_as_json = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
-  CLI::App *run_command, *resume_command, *validate_command, *list_command, *help_command;
+  CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
@@ -27,6 +27,8 @@ struct command_line {
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
+    doctor_command =
+        app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
@@ -34,6 +36,7 @@ struct command_line {
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
     list_command->add_option("WHAT", listed, "One of them; without it, all.")->type_name("");
     list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table in docs/catalogue.md.");
+    doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -100,6 +103,8 @@ int dispatch(const command_line& line) {
     return validate_scenarios(line.to_validate);
   if (*line.list_command)
     return list_things(line.listed, line.markdown);
+  if (*line.doctor_command)
+    return examine(line.examined_as_json);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

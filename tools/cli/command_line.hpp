@@ -34,6 +34,8 @@ struct resume_arguments {
 /// `what`: "" for all, or one of listed_things().
 [[nodiscard]] int list_things(const std::string& text, bool markdown);
 [[nodiscard]] const std::vector<std::string>& listed_things();
+/// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
+[[nodiscard]] int examine(bool json);
 /// A section, method, model or key; commands are explained by their own options.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 

@@ -28,6 +28,7 @@ expected<raw_data> load(const data_section& data, const std::vector<std::filesys
 const source_registration line{
     {.name = "cifar100",
      .summary = "50,000 + 10,000 photographs, colour 32x32, 100 classes; tools/fetch_data cifar100",
+     .files = files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
 
 } // namespace

@@ -21,6 +21,7 @@ const source_registration line{
     {.name = "emnist47",
      .summary =
          "37,600 + 4,700 upright images, a subset of EMNIST Balanced, grey 28x28, 47 classes; no public download",
+     .files = files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
 
 } // namespace

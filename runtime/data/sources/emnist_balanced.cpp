@@ -21,6 +21,7 @@ const source_registration line{
     {.name = "emnist-balanced",
      .summary = "112,800 + 18,800 handwritten digits and letters, grey 28x28, 47 classes; tools/fetch_data "
                 "emnist-balanced (its images are transposed: data.transposed = true)",
+     .files = files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
 
 } // namespace

@@ -21,6 +21,7 @@ const source_registration line{
     {.name = "fashion-mnist",
      .summary = "60,000 + 10,000 articles of clothing, grey 28x28, 10 classes; Debian package dataset-fashion-mnist or "
                 "tools/fetch_data fashion-mnist",
+     .files = files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
 
 } // namespace

@@ -63,6 +63,7 @@ const source_registration line{
     {.name = "imagenet-r",
      .summary = "24,000 + 6,000 renditions of things (art, toys, sketches) in JPEG, colour 224x224, 200 classes; "
                 "every fifth image of a class is a test image; no download by mneme",
+     .files = files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
 
 } // namespace

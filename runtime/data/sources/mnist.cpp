@@ -20,6 +20,7 @@ const idx_set files{
 const source_registration line{
     {.name = "mnist",
      .summary = "60,000 + 10,000 handwritten digits, grey 28x28, 10 classes; tools/fetch_data mnist",
+     .files = files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
 
 } // namespace

@@ -48,6 +48,7 @@ const source_registration line{
     {.name = "pacs",
      .summary = "8,003 + 1,988 images in 4 domains (photo, art_painting, cartoon, sketch), colour 32x32, 7 classes; "
                 "limits of rows hold for each domain; no public download",
+     .files = files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
 
 } // namespace

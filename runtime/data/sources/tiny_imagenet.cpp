@@ -93,6 +93,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
 const source_registration line{
     {.name = "tiny-imagenet",
      .summary = "100,000 + 10,000 photographs in JPEG, colour 64x64, 200 classes; tools/fetch_data tiny-imagenet",
+     .files = files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
 
 } // namespace

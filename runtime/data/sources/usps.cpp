@@ -18,6 +18,7 @@ const idx_set files{
 const source_registration line{
     {.name = "usps",
      .summary = "7,291 + 2,007 handwritten digits, grey 16x16, 10 classes; tools/fetch_data usps",
+     .files = files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
 
 } // namespace

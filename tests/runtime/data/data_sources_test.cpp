@@ -82,6 +82,22 @@ TEST_CASE("data are found below MNEME_DATA and cut to the rows asked for", "[dat
   CHECK(few->test.labels == std::vector<std::int32_t>{7});
 }
 
+TEST_CASE("the folders of a data set are found without reading its files", "[data]") {
+  const scratch_folder folder;
+  put_mnist(folder.path() / "MNIST/raw");
+  const data_variable variable(folder.path().c_str());
+  const auto folders = [](const std::string& name) {
+    for (const auto& source : data_sources())
+      if (source.name == name)
+        return folders_of(source, {});
+    return expected<std::vector<std::filesystem::path>>(failed("", "unknown"));
+  };
+  CHECK(folders("mnist").value() == std::vector{folder.path() / "MNIST/raw"});
+  CHECK(folders("synthetic").value().empty());
+  CHECK_THAT(said(folders("usps")), ContainsSubstring("data set 'usps': error: the files were not found"));
+  CHECK_THAT(said(folders("digits")), ContainsSubstring("data set 'usps'"));
+}
+
 TEST_CASE("broken files of both splits are reported at once", "[data]") {
   const scratch_folder folder;
   put_mnist(folder.path() / "mnist");

@@ -1,3 +1,4 @@
+#include "runtime/models/function.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
@@ -24,6 +25,10 @@ public:
   }
   void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, const parameter_choice&,
                 const gradient_sink&) const override {}
+  function_results differentiable(const at::Tensor&, const at::Tensor&, class_range,
+                                  const function_mode&) const override {
+    return {};
+  }
 
 private:
   std::vector<parameter> layout_{{.name = "fc1.weight", .shape = {3, 2}, .offset = 0, .size = 6},

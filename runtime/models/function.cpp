@@ -1,0 +1,66 @@
+#include "runtime/models/function.hpp"
+#include "runtime/base/check.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t line_values = 16;  // of 64 bytes; float64 has two lines
+constexpr std::int64_t block_values = 64; // two vectors of the widest instruction set, and more
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
+
+/// A copy [K, rows', columns'] in memory of its own, filled up with zeros.
+at::Tensor in_lines(const at::Tensor& matrix, std::int64_t rows, std::int64_t columns) {
+  if (matrix.size(1) == rows && matrix.size(2) == columns)
+    return matrix.clone(at::MemoryFormat::Contiguous);
+  return at::constant_pad_nd(matrix, {0, columns - matrix.size(2), 0, rows - matrix.size(1)});
+}
+
+} // namespace
+
+at::Tensor function_pass::weights_at(std::int64_t offset, at::IntArrayRef sizes) const {
+  const auto wanted = c10::multiply_integers(sizes);
+  auto i = static_cast<std::size_t>(std::lower_bound(offsets.begin(), offsets.end(), offset) - offsets.begin());
+  MNEME_CHECK(i < offsets.size() && offsets[i] == offset, offset);
+  auto values = parameters[i];
+  while (values.size(1) < wanted)
+    values = at::cat({values, parameters[++i]}, 1);
+  MNEME_CHECK(wanted < 0 || values.size(1) == wanted, offset, values.size(1), wanted);
+  return values.unflatten(1, sizes);
+}
+
+at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b) {
+  const auto models = std::max(a.size(0), b.size(0)), m = a.size(1), n = b.size(1);
+  const auto k = rounded_up(a.size(2), line_values), columns = rounded_up(n, line_values);
+  const auto left = in_lines(a, m, k).expand({models, m, k});
+  const auto right = in_lines(b, columns, k).expand({models, columns, k});
+  return at::bmm(left, right.transpose(1, 2)).narrow(2, 0, n);
+}
+
+at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Tensor&)) {
+  const auto flat = values.reshape({-1});
+  const auto whole = rounded_up(flat.numel(), block_values);
+  if (whole == flat.numel() && values.is_contiguous())
+    return apply(values);
+  return apply(at::constant_pad_nd(flat, {0, whole - flat.numel()})).narrow(0, 0, flat.numel()).view(values.sizes());
+}
+
+at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<batch_statistics>& seen) {
+  constexpr double momentum = 0.1;
+  auto moved = weights.clone();
+  for (const auto& layer : seen) {
+    if (layer.values < 2)
+      continue;
+    const auto channels = layer.mean.size(1);
+    const auto unbiased = static_cast<double>(layer.values) / static_cast<double>(layer.values - 1);
+    moved.narrow(1, layer.mean_offset, channels).mul_(1.0 - momentum).add_(layer.mean, momentum);
+    moved.narrow(1, layer.variance_offset, channels).mul_(1.0 - momentum).add_(layer.variance, momentum * unbiased);
+  }
+  return moved;
+}
+
+} // namespace mneme

@@ -1,0 +1,68 @@
+// A network as a function of LibTorch's operators.
+#include "runtime/base/check.hpp"
+#include "runtime/models/network.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/split_with_sizes.h>
+namespace mneme {
+
+// Axes: K models, B rows, P weights.
+
+function_results network::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                         const function_mode& mode) const {
+  MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
+  MNEME_CHECK(weights.size(1) == size(), identity_, weights.sizes());
+  MNEME_CHECK(inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(), identity_, inputs.sizes());
+  std::vector<std::int64_t> sizes, offsets;
+  for (const auto& parameter : layout_) {
+    sizes.push_back(parameter.size);
+    offsets.push_back(parameter.offset);
+  }
+  // Cut once: the gradient of a cut is as large as all weights.
+  const auto parameters = sizes.empty() ? std::vector<at::Tensor>{} : at::split_with_sizes(weights, sizes, 1);
+  function_results seen;
+  const function_pass pass{parameters,
+                           offsets,
+                           inputs.size(0),
+                           inputs.size(1),
+                           classes,
+                           mode.training,
+                           mode.statistics ? &seen.statistics : nullptr};
+
+  std::vector<at::Tensor> values(nodes_.size() + 1);
+  values[0] = inputs.flatten(2);
+  for (std::size_t i = 0; i < (classes.size() == 0 ? features_ : nodes_.size()); ++i) {
+    values[i + 1] = value_of(nodes_[i], pass, values);
+    if (seen.statistics.size() > 0 && seen.statistics.back().name.empty())
+      seen.statistics.back().name = nodes_[i].name;
+  }
+  seen.features = values[features_];
+  if (classes.size() > 0)
+    seen.logits = values.back();
+  for (const auto& marked : maps_) // all lie before the head
+    seen.maps.push_back({marked.name, map_of(marked, values[marked.value])});
+  return seen;
+}
+
+at::Tensor network::value_of(const node& entry, const function_pass& pass,
+                             const std::vector<at::Tensor>& values) const {
+  if (entry.operation)
+    return entry.operation->function(pass, values[entry.from]);
+  const auto sum = values[entry.from] + values[*entry.other];
+  return entry.after == activation::relu ? at::relu(sum) : sum;
+}
+
+/// [K, B, C, height, width]
+at::Tensor network::map_of(const map& marked, const at::Tensor& value) const {
+  const auto& image = shapes_[marked.value];
+  return value.unflatten(2, {image.height, image.width, image.channels}).permute({0, 1, 4, 2, 3});
+}
+
+std::vector<std::string> network::maps() const {
+  std::vector<std::string> names;
+  for (const auto& marked : maps_)
+    names.push_back(marked.name);
+  return names;
+}
+
+} // namespace mneme

@@ -1,0 +1,260 @@
+// Nets as functions that autograd follows, against the hand-written passes and against finite differences.
+#include "runtime/models/network.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/support/nets.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+// Axes: K models, B rows, P weights.
+
+namespace {
+
+struct subject {
+  std::string name;
+  shape3 shape;
+  model_keys keys{};
+  head_kind head = head_kind::linear;
+  double bound = 1e-6; ///< Relative; rounding of float32 grows with the number of layers.
+};
+
+/// Every registered model, with the keys that change what it computes.
+std::vector<subject> subjects() {
+  const shape3 small{3, 9, 10}, smaller{3, 5, 6}; // in long nets few values: none decides about a ReLU by rounding
+  const model_keys tokens{{"patch", "4"}, {"width", "12"}, {"depth", "2"}, {"heads", "3"}};
+  auto adapted = tokens, resized = tokens;
+  adapted.insert(adapted.end(), {{"adapter", "5"}});
+  resized.insert(resized.end(), {{"image", "12"}});
+  return {{"cnn", {3, 8, 7}},
+          {"ebr", {1, 28, 28}},
+          {"vee", {1, 28, 28}},
+          {"identity", small},
+          {"lenet", {2, 16, 19}},
+          {"linear", small},
+          {"mlp", small},
+          {"mlp", small, {}, head_kind::cosine},
+          {.name = "resnet18", .shape = small, .bound = 4e-6},
+          {"resnet18", {3, 33, 33}, {{"stem", "imagenet"}, {"norm", "group"}}, head_kind::linear, 4e-6},
+          {.name = "resnet32", .shape = smaller, .bound = 4e-6},
+          {"resnet8", small, {{"shortcut", "conv1x1"}}},
+          {"resnet8", small, {{"norm", "group"}, {"groups", "4"}}},
+          {"vit", {3, 8, 8}, tokens},
+          {"vit", {3, 8, 8}, adapted},
+          {"vit", {3, 8, 8}, resized}};
+}
+
+model_ref net_for(const subject& chosen) {
+  auto kind = kind_with(chosen.name, chosen.keys);
+  kind->use_head(chosen.head);
+  return kind->build(chosen.shape, 4).value();
+}
+
+/// [K, P], running statistics and zero-drawn adapters moved off their beginnings.
+at::Tensor weights_for(const model& net, std::int64_t models) {
+  std::vector<at::Tensor> rows;
+  for (std::int64_t k = 0; k < models; ++k)
+    rows.push_back(initial_weights(net, static_cast<std::uint64_t>(k)) +
+                   0.01 * drawn({net.size()}, static_cast<std::uint64_t>(100 + k)).abs());
+  return at::stack(rows);
+}
+
+std::vector<rng_key> streams_of(std::int64_t models) {
+  std::vector<rng_key> keys;
+  for (std::int64_t k = 0; k < models; ++k)
+    keys.push_back({.seed = 4, .client = {static_cast<std::uint32_t>(k)}, .index = 3});
+  return keys;
+}
+
+at::Tensor inputs_for(const subject& chosen, std::int64_t models, std::int64_t rows) {
+  return drawn({models, rows, chosen.shape[0], chosen.shape[1], chosen.shape[2]}, 1);
+}
+
+at::Tensor gradient_of(const at::Tensor& value, const at::Tensor& by, bool again = false) {
+  return torch::autograd::grad({value}, {by}, {}, true, again)[0];
+}
+
+void check_near(const at::Tensor& ours, const at::Tensor& theirs, double bound) {
+  const auto whole = theirs.to(at::kDouble), beside = ours.to(at::kDouble) - whole;
+  CHECK(beside.norm().item<double>() <= bound * std::max(whole.norm().item<double>(), 1e-3));
+}
+
+constexpr class_range some{1, 4};
+
+/// sum(logits * a) + sum(features * b)
+at::Tensor loss_of(const function_results& seen) {
+  auto loss = (seen.features * drawn(seen.features.sizes(), 3).to(seen.features.options())).sum();
+  if (seen.logits.defined())
+    loss = loss + (seen.logits * drawn(seen.logits.sizes(), 2).to(seen.logits.options())).sum();
+  return loss;
+}
+
+} // namespace
+
+TEST_CASE("every registered model is tried as a function", "[models]") {
+  const auto tried = subjects();
+  for (const auto& entry : models())
+    CHECK(std::any_of(tried.begin(), tried.end(), [&](const subject& chosen) { return chosen.name == entry.name; }));
+}
+
+TEST_CASE("functions and their gradients equal the hand-written passes", "[models]") {
+  at::set_num_threads(1);
+  const std::int64_t nets = 2, rows = 3;
+  const auto streams = streams_of(nets);
+  const training_mode training{streams};
+  for (const auto& chosen : subjects())
+    for (const auto* const mode : {static_cast<const training_mode*>(nullptr), &training}) {
+      const auto net = net_for(chosen);
+      INFO(net->identity() << ", training " << (mode != nullptr));
+      const auto classes = net->classes() > 0 ? some : class_range{};
+      const auto inputs = inputs_for(chosen, nets, rows);
+      const auto start = weights_for(*net, nets);
+      auto weights = start.clone();
+      const auto followed = start.clone().set_requires_grad(true);
+      const auto seen = net->differentiable(followed, inputs, classes, {.training = mode, .statistics = true});
+      CHECK(same_bits(followed.detach(), start));
+
+      tape kept;
+      kept.for_backward = net->classes() > 0;
+      const auto by_hand = net->forward(weights, inputs, classes, &kept, mode);
+      check_near(seen.features.detach(), by_hand.features, chosen.bound);
+      if (net->classes() == 0)
+        continue;
+      check_near(seen.logits.detach(), by_hand.logits, chosen.bound);
+      check_near(with_moved_statistics(start, mode ? seen.statistics : std::vector<batch_statistics>{}), weights,
+                 chosen.bound);
+
+      auto gradients = at::zeros_like(start);
+      net->backward(weights, kept, classes, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), false,
+                    {gradients});
+      const auto theirs = gradient_of(loss_of(seen), followed);
+      for (const auto& piece : trained_segments(*net, classes, false))
+        check_near(theirs.narrow(1, piece.offset, piece.size), gradients.narrow(1, piece.offset, piece.size),
+                   chosen.bound);
+    }
+}
+
+TEST_CASE("first and second derivatives of functions equal finite differences in float64", "[models]") {
+  at::set_num_threads(1);
+  const auto streams = streams_of(1);
+  const training_mode training{streams};
+  for (const auto& chosen : subjects())
+    for (const auto* const mode : {static_cast<const training_mode*>(nullptr), &training}) {
+      const auto net = net_for(chosen);
+      INFO(net->identity() << ", training " << (mode != nullptr));
+      const auto classes = net->classes() > 0 ? some : class_range{};
+      const auto start = weights_for(*net, 1).to(at::kDouble);
+      const auto images = inputs_for(chosen, 1, 3).to(at::kDouble);
+      const auto direction = drawn(images.sizes(), 7).to(at::kDouble);
+      const auto mixed = drawn(start.sizes(), 8).to(at::kDouble) / std::sqrt(static_cast<double>(net->size() + 1));
+      struct slopes {
+        double value = 0.0, by_inputs = 0.0, squared = 0.0, again = 0.0;
+      };
+      // The loss at images + step * direction, its slope there, v = |its gradient by the weights, seen along
+      // `mixed`|^2, and the slope of v.
+      const auto at_step = [&](double step) {
+        const auto weights = start.clone().set_requires_grad(true);
+        const auto inputs = (images + step * direction).set_requires_grad(true);
+        const auto loss = loss_of(net->differentiable(weights, inputs, classes, {.training = mode}));
+        slopes found{.value = loss.item<double>()};
+        found.by_inputs = (gradient_of(loss, inputs, true) * direction).sum().item<double>();
+        if (net->size() == 0)
+          return found;
+        const auto squared = (gradient_of(loss, weights, true) * mixed).sum().square();
+        found.squared = squared.item<double>();
+        const auto slope = torch::autograd::grad({squared}, {inputs}, {}, {}, false, true)[0];
+        found.again = slope.defined() ? (slope * direction).sum().item<double>() : 0.0;
+        return found;
+      };
+      const double step = 1e-6;
+      const auto here = at_step(0.0), before = at_step(-step), behind = at_step(step);
+      const auto near = [](double ours, double difference) {
+        CHECK(std::abs(ours - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
+      };
+      near(here.by_inputs, (behind.value - before.value) / (2.0 * step));
+      near(here.again, (behind.squared - before.squared) / (2.0 * step));
+    }
+}
+
+TEST_CASE("a model's bits as a function depend neither on the stack nor on its place in it", "[models]") {
+  at::set_num_threads(1);
+  const std::int64_t most = 7, rows = 3;
+  for (const auto& chosen : subjects()) {
+    if (chosen.name == "resnet18" || chosen.name == "resnet32" || chosen.name == "ebr")
+      continue; // no other layers than smaller nets have
+    const auto net = net_for(chosen);
+    INFO(net->identity());
+    const auto classes = net->classes() > 0 ? some : class_range{};
+    const auto weights = weights_for(*net, most), inputs = inputs_for(chosen, most, rows);
+    const auto streams = streams_of(most);
+    const auto results = [&](std::int64_t first, std::int64_t count) {
+      const auto own = weights.narrow(0, first, count).clone().set_requires_grad(true);
+      const auto images = inputs.narrow(0, first, count).clone().set_requires_grad(true);
+      const training_mode mode{
+          std::span(streams).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))};
+      const auto seen = net->differentiable(own, images, classes, {.training = &mode, .statistics = true});
+      const auto loss =
+          (seen.features.square().sum() + (seen.logits.defined() ? seen.logits.square().sum() : seen.features.sum()));
+      std::vector<at::Tensor> parts{seen.features.detach()};
+      if (net->size() == 0)
+        return parts;
+      const auto slope = gradient_of(loss, own, true);
+      parts.push_back(slope.detach());
+      parts.push_back(torch::autograd::grad({slope.square().sum()}, {images})[0]);
+      for (const auto& layer : seen.statistics)
+        parts.push_back(layer.variance.detach());
+      return parts;
+    };
+    const auto together = results(0, most);
+    for (const std::int64_t k : {0, 1, 4, 6}) {
+      const auto alone = results(k, 1), some_of_them = results(k > 2 ? k - 2 : k, 3 > most - k ? most - k + 2 : 3);
+      for (std::size_t part = 0; part < alone.size(); ++part) {
+        INFO("model " << k << ", result " << part);
+        CHECK(same_bits(alone[part][0].contiguous(), together[part][k].contiguous()));
+        CHECK(same_bits(alone[part][0].contiguous(), some_of_them[part][k > 2 ? 2 : 0].contiguous()));
+      }
+    }
+  }
+}
+
+TEST_CASE("maps and statistics of a residual net are those of its stages and normalisations", "[models]") {
+  const auto net = net_of("resnet8", {3, 8, 8}, 4);
+  CHECK(net->maps() == std::vector<std::string>{"stem", "layer1", "layer2", "layer3"});
+  const auto weights = weights_for(*net, 1), inputs = drawn({1, 5, 3, 8, 8}, 1);
+  const auto seen = net->differentiable(weights, inputs, {0, 4}, {.statistics = true});
+  REQUIRE(seen.maps.size() == 4);
+  CHECK(seen.maps[0].values.sizes() == at::IntArrayRef{1, 5, 16, 8, 8});
+  CHECK(seen.maps[3].name == "layer3");
+  CHECK(seen.maps[3].values.sizes() == at::IntArrayRef{1, 5, 64, 2, 2});
+  CHECK(largest_difference(seen.maps[3].values.mean({3, 4}).contiguous(), seen.features.contiguous()) < 1e-6);
+
+  REQUIRE(seen.statistics.size() == 7);
+  CHECK(seen.statistics[0].name == "bn1");
+  CHECK(seen.statistics[6].name == "layer3.0.bn2");
+  CHECK(seen.statistics[0].values == 5 * 64);
+  const auto named = [&](const std::string& name) {
+    for (const auto& parameter : net->layout())
+      if (parameter.name == name)
+        return as_in_files(weights[0], parameter);
+    FAIL(name);
+    return at::Tensor{};
+  };
+  const auto before = at::conv2d(inputs[0], named("conv1.weight"), {}, 1, 1);
+  CHECK(largest_difference(seen.statistics[0].mean[0].contiguous(), before.mean({0, 2, 3})) < 1e-5);
+  CHECK(largest_difference(seen.statistics[0].variance[0].contiguous(),
+                           before.var(at::IntArrayRef{0, 2, 3}, false).contiguous()) < 1e-4);
+  CHECK(same_bits(seen.statistics[0].running_variance[0].contiguous(), named("bn1.running_var")));
+  CHECK(net->differentiable(weights, inputs, {0, 4}, {}).statistics.empty());
+}
+
+TEST_CASE("weights shared by a stack get the sum of its gradients", "[models]") {
+  const auto net = net_of("lenet", {1, 16, 16}, 4);
+  const auto inputs = drawn({3, 2, 1, 16, 16}, 1);
+  const auto shared = weights_for(*net, 1).set_requires_grad(true);
+  const auto copies = shared.detach().expand({3, net->size()}).clone().set_requires_grad(true);
+  const auto slopes = [&](const at::Tensor& weights) {
+    return gradient_of(loss_of(net->differentiable(weights, inputs, some, {})), weights);
+  };
+  check_near(slopes(shared)[0], slopes(copies).sum(0), 1e-6);
+}

@@ -1,0 +1,69 @@
+#include "tools/cli/doctor.hpp"
+#include "runtime/base/printable.hpp"
+#include "tools/cli/command_line.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+bool is_healthy(const doctor_report& report) {
+  return std::all_of(report.bits.begin(), report.bits.end(), [](const bits_finding& finding) { return finding.holds; });
+}
+
+/// Two columns below a title, the first as wide as its longest entry.
+std::string facts_text(const std::string& title, const machine_facts& facts) {
+  std::size_t width = 0;
+  for (const auto& [name, value] : facts)
+    width = std::max(width, name.size());
+  auto text = title + "\n";
+  for (const auto& [name, value] : facts)
+    text += fmt::format("  {:<{}}  {}\n", name, width, printable(value));
+  return text + "\n";
+}
+
+} // namespace
+
+doctor_report examine_machine() {
+  doctor_report report;
+  report.groups = {{"processor", processor_facts()}, {"libraries", library_facts()}, {"threads", thread_facts()},
+                   {"memory", memory_facts()},       {"devices", device_facts()},    {"data sets", data_facts()}};
+  report.bits = check_equal_bits(small_nets());
+  return report;
+}
+
+std::string text_of(const doctor_report& report) {
+  std::string text;
+  for (const auto& [title, facts] : report.groups)
+    text += facts_text(title, facts);
+  machine_facts answers;
+  for (const auto& finding : report.bits)
+    answers.emplace_back(finding.name, (finding.holds ? "equal bits: " : "OTHER BITS: ") + finding.details);
+  text += facts_text("equal bits", answers);
+  return text +
+         (is_healthy(report)
+              ? "All is well: a scenario has one digest here, however many threads compute it.\n"
+              : "Digests of one scenario may differ from run to run here. MKL_CBWR=AVX2 in the environment makes "
+                "MKL's products alike; please report what is printed above.\n");
+}
+
+std::string json_of(const doctor_report& report) {
+  nlohmann::ordered_json object;
+  for (const auto& [title, facts] : report.groups)
+    for (const auto& [name, value] : facts)
+      object[title][name] = value;
+  for (const auto& finding : report.bits)
+    object["equal_bits"].push_back({{"name", finding.name}, {"holds", finding.holds}, {"details", finding.details}});
+  object["healthy"] = is_healthy(report);
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int exit_code_of(const doctor_report& report) { return is_healthy(report) ? exit_done : exit_failed; }
+
+int examine(bool json) {
+  const auto report = examine_machine();
+  std::fputs((json ? json_of(report) : text_of(report)).c_str(), stdout);
+  return exit_code_of(report);
+}
+
+} // namespace mneme
