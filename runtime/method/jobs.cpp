@@ -58,7 +58,9 @@ void describe(key_text& key, const train_job& job) {
       .add(with.classes.high)
       .add(with.taught.low)
       .add(with.taught.high)
-      .add(with.squared_gradients)
+      .add(with.taught_features)
+      .add(with.result)
+      .add(with.evaluation)
       .add(with.replay_rows)
       .add(with.replay_weight)
       .add(static_cast<std::uint64_t>(with.layers.size()))
@@ -79,7 +81,11 @@ const model& net_of(const extract_job& job) { return *job.net; }
 const model& net_of(const statistics_job& job) { return *job.net; }
 const model& net_of(const evaluate_job& job) { return *job.learnt.net; }
 
-std::int64_t bytes_of(const train_job& job) { return job.net->size() * float_bytes; }
+std::int64_t bytes_of(const train_job& job) {
+  if (job.options.result == training_result::row_norms)
+    return job.samples.size() * double_bytes;
+  return job.net->size() * float_bytes;
+}
 std::int64_t bytes_of(const extract_job& job) {
   const auto row = (job.net->feature_width() + (job.logits ? job.net->classes() : 0)) * float_bytes;
   return job.samples.size() * (row + static_cast<std::int64_t>(sizeof(std::int64_t)));

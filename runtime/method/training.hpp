@@ -9,6 +9,16 @@ namespace mneme {
 
 class tensor_map;
 
+/// What a training job is asked for. All but weights are taken at the start, which stays as it is, in one pass over the
+/// rows; the objective's penalty on weights is no part of them, and zeros stand where nothing is trained.
+enum class training_result : std::uint8_t {
+  weights,           ///< What the training makes of the start.
+  gradient,          ///< The gradient of the mean loss over all rows.
+  squared_gradients, ///< The mean over the pass's steps of the squared gradient of a step's loss: Fisher information of
+                     ///< batches (Fed-EWC) or, with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
+  row_norms,         ///< Each row's own |gradient|, over all that is trained: steps of one row, in evaluation mode.
+};
+
 /// Local training, as section 5 defines it. All of it is part of the fuse key.
 struct training_options {
   optimizer_kind optimizer = optimizer_kind::sgd;
@@ -19,16 +29,16 @@ struct training_options {
   augmentation_kind augment = augmentation_kind::none;
   trainable_part trained = trainable_part::all; ///< The rest keeps its bits, in evaluation mode (parameter_choice).
   std::vector<std::string> layers{};            ///< Names of what is trained: `trained` is layers.
-  bool in_order = false; ///< Rows are taken as the job lists them, in every epoch: no shuffle.
-  class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
+  bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
+  class_range classes{};                        ///< The loss covers these; other rows of the head stay untouched.
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;
   double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
-  class_range taught{};  ///< The job's teacher shows the loss its logits of these; empty: there is none.
-  /// Nothing is learnt: instead of weights, the outcome is the mean over the steps of one pass of the squared gradient
-  /// of a step's mean loss, in training mode, zero where nothing is trained (Fed-EWC's Fisher information).
-  bool squared_gradients = false;
+  class_range taught{};       ///< The job's teacher shows the loss its logits of these; empty: no logits.
+  bool taught_features = false; ///< It shows its features.
+  training_result result = training_result::weights;
+  bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   bool operator==(const training_options&) const = default;
 };
 
@@ -49,8 +59,9 @@ struct loss_input {
   const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step * the row's weight, 0 where padded
   std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
   at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
-  std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
-  at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
+  at::Tensor teacher_features{}; ///< [K, B, D]: its features of the same rows; undefined unless wanted
+  std::int64_t replayed = 0;     ///< The last so many of B, padding included, are of the second set.
+  at::Tensor targets{};          ///< [K, B, classes]: target distributions, or undefined: labels say it
 };
 struct loss_output {
   at::Tensor values{};     ///< [K] float64: sum over rows of row_weight * loss

@@ -57,7 +57,8 @@ struct tape {
 /// rows, which all count, and move their running statistics in the weights; dropout draws its masks.
 struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
-  const parameter_choice* trained = nullptr; ///< What is trained; layers without any of it are in evaluation mode. Null: all.
+  const parameter_choice* trained =
+      nullptr; ///< What is trained; layers without any of it are in evaluation mode. Null: all.
 };
 
 struct activations {

@@ -96,10 +96,10 @@ private:
     std::unique_ptr<layer> operation{}; // null: a sum
     place from = 0;
     std::optional<place> other{};
-    activation after = activation::none; // of a sum
-    bool learns = false;                 // whether gradients are wanted in it or before it
+    activation after = activation::none;                 // of a sum
+    bool learns = false;                                 // whether gradients are wanted in it or before it
     std::size_t first_parameter = 0, last_parameter = 0; // its own within the layout, without buffers
-    std::string name{};                  // of a normalisation
+    std::string name{};                                  // of a normalisation
   };
   struct map {
     std::string name{};
@@ -107,9 +107,9 @@ private:
   };
   /// What a node does in a training.
   struct node_role {
-    bool learns = false;  // as in node, of what is trained
-    bool trained = true;  // in training mode
-    bool fixed = false;   // its own parameters stay
+    bool learns = false; // as in node, of what is trained
+    bool trained = true; // in training mode
+    bool fixed = false;  // its own parameters stay
   };
   using node_roles = std::vector<node_role>;
   void add_node(node entry, const image_shape& out, bool has_parameters);

@@ -28,11 +28,15 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                            classes,
                            mode.training,
                            mode.statistics ? &seen.statistics : nullptr};
+  auto still = pass;
+  still.training = nullptr;
+  const bool in_part = mode.training && mode.training->trained && !mode.training->trained->whole();
+  const auto roles = in_part ? roles_for(*mode.training->trained) : node_roles{};
 
   std::vector<at::Tensor> values(nodes_.size() + 1);
   values[0] = inputs.flatten(2);
   for (std::size_t i = 0; i < (classes.size() == 0 ? features_ : nodes_.size()); ++i) {
-    values[i + 1] = value_of(nodes_[i], pass, values);
+    values[i + 1] = value_of(nodes_[i], in_part && !roles[i].trained ? still : pass, values);
     if (seen.statistics.size() > 0 && seen.statistics.back().name.empty())
       seen.statistics.back().name = nodes_[i].name;
   }

@@ -141,8 +141,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
 // -- backward ---------------------------------------------------------------------------------------------------------
 
 void network::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                       const at::Tensor& d_features, const parameter_choice& trained,
-                       const gradient_sink& out) const {
+                       const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const {
   MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
   const training_mode as_forward;
   const auto& inputs = kept.values[0];

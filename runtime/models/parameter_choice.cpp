@@ -23,7 +23,8 @@ bool belongs_to(const parameter& entry, const std::string& name) {
 std::vector<std::string> layer_names(const model& net) {
   std::vector<std::string> names;
   for (const auto& entry : net.layout())
-    if (const auto name = layer_name(entry); !entry.frozen && std::find(names.begin(), names.end(), name) == names.end())
+    if (const auto name = layer_name(entry);
+        !entry.frozen && std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   return names;
 }
@@ -56,8 +57,9 @@ parameter_choice parameter_choice::layers_of(const model& net, const std::vector
       found = true;
     }
     if (!found)
-      throw std::invalid_argument(fmt::format("the net '{}' has no layer '{}' that could be trained; expected names of: {}",
-                                              net.identity(), name, fmt::join(layer_names(net), ", ")));
+      throw std::invalid_argument(
+          fmt::format("the net '{}' has no layer '{}' that could be trained; expected names of: {}", net.identity(),
+                      name, fmt::join(layer_names(net), ", ")));
   }
   return parameter_choice(std::move(chosen));
 }

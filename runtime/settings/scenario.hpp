@@ -172,9 +172,9 @@ struct scenario {
   evaluation_section evaluation{};
   checkpoint_section checkpoint{};
 
-  std::string name{};                         ///< The scenario file's name without its extension.
+  std::string name{};                              ///< The scenario file's name without its extension.
   std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys the user gave.
-  std::string file{};                         ///< The scenario file as the user named it.
+  std::string file{};                              ///< The scenario file as the user named it.
 
   /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a diagnostic.
   [[nodiscard]] std::string where(const std::string& key) const;

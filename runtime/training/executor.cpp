@@ -118,7 +118,8 @@ std::int64_t chosen_width(const work& request, const std::string& device) {
     return 1; // passes are not fused
   const auto& limits = at::Device(device).is_cpu() ? tuning::width_on_cpu : tuning::width_on_gpu;
   const auto& options = training->options;
-  const auto rows = (options.batch_rows == 0 ? tuning::full_batch_rows : options.batch_rows) + options.replay_rows;
+  const auto batch = options.result == training_result::row_norms ? 1 : options.batch_rows;
+  const auto rows = (batch == 0 ? tuning::full_batch_rows : batch) + options.replay_rows;
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   const auto model_bytes =
       training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;

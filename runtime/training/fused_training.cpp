@@ -3,7 +3,7 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
-#include "runtime/training/training_checks.hpp"
+#include "runtime/training/impossible_training.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <tuple>

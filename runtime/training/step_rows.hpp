@@ -6,7 +6,8 @@
 #include <span>
 namespace mneme {
 
-// Axes: K clients of a run, B rows of a step: the client's own, padded, then replayed ones, padded; C classes of the loss.
+// Axes: K clients of a run, B rows of a step: the client's own, padded, then replayed ones, padded; C classes of the
+// loss.
 
 /// Positions of replayed rows: one shuffle of the second set after the other.
 class replay_order {
@@ -28,7 +29,7 @@ private:
 /// What one client trains on.
 struct client_rows {
   const train_job* job = nullptr;
-  step_plan plan{};                ///< Of its own rows.
+  step_plan plan{};                ///< Steps of its own rows.
   step_plan replayed{};            ///< One step: what joins each of the others.
   std::span<std::int64_t> order{}; ///< Positions of its own rows in this epoch.
   replay_order replay{};

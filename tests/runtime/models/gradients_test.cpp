@@ -151,7 +151,8 @@ void compare(const compared& compared_net) {
     for (std::size_t i = 0; i < compared_net.net->layout().size(); ++i) {
       const auto& entry = compared_net.net->layout()[i];
       if (!compared_net.trained.changes(*compared_net.net, i))
-        CHECK(same_bits(weights[k].narrow(0, entry.offset, entry.size), unmoved[k].narrow(0, entry.offset, entry.size)));
+        CHECK(
+            same_bits(weights[k].narrow(0, entry.offset, entry.size), unmoved[k].narrow(0, entry.offset, entry.size)));
     }
     auto untouched = at::ones({size}, at::kBool);
     for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.trained))

@@ -260,8 +260,8 @@ TEST_CASE("layers are chosen by name, and by what stands before a dot", "[models
     return found;
   };
   CHECK(chosen({"fc"}) == std::vector<std::string>{"fc.weight", "fc.bias"});
-  CHECK(chosen({"bn1", "conv1"}) == std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias",
-                                                             "bn1.running_mean", "bn1.running_var"});
+  CHECK(chosen({"bn1", "conv1"}) ==
+        std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"});
   CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has one block
   CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalisations of four each
   CHECK(parameter_choice::layers_of(*net, {"layer2"}).mixes_rows(*net));

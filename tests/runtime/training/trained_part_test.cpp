@@ -64,7 +64,8 @@ at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trai
   auto momentum = at::zeros_like(flat);
   for (std::int64_t first = 0; first < job.samples.size(); first += with.batch_rows) {
     const auto count = std::min(with.batch_rows, job.samples.size() - first);
-    const auto rows = std::span(*job.samples.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    const auto rows =
+        std::span(*job.samples.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     std::vector<std::int64_t> labels;
     for (const auto row : rows)
       labels.push_back(job.samples.source->label(row));
@@ -92,9 +93,10 @@ at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trai
 
 TEST_CASE("what is not trained keeps every bit, its running statistics too, fused and alone", "[trained part]") {
   at::set_num_threads(1);
-  for (const auto& base : {training_options{.epochs = 2, .batch_rows = 4},
-                           training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
-                           training_options{.optimizer = optimizer_kind::adamw, .batch_rows = 4, .weight_decay = 0.1}}) {
+  for (const auto& base :
+       {training_options{.epochs = 2, .batch_rows = 4},
+        training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
+        training_options{.optimizer = optimizer_kind::adamw, .batch_rows = 4, .weight_decay = 0.1}}) {
     for (const auto part : {trainable_part::head, trainable_part::body}) {
       check_part(net_of("resnet8", small, 6), with_part(base, part));
       check_part(net_of("resnet8", small, 6, {{"norm", "group"}}), with_part(base, part));
@@ -113,8 +115,9 @@ TEST_CASE("a part of a net trains as autograd says in float64, straight into wei
           "[trained part]") {
   at::set_num_threads(1);
   const auto net = mlp_of({21}, 270, 6);
-  for (const auto& base : {training_options{.batch_rows = 4, .in_order = true},
-                           training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.05, .in_order = true}}) {
+  for (const auto& base :
+       {training_options{.batch_rows = 4, .in_order = true},
+        training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.05, .in_order = true}}) {
     const auto check = [&](const training_options& options, const std::array<bool, 4>& trained) {
       const auto jobs = clients_of(net, options, {23});
       CHECK(largest_difference(weights_of(run_all(jobs)[0]).clone(),
@@ -136,8 +139,8 @@ TEST_CASE("naming all layers trains as naming none, and the head as head", "[tra
     return weights_of(run_all(clients_of(net, options, {7}))[0]).clone();
   };
   CHECK(same_bits(after(base), after(with_part(base, trainable_part::layers, {"conv1", "conv2", "fc1", "fc2"}))));
-  CHECK(same_bits(after(with_part(base, trainable_part::head)),
-                  after(with_part(base, trainable_part::layers, {"fc2"}))));
+  CHECK(
+      same_bits(after(with_part(base, trainable_part::head)), after(with_part(base, trainable_part::layers, {"fc2"}))));
 }
 
 TEST_CASE("layers are dropped only behind what is trained", "[trained part]") {

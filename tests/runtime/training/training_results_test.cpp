@@ -113,8 +113,8 @@ TEST_CASE("squared gradients are means over steps, of rows where a step is a row
   at::set_num_threads(1);
   const auto net = mlp_of({21}, 270, 6);
   for (const std::int64_t batch : {1, 3}) {
-    const auto jobs = clients_of(
-        net, {.batch_rows = batch, .in_order = true, .result = training_result::squared_gradients}, {7});
+    const auto jobs =
+        clients_of(net, {.batch_rows = batch, .in_order = true, .result = training_result::squared_gradients}, {7});
     const auto& job = std::get<train_job>(jobs[0].request);
     auto expected = at::zeros({net->size()}, at::kDouble);
     const auto steps = (7 + batch - 1) / batch;
@@ -140,7 +140,7 @@ TEST_CASE("norms of rows' gradients stand in the rows' order and equal autograd'
   REQUIRE(seen.sizes() == at::IntArrayRef{7});
   for (std::int64_t i = 0; i < 7; ++i)
     CHECK(seen[i].item<double>() == Approx(plain_gradient(job, {i}, {1.0}).norm().item<double>()).epsilon(1e-5));
-  // Of a head alone they have a closed form: |softmax - onehot| sqrt(|h|^2 + 1).
+  // Those of a head alone have a closed form: |softmax - onehot| sqrt(|h|^2 + 1).
   job.options.trained = trainable_part::head;
   const auto of_head = norms();
   const auto& rows = *job.samples.rows;
@@ -159,8 +159,7 @@ TEST_CASE("norms of rows' gradients stand in the rows' order and equal autograd'
 
 TEST_CASE("gradients of every kind have the same bits alone and fused", "[training results]") {
   at::set_num_threads(1);
-  for (const auto result :
-       {training_result::gradient, training_result::squared_gradients, training_result::row_norms})
+  for (const auto result : {training_result::gradient, training_result::squared_gradients, training_result::row_norms})
     for (const auto& net : {mlp_of({21}, 270, 6), net_of("cnn", small, 6), net_of("resnet8", small, 6)}) {
       INFO(net->identity() << ", result " << static_cast<int>(result));
       const auto jobs = clients_of(net, {.batch_rows = 3, .result = result}, ragged);

@@ -50,7 +50,8 @@ std::string refusal(const train_job& request) { return std::get<std::string>(out
 at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_notes& notes,
                     const std::vector<std::int64_t>& positions, const at::Tensor& flat) {
   std::vector<std::int64_t> rows;
-  auto targets = at::zeros({std::ssize(positions), 10}, at::kDouble), weights = at::ones({std::ssize(positions)}, at::kDouble);
+  auto targets = at::zeros({std::ssize(positions), 10}, at::kDouble),
+       weights = at::ones({std::ssize(positions)}, at::kDouble);
   for (std::int64_t i = 0; i < std::ssize(positions); ++i) {
     const auto position = positions[static_cast<std::size_t>(i)];
     rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
@@ -64,7 +65,9 @@ at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_
   auto x = reference_gather(*samples.source, rows, {}).flatten(1).to(at::kDouble);
   const auto& layout = job.net->layout();
   for (std::size_t i = 0; i < layout.size(); i += 2) {
-    const auto part = [&](const parameter& entry) { return flat.narrow(0, entry.offset, entry.size).view(entry.shape); };
+    const auto part = [&](const parameter& entry) {
+      return flat.narrow(0, entry.offset, entry.size).view(entry.shape);
+    };
     x = at::linear(i == 0 ? x : at::relu(x), part(layout[i]), part(layout[i + 1]));
   }
   return -((targets * at::log_softmax(x, 1)).sum(1) * weights).mean();
@@ -121,16 +124,15 @@ std::vector<job> clients_of(const model_ref& net, shape3 shape, training_options
   std::vector<job> jobs;
   for (std::uint64_t k = 0; k < rows.size(); ++k) {
     const auto [own, replayed] = rows[k];
-    jobs.push_back(
-        {.id = {{k}, 0, 0},
-         .request = train_job{.net = net,
-                              .start = weights_only(initial_weights(*net, k)),
-                              .samples = rows_from(source, static_cast<std::int64_t>(k), own),
-                              .notes = {.weights = k % 2 == 0 ? varied_weights(own) : nullptr},
-                              .replay = {.samples = rows_from(other, static_cast<std::int64_t>(k), replayed),
-                                         .notes = {.targets = drawn_targets(replayed, net->classes())}},
-                              .options = options,
-                              .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+    jobs.push_back({.id = {{k}, 0, 0},
+                    .request = train_job{.net = net,
+                                         .start = weights_only(initial_weights(*net, k)),
+                                         .samples = rows_from(source, static_cast<std::int64_t>(k), own),
+                                         .notes = {.weights = k % 2 == 0 ? varied_weights(own) : nullptr},
+                                         .replay = {.samples = rows_from(other, static_cast<std::int64_t>(k), replayed),
+                                                    .notes = {.targets = drawn_targets(replayed, net->classes())}},
+                                         .options = options,
+                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
   }
   return jobs;
 }
@@ -159,10 +161,10 @@ TEST_CASE("weights, targets and replayed rows train as autograd's loss in float6
 TEST_CASE("clients with replayed and weighted rows end with the same bits alone and fused", "[training rows]") {
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
-  for (const auto& options : {training_options{.epochs = 2, .batch_rows = 4},
-                              training_options{.optimizer = optimizer_kind::adam,
-                                               .batch_rows = 3,
-                                               .augment = augmentation_kind::crop_flip_jitter}})
+  for (const auto& options :
+       {training_options{.epochs = 2, .batch_rows = 4}, training_options{.optimizer = optimizer_kind::adam,
+                                                        .batch_rows = 3,
+                                                        .augment = augmentation_kind::crop_flip_jitter}})
     for (const auto& net : {mlp_of({21}, 270, 6), net_of("cnn", small, 6), net_of("resnet8", small, 6)}) {
       INFO(net->identity());
       const auto jobs = clients_of(net, small, options);
@@ -288,6 +290,5 @@ TEST_CASE("what training jobs cannot do is refused in words", "[training rows]")
   CHECK(refusal(wrong) == "rows to replay have the shape [1, 3, 11]; expected that of the job's own, [1, 1, 33]");
   wrong = job;
   wrong.options.taught = {0, 4};
-  CHECK(refusal(wrong) ==
-        "the loss is to be shown a teacher's logits of classes 0 to 3, and there is no teacher");
+  CHECK(refusal(wrong) == "the loss is to be shown a teacher's logits of classes 0 to 3, and there is no teacher");
 }

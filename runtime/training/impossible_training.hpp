@@ -1,4 +1,4 @@
-/// training_checks: what no training job may ask for.
+/// impossible_training: what no training job may ask for.
 #pragma once
 #include "runtime/method/jobs.hpp"
 namespace mneme {

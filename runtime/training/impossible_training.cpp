@@ -1,4 +1,4 @@
-#include "runtime/training/training_checks.hpp"
+#include "runtime/training/impossible_training.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
@@ -35,15 +35,27 @@ std::string wrong_replay(const train_job& job) {
   return wrong_notes(replay.notes, replay.samples, "rows to replay", job);
 }
 
+std::string wrong_result(const train_job& job) {
+  if (job.options.result == training_result::weights)
+    return {};
+  if (job.options.epochs > 1)
+    return fmt::format("gradients are taken in one pass over the rows; expected epochs = 1, not {}",
+                       job.options.epochs);
+  if (job.replay.samples.size() > 0)
+    return "gradients are those of one set of rows, and there are rows to replay; expected none";
+  return {};
+}
+
 } // namespace
 
 std::string why_impossible(const train_job& job) {
   if (job.net->classes() == 0)
     return fmt::format("the net '{}' has no head, so there is nothing to train", job.net->identity());
-  if (job.options.taught.size() > 0 && !job.teacher)
-    return fmt::format("the loss is to be shown a teacher's logits of classes {} to {}, and there is no teacher",
-                       job.options.taught.low, job.options.taught.high - 1);
+  if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
+    return "the loss is to be shown what a teacher says, and there is no teacher";
   if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())
+    return why;
+  if (auto why = wrong_result(job); !why.empty())
     return why;
   return wrong_replay(job);
 }
