@@ -290,5 +290,5 @@ TEST_CASE("what training jobs cannot do is refused in words", "[training rows]")
   CHECK(refusal(wrong) == "rows to replay have the shape [1, 3, 11]; expected that of the job's own, [1, 1, 33]");
   wrong = job;
   wrong.options.taught = {0, 4};
-  CHECK(refusal(wrong) == "the loss is to be shown a teacher's logits of classes 0 to 3, and there is no teacher");
+  CHECK(refusal(wrong) == "the loss is to be shown what a teacher says, and there is no teacher");
 }
