@@ -154,7 +154,8 @@ void shard::start_at_once() {
   for (const auto& issued : part.issued) {
     const auto& round = rounds_.at(issued.id.assignment);
     const auto upload = run_.population->upload_time(round.client, issued.bytes);
-    parked.push_back({.job = issued, .due = round.ready + issued.takes + upload, .shard = report_.from});
+    const auto due = population::later_by(round.ready + issued.takes, upload);
+    parked.push_back({.job = issued, .due = due, .shard = report_.from});
   }
   part.released.emplace();
   for (auto& planned : plan_batches(parked, batch_rules_of(run_), run_.shards))

@@ -112,6 +112,14 @@ void scheduler_state::send(keep_state wanted) {
   });
 }
 
+/// Messages that have come meanwhile, a stop among them, are handled first.
+void scheduler_state::send(pause) {
+  self_->run_delayed(std::chrono::nanoseconds(0), [this] {
+    federation_.continue_events();
+    carry_out();
+  });
+}
+
 void scheduler_state::send(run_report ended) { promise_.deliver(std::move(ended)); }
 
 void scheduler_state::carry_out() {

@@ -40,6 +40,7 @@ private:
   void send(save_state wanted);
   void send(restore_state wanted);
   void send(keep_state wanted);
+  void send(pause);
   void send(run_report ended);
 
   /// Asks the server; the answer is an input of the federation.

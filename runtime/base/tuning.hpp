@@ -47,6 +47,12 @@ inline constexpr std::int64_t unfolded_bytes_max = std::int64_t{64} << 20;
 /// cohort does not start at once.
 inline constexpr std::int64_t cached_outcomes_bytes = std::int64_t{16} << 20;
 
+/// Events handled before others get their turn: 20 ms of a population that comes and goes.
+inline constexpr std::int64_t events_without_pause = 1 << 16;
+/// Events without any upload or closed round after which a run is taken to have come to a dead end, and more for each
+/// client. A guess: a day of two changes for each client has two for each, and a second of a run has a million.
+inline constexpr std::int64_t fruitless_events_max = 100'000, fruitless_events_of_client = 100;
+
 // -- how many models side by side (runtime/training) ------------------------------------------------------------------
 
 /// The working set of a fused group, and the most models in it.

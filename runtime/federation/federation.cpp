@@ -1,4 +1,6 @@
 #include "runtime/federation/federation.hpp"
+#include "runtime/base/tuning.hpp"
+#include <fmt/format.h>
 namespace mneme {
 
 federation::federation(federation_settings settings)
@@ -9,9 +11,9 @@ federation::federation(federation_settings settings)
 void federation::begin() { begin_task({0}); }
 
 /// The whole loop: handle what is due; when the next event needs numbers that are not there, let everything run that
-/// can, and begin the next wave when all shards have answered.
+/// can, and begin the next wave when all shards have answered. Who wants the run to end is heard between events.
 void federation::advance() {
-  while (!over_ && round_.is_open && !deliveries_.waits_for_server()) {
+  for (auto events = tuning::events_without_pause; !over_ && round_.is_open && !deliveries_.waits_for_server();) {
     if (wave_.is_out() && !may_go_on_during_wave())
       return;
     if (stopping_)
@@ -20,11 +22,32 @@ void federation::advance() {
       return close();
     if (needs_answer(queue_.top().event))
       return begin_wave(queue_.top().event.assignment);
+    if (auto why = dead_end(); !why.empty())
+      return fail(std::move(why));
+    if (--events < 0)
+      return command(pause{});
     const auto next = queue_.pop();
+    ++fruitless_events_;
     handle(next);
     if (++events_handled_ == settings_.events_max)
       stopping_ = true;
   }
+}
+
+/// Why nothing can come of the next event, or of all that follow; empty if something may.
+std::string federation::dead_end() const {
+  const auto& next = queue_.top();
+  if (next.at >= end_of_runs)
+    return fmt::format("virtual time would go beyond {:.0f} years in round {}: {} make it so long",
+                       in_seconds(end_of_runs) / (365.25 * 24 * 3600), round_.place.round.value + 1,
+                       next.event.deciding_keys());
+  const auto events_max = tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings_.clients->size();
+  if (fruitless_events_ < events_max)
+    return {};
+  return fmt::format("nothing has come of the last {} events: in round {} clients come and go, but none delivers "
+                     "anything; expected stays ([enrolment], devices.availability) long enough for a client's work "
+                     "(devices.rows_per_second and links), and devices.dropout below 1",
+                     events_max, round_.place.round.value + 1);
 }
 
 /// An upload whose time has come is delivered while others are still computed. What ends a round, or takes clients from
@@ -34,7 +57,7 @@ bool federation::may_go_on_during_wave() {
     return false;
   const auto& next = queue_.top().event;
   const auto* const owner = in_flight_.find(next.assignment);
-  if (!owner)
+  if (!owner || !dead_end().empty())
     return false;
   if (next.event_kind == federation_event::kind::stage_over)
     return owner->answered();

@@ -28,6 +28,8 @@ public:
   void resume(archive saved);
   /// Ends the run after the event at hand.
   void stop() noexcept { stopping_ = true; }
+  /// Goes on after a pause.
+  void continue_events() { advance(); }
   /// Something outside has failed, and the run with it.
   void fail(std::string why) { finish(run_status::failed, std::move(why)); }
   /// Checkpoints that are due, and not forced, may be taken now. Whoever knows the wall clock says so before an input;
@@ -61,6 +63,7 @@ private:
   void advance();
   [[nodiscard]] bool may_go_on_during_wave();
   [[nodiscard]] bool needs_answer(const federation_event& next);
+  [[nodiscard]] std::string dead_end() const;
   void handle(const federation_event& now);
   void finish(run_status status, std::string error = {});
   void command(federation_command wanted);
@@ -130,6 +133,7 @@ private:
   event_queue<federation_event> queue_;
   virtual_time churn_at_ = never; // of the earliest event in the queue that waits for churn
   std::int64_t events_handled_ = 0;
+  std::int64_t fruitless_events_ = 0; // since an upload was delivered or a round closed
   client_pool pool_;
   client_memory_store memories_;
   current_round round_;

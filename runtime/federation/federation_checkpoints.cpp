@@ -85,7 +85,7 @@ void federation::after_checkpoint() {
 // -- what is saved ----------------------------------------------------------------------------------------------------
 
 void federation::persist(archive& state) {
-  state.section("time")(next_)(queue_)(churn_at_)(next_assignment_)(next_sequence_);
+  state.section("time")(next_)(queue_)(churn_at_)(next_assignment_)(next_sequence_)(fruitless_events_);
   state.section("clients")(pool_);
   persist_memories(state);
   persist_assignments(state);

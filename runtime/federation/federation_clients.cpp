@@ -55,6 +55,7 @@ void federation::deliver(assignment_in_flight& owner) {
   auto upload = delivery_of(owner);
   log_.delivered(queue_.now(), upload, bytes);
   ++round_.folded;
+  fruitless_events_ = 0;
 
   // What the round has made of the client's memory holds from its delivery on, never before.
   if (owner.result.memory)

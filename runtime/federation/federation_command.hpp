@@ -8,6 +8,9 @@
 #include <variant>
 namespace mneme {
 
+/// Other inputs get their turn before the federation goes on.
+struct pause {};
+
 using federation_command = std::variant<
     // a shard: each is answered by wave reports, but for abandon
     start_rounds, release, abandon,
@@ -15,6 +18,8 @@ using federation_command = std::variant<
     open_task, open_round, deliveries, close_round, evaluate, save_state, restore_state,
     // the recorder; keep_state is answered once it is on the disk
     evaluation_record, recorded_events, run_warning, progress_snapshot, keep_state,
+    // whoever carries messages: continue_events() is called after the inputs that wait
+    pause,
     // whoever began the run: it is over
     run_report>;
 

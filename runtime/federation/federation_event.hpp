@@ -15,6 +15,8 @@ struct federation_event {
   kind event_kind = kind::stage_over;
   assignment_id assignment{}; ///< stage_over, arrival, drop_out
   round_id round{};           ///< deadline
+  /// The keys of a scenario that decide when it happens.
+  [[nodiscard]] const char* deciding_keys() const;
   void persist(archive& state) { state(event_kind)(assignment)(round); }
 };
 

@@ -55,7 +55,7 @@ void federation::take(opened_round& made) {
     return advance();
   }
   if (settings_.rounds.deadline.count() > 0) {
-    round_.deadline = queue_.now() + settings_.rounds.deadline;
+    round_.deadline = population::later_by(queue_.now(), settings_.rounds.deadline);
     queue_.push(round_.deadline, {.event_kind = federation_event::kind::deadline, .round = round_.place.round},
                 precedence::deadline);
   }
@@ -154,6 +154,7 @@ void federation::close() {
   hand_over_deliveries();
   record("scheduler", "close_round", {});
   ++log_.report().rounds;
+  fruitless_events_ = 0;
   if (round_.folded == 0) // an empty round leaves the model as it is
     return round_closed();
   command(close_round{round_.place});

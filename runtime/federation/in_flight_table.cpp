@@ -1,4 +1,5 @@
 #include "runtime/federation/in_flight_table.hpp"
+#include "runtime/population/population.hpp"
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -8,10 +9,11 @@ namespace mneme {
 virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
   stages_run = stage + 1;
   if (stage == stages.size()) {
-    stages.push_back(takes);
-    return horizon += takes;
+    stages.push_back(std::min(takes, end_of_runs - horizon)); // what comes later never happens
+    return horizon += stages.back();
   }
-  MNEME_CHECK(stage < stages.size() && stages[stage] == takes, id.value, stage, takes.count());
+  const bool ends_runs = horizon == end_of_runs;
+  MNEME_CHECK(stage < stages.size() && (stages[stage] == takes || ends_runs), id.value, stage, takes.count());
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
 }
 

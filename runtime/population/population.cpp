@@ -6,12 +6,13 @@
 namespace mneme {
 namespace {
 
-/// 31 years: no run lasts so long, and the clock has room for sums of such waits.
-constexpr double wait_max_ns = 1e18;
+constexpr auto longest_wait = end_of_runs.time_since_epoch();
 
 /// Rounded up to 1 ns. Callers form one quotient of products, so that a whole number of ns comes out exact.
 virtual_duration waited(double ns) {
-  return virtual_duration{static_cast<virtual_duration::rep>(std::ceil(std::min(ns, wait_max_ns)))};
+  if (!(ns < static_cast<double>(longest_wait.count())))
+    return longest_wait;
+  return virtual_duration{static_cast<virtual_duration::rep>(std::ceil(ns))};
 }
 
 /// Clients of blocks before `group` when `count` clients are cut into `groups` blocks.
@@ -148,9 +149,11 @@ double population::device(const device_value& value, purpose purpose_id, client_
 
 virtual_duration population::transfer_time(double mbit, std::int64_t bytes) const {
   MNEME_CHECK(bytes >= 0, bytes);
+  const auto latency = std::min(devices_.latency, longest_wait);
   if (mbit == 0.0)
-    return devices_.latency;
-  return devices_.latency + waited(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s
+    return latency;
+  const auto in_transit = waited(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s
+  return std::min(latency + in_transit, longest_wait);
 }
 
 } // namespace mneme

@@ -12,6 +12,8 @@ enum class membership : std::uint8_t { not_yet, active, left };
 
 /// The end of time.
 inline constexpr virtual_time never = virtual_time::max();
+/// No run gets so far, 146 years: sums of a time before it and of one wait stay within the clock's range.
+inline constexpr virtual_time end_of_runs{never.time_since_epoch() / 2};
 
 /// A client can be reached, or not, and stays so until a time.
 struct availability_window {
@@ -32,6 +34,7 @@ public:
   /// Active clients of a task; O(1) for all and growing, O(groups) for table.
   [[nodiscard]] std::int64_t enrolled(task_id during) const;
 
+  // How long things take: at most until end_of_runs from the beginning.
   /// rows / rows_per_second.
   [[nodiscard]] virtual_duration compute_time(client_id client, std::int64_t rows) const;
   /// latency + 8 * bytes / (mbit * 1e6) s; a bandwidth of 0 is instantaneous but for the latency.

@@ -70,7 +70,7 @@ private:
   std::optional<kept_checkpoint> checkpoint_;
   run_outcome out_;
   std::optional<run_report> report_;
-  bool stop_asked_ = false;
+  bool stop_asked_ = false, is_paused_ = false;
 };
 
 run_outcome player::play() {
@@ -109,6 +109,7 @@ void player::begin() {
   to_recorder_.clear();
   server_ = {};
   server_task_ = 0;
+  is_paused_ = false;
   federation_.emplace(toy_.settings);
   out_.events.resize(checkpoint_ ? checkpoint_->events : 0);
   out_.evaluations.resize(checkpoint_ ? checkpoint_->evaluations : 0);
@@ -142,6 +143,11 @@ bool player::step() {
   for (std::size_t s = 0; s < shards_.size(); ++s)
     if (!to_shards_[s].empty() || shards_[s].has_report())
       possible.push_back([this, s] { step_shard(s); });
+  if (is_paused_)
+    possible.push_back([this] {
+      is_paused_ = false;
+      federation_->continue_events();
+    });
   if (possible.empty())
     return false;
   federation_->allow_checkpoints(stream_.uniform() < 0.5);
@@ -162,6 +168,8 @@ template <class Command>
 void player::route(Command& wanted) {
   if constexpr (std::is_same_v<Command, run_report>)
     report_ = std::move(wanted);
+  else if constexpr (std::is_same_v<Command, pause>)
+    is_paused_ = true;
   else if constexpr (requires { wanted.to; })
     to_shards_.at(wanted.to.value).push_back(std::move(wanted));
   else if constexpr (std::is_constructible_v<server_message, Command&&>)

@@ -1,0 +1,20 @@
+#include "runtime/federation/federation_event.hpp"
+namespace mneme {
+
+const char* federation_event::deciding_keys() const {
+  switch (event_kind) {
+  case kind::stage_over:
+    return "devices.rows_per_second, devices.downlink_mbit and devices.latency";
+  case kind::arrival:
+    return "devices.uplink_mbit and devices.latency";
+  case kind::drop_out:
+    return "devices.rows_per_second";
+  case kind::deadline:
+    return "rounds.deadline";
+  case kind::churn:
+    break;
+  }
+  return "devices.availability, tasks.transition_spread and the times of [enrolment]";
+}
+
+} // namespace mneme

@@ -1,0 +1,91 @@
+// Runs that could go on for ever, or for longer than the clock can tell: they end and say why.
+#include "tests/support/scenario_text.hpp"
+#include "tests/support/traces.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <thread>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Stays that are over before any work is done.
+const auto short_stays = small_scenario({{"tasks.kind", "single"},
+                                         {"enrolment.kind", "random"},
+                                         {"enrolment.arrival_mean", "1 ms"},
+                                         {"enrolment.lifetime_mean", "1 ms"},
+                                         {"enrolment.absence_mean", "1 ms"}});
+
+} // namespace
+
+TEST_CASE("virtual time that would overflow ends the run, and the keys that make it so long are named") {
+  const std::vector<std::pair<overrides, std::string>> cases{
+      {{{"devices.latency", "1200000 h"}}, "devices.uplink_mbit and devices.latency"},
+      {{{"devices.rows_per_second", "1e-12"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
+      {{{"devices.downlink_mbit", "1e-20"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
+      {{{"devices.uplink_mbit", "1e-20"}}, "devices.uplink_mbit and devices.latency"},
+      {{{"rounds.deadline", "2400000 h"}, {"devices.latency", "2400000 h"}},
+       "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
+      {{{"enrolment.kind", "random"}, {"enrolment.arrival_mean", "2400000 h"}}, "the times of [enrolment]"},
+      {{{"rounds.mode", "async"}, {"rounds.concurrency", "3"}, {"devices.latency", "1200000 h"}},
+       "devices.uplink_mbit and devices.latency"}};
+  for (const auto& [over, keys] : cases) {
+    std::string digest;
+    for (const std::int64_t threads : {1, 3}) {
+      INFO(over.back().first << ", " << threads << " threads");
+      const auto run = run_toml(three_clients, {.over = over, .threads = threads});
+      CHECK(run.summary.status == "failed");
+      CHECK_THAT(run.summary.error,
+                 ContainsSubstring("virtual time would go beyond 146 years in round 1") && ContainsSubstring(keys));
+      CHECK((digest.empty() || digest == run.summary.run_digest));
+      digest = run.summary.run_digest;
+    }
+  }
+}
+
+TEST_CASE("a client that would need for ever is late like any other") {
+  const auto run =
+      run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.rows_per_second", "[4.0, 2.0, 1e-20]"}}});
+  CHECK(run.summary.status == "done");
+  CHECK(run.summary.late_uploads == 2); // client 2, in both rounds
+  CHECK(run.summary.client_rounds == 4);
+}
+
+TEST_CASE("a deadline beyond the clock's range is none") {
+  // The second round opens after nine years.
+  const auto run =
+      run_toml(three_clients, {.over = {{"rounds.deadline", "2499999 h"}, {"devices.latency", "40000 h"}}});
+  CHECK(run.summary.status == "done");
+  CHECK(run.summary.late_uploads == 0);
+}
+
+TEST_CASE("a run in which clients come and go and nothing is delivered ends with the reason") {
+  std::string digest;
+  for (const std::int64_t threads : {1, 3}) {
+    INFO(threads << " threads");
+    const auto run = run_toml(short_stays, {.over = {{"rounds.mode", "async"}}, .threads = threads});
+    CHECK(run.summary.status == "failed");
+    CHECK_THAT(run.summary.error, ContainsSubstring("nothing has come of the last 100600 events: in round 1"));
+    CHECK(run.summary.client_rounds == 0);
+    CHECK((digest.empty() || digest == run.summary.run_digest));
+    digest = run.summary.run_digest;
+  }
+  const auto rounds = run_toml(short_stays); // who leaves is waited for no longer, so rounds close empty
+  CHECK(rounds.summary.status == "done");
+  CHECK(rounds.summary.client_rounds == 0);
+}
+
+TEST_CASE("a run that is asked to end while nothing happens but churn does so") {
+  std::atomic<int> interrupts = 0;
+  std::jthread asking([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    interrupts = 1;
+  });
+  // Only four of them have rows, and two million changes come before the run ends by itself.
+  const auto run =
+      run_toml(short_stays.with(
+                   {{"clients.count", 20'000}, {"data.rows", 4}, {"partition.kind", "iid"}, {"rounds.mode", "async"}}),
+               {.interrupts = &interrupts});
+  CHECK(run.summary.status == "interrupted");
+}
