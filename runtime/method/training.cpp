@@ -41,10 +41,12 @@ parameter_choice trained_parameters(const model& net, trainable_part part, const
                       : part == trainable_part::head ? parameter_choice::head_of(net)
                       : part == trainable_part::body ? parameter_choice::body_of(net)
                                                      : parameter_choice::layers_of(net, layers);
-  for (std::size_t i = 0; i < net.layout().size(); ++i)
+  for (std::size_t i = 0; part == trainable_part::body && i < net.layout().size(); ++i)
     if (chosen.changes(net, i))
       return chosen;
-  throw std::invalid_argument("the net '" + net.identity() + "' is nothing but a head, so its body cannot be trained");
+  if (part == trainable_part::body)
+    throw std::invalid_argument("the net '" + net.identity() + "' is nothing but a head, so its body cannot be trained");
+  return chosen;
 }
 
 } // namespace mneme
