@@ -1,6 +1,8 @@
+#include "runtime/base/printable.hpp"
 #include "tools/cli/command_line.hpp"
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fcntl.h>
 #include <iostream>
 #include <unistd.h>
@@ -15,10 +17,25 @@ void open_standard_streams() {
       std::_Exit(mneme::exit_failed);
 }
 
+/// An exception that nobody can catch, in words. What was written is whole: files are renamed when they are.
+[[noreturn]] void end_in_words() noexcept {
+  try {
+    if (const auto thrown = std::current_exception())
+      std::rethrow_exception(thrown);
+    std::fputs("error: the program cannot go on\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", mneme::printable(error.what()).c_str());
+  } catch (...) {
+    std::fputs("error: something was thrown that is not a std::exception\n", stderr);
+  }
+  std::_Exit(mneme::exit_failed);
+}
+
 } // namespace
 
 int main(int count, char** words) {
   open_standard_streams();
+  std::set_terminate(end_in_words);
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
   // LibTorch would take a tenth of a second to forget its operators one by one.

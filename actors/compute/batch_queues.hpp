@@ -11,15 +11,15 @@ using worker_id = id_of<struct worker_tag>;
 
 /// A batch with all that it takes to run it on any thread.
 struct ready_batch {
-  std::size_t queue = 0; ///< Who is given its outcomes: the shard of that number, or the server.
+  std::size_t queue = 0; ///< Who is given its outcomes: the shard of that number, the server, or the proxy.
   composition ids{};
   std::vector<job> jobs{};      ///< In the order of `ids`.
   double multiplications = 0.0; ///< About how many it takes; it decides who is woken for it, nothing else.
 };
 
-/// A line of batches for each shard, and one for the server. It is the one thing that threads share and change: a batch
-/// passes from thread to thread without a message, and who runs it never changes its bits. Safe to use from several
-/// threads.
+/// A line of batches for each shard, one for the server, one for the proxy. It is the one thing that threads share and
+/// change: a batch passes from thread to thread without a message, and who runs it never changes its bits. Safe to use
+/// from several threads.
 class batch_queues {
 public:
   /// @param hosts the first so many workers host the shards in turn
@@ -30,8 +30,9 @@ public:
   /// The next batch for a worker: of its own shards', then of the longest other line. Nothing: the worker counts as
   /// waiting from now on, until put() names it.
   [[nodiscard]] std::optional<ready_batch> take(worker_id who);
-  [[nodiscard]] std::size_t server_queue() const noexcept { return queues_.size() - 1; }
-  /// Who hosts a shard, and runs short jobs of the server's.
+  [[nodiscard]] std::size_t server_queue() const noexcept { return queues_.size() - 2; }
+  [[nodiscard]] std::size_t proxy_queue() const noexcept { return queues_.size() - 1; }
+  /// Who hosts a shard, and runs short jobs of the server's and the proxy's.
   [[nodiscard]] worker_id host_of(std::size_t line) const noexcept;
 
 private:
@@ -41,7 +42,7 @@ private:
 
   const std::size_t hosts_;
   std::mutex mutex_;
-  std::vector<batch_queue> queues_; // the server's is the last one
+  std::vector<batch_queue> queues_; // the server's and the proxy's are the last ones
   std::vector<bool> waits_;       // by worker
 };
 

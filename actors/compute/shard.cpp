@@ -36,7 +36,7 @@ void shard::start(start_rounds wave) {
   report_.issued.reserve(wave.assignments.size());
   for (std::size_t i = 0; i < wave.assignments.size(); ++i) {
     auto& assigned = wave.assignments[i];
-    assigned.samples = run_.rows->view(assigned.client, assigned.in->place.task);
+    assigned.samples = run_.rows->view(assigned.client, assigned.task);
     auto& round = rounds_.insert(assigned.id, {.client = assigned.client, .ready = wave.ready.at(i)});
     round.turns = clients_.start(std::move(assigned));
   }
@@ -95,9 +95,10 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
 void shard::finish(assignment_id id, client_result result) {
   const auto format = run_.scenario.devices.wire;
   result.upload = across_the_wire(result.upload, format, run_.net->layout());
-  const auto bytes = wire_bytes(result.upload.get(), format);
-  report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes});
-  finished_bytes_ += bytes;
+  result.to_proxy = across_the_wire(result.to_proxy, format, run_.net->layout());
+  const auto bytes = wire_bytes(result.upload.get(), format), to_proxy = wire_bytes(result.to_proxy.get(), format);
+  report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes, .proxy_bytes = to_proxy});
+  finished_bytes_ += bytes + to_proxy;
   if (finished_bytes_ >= tuning::reported_bytes_max)
     report_finished();
 }

@@ -37,6 +37,21 @@ using server_actor = caf::typed_actor<
     // A worker has run one of its jobs.
     caf::result<void>(batch_done)>;
 
+/// Hosts the proxy half of a method that has one.
+using proxy_actor = caf::typed_actor<
+    // What clients have sent it, in virtual order.
+    caf::result<void>(receive),
+    // The model after a server step; answers with what it says to clients from now on, as it arrives.
+    caf::result<advised>(advise),
+    // Answers with the proxy's own figures.
+    caf::result<proxy_figures>(tell_figures),
+    // Appends what the proxy half would go on with.
+    caf::result<saved_proxy>(save_proxy),
+    // Goes on with it, and hands back the rest.
+    caf::result<restored_proxy>(restore_proxy),
+    // A worker has run one of its jobs.
+    caf::result<void>(batch_done)>;
+
 /// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at once; it answers every
 /// stage, and its end, with a round_answer to the worker that hosts its shard.
 using client_actor = caf::typed_actor<
@@ -64,6 +79,7 @@ using worker_actor = caf::typed_actor<
 struct worker_peers {
   scheduler_actor scheduler{};
   server_actor server{};
+  proxy_actor proxy{};                 ///< Null where the method has none.
   std::vector<worker_actor> workers{}; ///< All of them, by number.
 };
 

@@ -1,5 +1,6 @@
 /// Messages between actors, in the order of a round; those of the federation are in runtime/federation, without CAF.
 #pragma once
+#include "runtime/federation/proxy_steps.hpp"
 #include "runtime/federation/run_records.hpp"
 #include "runtime/federation/run_report.hpp"
 #include "runtime/federation/server_steps.hpp"
@@ -42,13 +43,18 @@ struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; };
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // answer
 
+// -- proxy ------------------------------------------------------------------------------------------------------------
+
+struct tell_figures {};                                                       // simulation -> proxy
+struct proxy_figures { std::map<std::string, double> figures{}; };            // answer
+
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
 struct round_answer { shard_id to{}; assignment_id id{}; round_step step{}; }; // client -> worker that hosts its shard
 struct job_outcomes { outcomes results{}; };                                  // worker -> client
 struct next_batch {};                                                         // who put batches into a queue -> worker
-/// `to`: the shard whose batch it was; the server reads `ids` only. `done`: in the order of `ids`.
-struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> host of the shard, or server
+/// `to`: the shard whose batch it was; server and proxy read `ids` only. `done`: in the order of `ids`.
+struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> who asked
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
 // -- recorder ---------------------------------------------------------------------------------------------------------
@@ -99,6 +105,15 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::restore_state))
   CAF_ADD_TYPE_ID(mneme, (mneme::keep_state))
   CAF_ADD_TYPE_ID(mneme, (mneme::write_checkpoint))
+  CAF_ADD_TYPE_ID(mneme, (mneme::receive))
+  CAF_ADD_TYPE_ID(mneme, (mneme::advise))
+  CAF_ADD_TYPE_ID(mneme, (mneme::advised))
+  CAF_ADD_TYPE_ID(mneme, (mneme::save_proxy))
+  CAF_ADD_TYPE_ID(mneme, (mneme::saved_proxy))
+  CAF_ADD_TYPE_ID(mneme, (mneme::restore_proxy))
+  CAF_ADD_TYPE_ID(mneme, (mneme::restored_proxy))
+  CAF_ADD_TYPE_ID(mneme, (mneme::tell_figures))
+  CAF_ADD_TYPE_ID(mneme, (mneme::proxy_figures))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -116,6 +131,8 @@ MNEME_IN_PROCESS(batch_done) MNEME_IN_PROCESS(worker_peers)
 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
 MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_state)
-MNEME_IN_PROCESS(write_checkpoint)
+MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(receive) MNEME_IN_PROCESS(advise) MNEME_IN_PROCESS(advised)
+MNEME_IN_PROCESS(save_proxy) MNEME_IN_PROCESS(saved_proxy) MNEME_IN_PROCESS(restore_proxy)
+MNEME_IN_PROCESS(restored_proxy) MNEME_IN_PROCESS(tell_figures) MNEME_IN_PROCESS(proxy_figures)
 #undef MNEME_IN_PROCESS
 // clang-format on

@@ -67,6 +67,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .oracle = settings.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
                     .transition = settings.tasks.transition,
+                    .staying_share = settings.tasks.staying_share,
                     .classes = tasks.classes,
                     .shape = tasks.train->shape(),
                     .clients = settings.clients.count,

@@ -169,6 +169,12 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   summary.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
   summary.device = context_->device;
   summary.figures = figures_;
+  for (const auto& [key, count] : report.counts)
+    summary.figures[key] += count;
+  if (context_->needs.has_proxy)
+    summary.figures["proxy_bytes"] = static_cast<double>(report.proxy_bytes);
+  if (report.looks > 0)
+    summary.figures["looks"] = static_cast<double>(report.looks);
   summary.central_data = context_->needs.central_data;
   if (context_->trace)
     summary.trace_digest = hex_text(report.trace_digest);

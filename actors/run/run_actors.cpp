@@ -1,6 +1,7 @@
 #include "actors/run/run_actors.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/compute/sharing_worker.hpp"
+#include "actors/proxy/proxy.hpp"
 #include "actors/run/checkpoint_writer.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include "actors/server/server.hpp"
@@ -37,10 +38,13 @@ public:
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
     const auto queues = spawn_workers(system, context);
     server_ = system.spawn<server_actor::stateful_impl<server_state>>(context, queues, workers_, recorder_);
+    if (context->needs.has_proxy)
+      proxy_ = system.spawn<proxy_actor::stateful_impl<proxy_state>>(context, queues, workers_, recorder_);
     auto peers = [this, queues, shards = context->shards](const scheduler_actor& scheduler) {
       for (const auto& worker : workers_)
-        caf::anon_send(worker, worker_peers{.scheduler = scheduler, .server = server_, .workers = workers_});
-      scheduler_peers made{.server = server_, .recorder = recorder_, .workers = workers_};
+        caf::anon_send(
+            worker, worker_peers{.scheduler = scheduler, .server = server_, .proxy = proxy_, .workers = workers_});
+      scheduler_peers made{.server = server_, .proxy = proxy_, .recorder = recorder_, .workers = workers_};
       for (std::int64_t s = 0; s < shards; ++s)
         made.shards.push_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       return made;
@@ -52,6 +56,8 @@ public:
   ~run_actors() {
     end(scheduler_);
     end(server_);
+    if (proxy_)
+      end(proxy_);
     for (const auto& worker : workers_)
       end(worker);
     end(recorder_);
@@ -60,6 +66,7 @@ public:
   }
   [[nodiscard]] const scheduler_actor& scheduler() const { return scheduler_; }
   [[nodiscard]] const server_actor& server() const { return server_; }
+  [[nodiscard]] const proxy_actor& proxy() const { return proxy_; } ///< Null where the method has none.
   [[nodiscard]] const recorder_actor& recorder() const { return recorder_; }
 
 private:
@@ -84,6 +91,7 @@ private:
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
   server_actor server_;
+  proxy_actor proxy_;
   scheduler_actor scheduler_;
 };
 
@@ -107,6 +115,9 @@ void save_predictor(caf::scoped_actor& self, const run_actors& actors, run_repor
   auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
   self->request(actors.server(), caf::infinite, save_model{})
       .receive([&](learnt& in) { named = std::move(in); }, failed);
+  if (actors.proxy())
+    self->request(actors.proxy(), caf::infinite, tell_figures{})
+        .receive([&](proxy_figures& in) { named.figures.merge(in.figures); }, failed);
   if (named.model)
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }

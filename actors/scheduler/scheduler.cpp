@@ -30,6 +30,8 @@ caf::result<run_report> scheduler_state::run() {
     self_->monitor(worker);
   self_->monitor(peers_.server);
   self_->monitor(peers_.recorder);
+  if (peers_.proxy)
+    self_->monitor(peers_.proxy);
   if (past_)
     federation_.resume(past_->run);
   else
@@ -54,9 +56,9 @@ void scheduler_state::send(Command wanted) {
 
 // -- to the server ----------------------------------------------------------------------------------------------------
 
-template <class Answer, class Command>
-void scheduler_state::ask_server(Command wanted) {
-  self_->request(peers_.server, caf::infinite, std::move(wanted))
+template <class Answer, class Peer, class Command>
+void scheduler_state::ask(const Peer& peer, Command wanted) {
+  self_->request(peer, caf::infinite, std::move(wanted))
       .then(
           [this](Answer& answer) {
             federation_.allow_checkpoints(pace_.allows());
@@ -98,6 +100,22 @@ void scheduler_state::send(deliveries wanted) {
           },
           [this](const caf::error& why) { fail(why); });
 }
+
+// -- to the proxy -----------------------------------------------------------------------------------------------------
+
+void scheduler_state::send(receive wanted) {
+  self_->request(peers_.proxy, caf::infinite, std::move(wanted)).then([] {}, [this](const caf::error& why) {
+    fail(why);
+  });
+}
+
+void scheduler_state::send(advise wanted) { ask<advised>(peers_.proxy, std::move(wanted)); }
+
+void scheduler_state::send(save_proxy wanted) { ask<saved_proxy>(peers_.proxy, std::move(wanted)); }
+
+void scheduler_state::send(restore_proxy wanted) { ask<restored_proxy>(peers_.proxy, std::move(wanted)); }
+
+// -- to the recorder --------------------------------------------------------------------------------------------------
 
 /// A run whose checkpoints cannot be written goes on without them.
 void scheduler_state::send(keep_state wanted) {

@@ -10,6 +10,7 @@ namespace mneme {
 
 struct scheduler_peers {
   server_actor server{};
+  proxy_actor proxy{}; ///< Null where the method has none.
   recorder_actor recorder{};
   std::vector<worker_actor> shards{};  ///< Who hosts each shard.
   std::vector<worker_actor> workers{}; ///< All that compute.
@@ -39,13 +40,22 @@ private:
   void send(evaluate wanted);
   void send(save_state wanted);
   void send(restore_state wanted);
+  void send(receive wanted);
+  void send(advise wanted);
+  void send(save_proxy wanted);
+  void send(restore_proxy wanted);
   void send(keep_state wanted);
   void send(pause);
   void send(run_report ended);
 
   /// Asks the server; the answer is an input of the federation.
   template <class Answer, class Command>
-  void ask_server(Command wanted);
+  void ask_server(Command wanted) {
+    ask<Answer>(peers_.server, std::move(wanted));
+  }
+  /// The same of any peer.
+  template <class Answer, class Peer, class Command>
+  void ask(const Peer& peer, Command wanted);
   /// A peer cannot do what it was asked for, so the run ends.
   void fail(const caf::error& why);
 

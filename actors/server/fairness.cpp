@@ -40,7 +40,7 @@ caf::result<fairness> server_state::measure() {
     answer.deliver(fairness{});
     return answer;
   }
-  run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes results) mutable {
+  steps_.run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes results) mutable {
     std::vector<evaluate_output> sums(cells);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (auto* why = std::get_if<std::string>(&results[i]))

@@ -1,5 +1,4 @@
 #include "actors/server/server.hpp"
-#include "actors/compute/run_batch.hpp"
 #include "actors/compute/wake.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
@@ -9,10 +8,6 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
-
-caf::error server_error(const char* step, const std::string& text) {
-  return caf::make_error(run_errc::server_failed, std::string("server, ") + step + ": " + text);
-}
 
 /// Training rows as the run's task stream and partition give them.
 class training_rows final : public central_rows {
@@ -49,11 +44,17 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, run_context_ref context, std::shared_ptr<batch_queues> queues,
-                           std::vector<worker_actor> workers, recorder_actor recorder)
-    : self_(self), context_(std::move(context)), queues_(std::move(queues)), workers_(std::move(workers)),
-      recorder_(std::move(recorder)), rows_(std::make_unique<training_rows>(context_)),
-      half_(context_->method->make_server()) {}
+server_state::server_state(server_actor::pointer self, run_context_ref context,
+                           const std::shared_ptr<batch_queues>& queues, std::vector<worker_actor> workers,
+                           const recorder_actor& recorder)
+    : self_(self), context_(std::move(context)),
+      steps_(*context_, "server",
+             {.put =
+                  [self, queues, workers = std::move(workers)](std::vector<ready_batch> batches) {
+                    put_and_wake(self, *queues, workers, queues->server_queue(), std::move(batches));
+                  },
+              .warn = [self, recorder](std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
+      rows_(std::make_unique<training_rows>(context_)), half_(context_->method->make_server()) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
@@ -62,7 +63,7 @@ server_actor::behavior_type server_state::make_behavior() {
         try {
           return broadcast_of(in.where);
         } catch (const std::exception& e) {
-          return server_error("opening a round", e.what());
+          return steps_.error_in("opening a round", e.what());
         }
       },
       [this](const deliveries& in) -> caf::result<void> {
@@ -71,7 +72,7 @@ server_actor::behavior_type server_state::make_behavior() {
             half_->fold(upload);
           return {};
         } catch (const std::exception& e) {
-          return server_error("folding an upload", e.what());
+          return steps_.error_in("folding an upload", e.what());
         }
       },
       [this](const close_round& in) { return close(in); },
@@ -83,7 +84,7 @@ server_actor::behavior_type server_state::make_behavior() {
           half_->persist(in.so_far.section("server"));
           return saved_state{.state = std::move(in.so_far)};
         } catch (const std::exception& e) {
-          return server_error("saving its state", e.what());
+          return steps_.error_in("saving its state", e.what());
         }
       },
       [this](restore_state& in) -> caf::result<void> {
@@ -92,12 +93,12 @@ server_actor::behavior_type server_state::make_behavior() {
           in.rest.expect_end();
           return {};
         } catch (const archive_error& e) {
-          return server_error("going on from a checkpoint", std::string("it ") + e.what());
+          return steps_.error_in("going on from a checkpoint", std::string("it ") + e.what());
         } catch (const std::exception& e) {
-          return server_error("going on from a checkpoint", e.what());
+          return steps_.error_in("going on from a checkpoint", e.what());
         }
       },
-      [this](batch_done& in) { take(in); },
+      [this](batch_done& in) { steps_.take(in); },
   };
 }
 
@@ -119,32 +120,23 @@ opened_round server_state::broadcast_of(const round_place& place) {
 // -- steps of the server half -----------------------------------------------------------------------------------------
 
 caf::result<task_plan> server_state::open(const open_task& in) {
-  auto answer = self_->make_response_promise<task_plan>();
-  auto run = std::make_shared<server_run<task_plan>>(*rows_);
-  run->where = in.where;
-  run->ended = [answer](task<task_plan>& step) mutable { answer.deliver(step.take()); };
-  run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<task_plan>(run, [this, run = run.get()] {
-    run->step.emplace(half_->open_task(run->context, run->where));
-    run->step->start();
-  });
-  return answer;
+  return steps_.run(
+      self_->make_response_promise<task_plan>(), in.where, rows_.get(),
+      [this](server_context& ctx, const round_place& where) { return half_->open_task(ctx, where); },
+      [](task<task_plan>& step) { return step.take(); });
 }
 
 caf::result<closed_round> server_state::close(const close_round& in) {
-  auto answer = self_->make_response_promise<closed_round>();
-  auto run = std::make_shared<server_run<void>>(*rows_);
-  run->where = in.where;
-  run->ended = [this, answer](task<void>& step) mutable {
-    step.take();
-    answer.deliver(closed_round{.model = model_digest()});
-  };
-  run->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
-  drive<void>(run, [this, run = run.get()] {
-    run->step.emplace(half_->close_round(run->context, run->where));
-    run->step->start();
-  });
-  return answer;
+  return steps_.run(
+      self_->make_response_promise<closed_round>(), in.where, rows_.get(),
+      [this](server_context& ctx, const round_place& where) { return half_->close_round(ctx, where); },
+      [this](task<void>& step) {
+        step.take();
+        closed_round answer{.model = model_digest()};
+        if (context_->needs.has_proxy)
+          answer.for_proxy = half_->predict().weights;
+        return answer;
+      });
 }
 
 /// Digest of everything that is learnt: a projection, once chosen, is part of it through the read-out.
@@ -159,55 +151,6 @@ digest128 server_state::model_digest() const {
   readout.put("readout", learnt.readout.contiguous());
   both.add(digest_of(readout));
   return both.value();
-}
-
-template <class T>
-void server_state::drive(std::shared_ptr<server_run<T>> run, const std::function<void()>& advance) {
-  try {
-    advance();
-    for (auto& text : run->context.take_warnings())
-      self_->send(recorder_, run_warning{std::move(text)});
-    if (run->step->done())
-      run->ended(*run->step);
-    else
-      run_jobs<T>(run, run->desk.take_plan());
-  } catch (const std::exception& e) {
-    run->failed(server_error("server step", e.what()));
-  }
-}
-
-template <class T>
-void server_state::run_jobs(std::shared_ptr<server_run<T>> run, plan wanted) {
-  run_all(std::move(wanted), [this, run](outcomes results) {
-    drive<T>(run, [run = run.get(), &results] { run->desk.answer(std::move(results)); });
-  });
-}
-
-void server_state::run_all(plan wanted, std::function<void(outcomes)> then) {
-  const auto number = next_plan_++;
-  plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
-  std::vector<ready_batch> batches;
-  for (std::uint32_t i = 0; i < wanted.size(); ++i) {
-    const job_id id{.assignment = {number}, .step = i};
-    ready_batch& batch = batches.emplace_back();
-    batch.ids.push_back(id);
-    batch.multiplications = multiplications_of(wanted[i]);
-    batch.jobs.push_back({.id = id, .request = std::move(wanted[i])});
-  }
-  put_and_wake(self_, *queues_, workers_, queues_->server_queue(), std::move(batches));
-}
-
-void server_state::take(batch_done& in) {
-  for (std::size_t i = 0; i < in.ids.size(); ++i) {
-    const auto of = plans_.find(in.ids[i].assignment.value);
-    MNEME_CHECK(of != plans_.end(), in.ids[i].assignment.value);
-    of->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
-    if (--of->second.missing > 0)
-      continue;
-    auto plan = std::move(of->second);
-    plans_.erase(of);
-    plan.then(std::move(plan.known));
-  }
 }
 
 // -- evaluation -------------------------------------------------------------------------------------------------------
@@ -231,7 +174,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     answer.deliver(evaluated{.per_task = std::vector<evaluate_output>(in.upto.value + 1)});
     return answer;
   }
-  run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
+  steps_.run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
     evaluated sums{.per_task = std::vector<evaluate_output>(upto.value + 1)};
     auto next = results.begin();
     for (std::uint32_t t = 0; t <= upto.value; ++t) {
@@ -239,7 +182,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
       const auto rows = context_->tasks->tasks[t].test.size();
       for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
         if (auto* why = std::get_if<std::string>(&*next))
-          return answer.deliver(server_error("evaluation", *why));
+          return answer.deliver(steps_.error_in("evaluation", *why));
         const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));
         sum.rows += part.rows;
         sum.correct += part.correct;

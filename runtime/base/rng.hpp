@@ -30,6 +30,10 @@ enum class purpose : std::uint32_t {
   reachability,
   transition,
   vanishing, // the population over time
+  observers,
+  staying,
+  device_proxy_uplink,
+  device_proxy_downlink, // the population with a proxy
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 

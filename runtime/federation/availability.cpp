@@ -19,7 +19,7 @@ availability::availability(std::shared_ptr<const population> clients)
     flags_.resize(count);
   if (random_)
     stays_.resize(count);
-  if (staggered_)
+  if (staggered_ || clients_->has_staying_clients())
     entered_.resize(count);
   plan_first_changes();
 }
@@ -54,14 +54,36 @@ void availability::plan_first_changes() {
 }
 
 void availability::open_task(task_id task, virtual_time now) {
-  opened_ = task;
-  if (!staggered_ || task.value == 0) // every client begins with the first task
+  if (entered_.empty() || task.value == 0) { // every client begins with the first task
+    opened_ = task;
     return;
+  }
+  const auto left_behind = staying(task);
+  opened_ = task;
+  auto next_staying = left_behind.begin();
   const auto count = static_cast<std::uint32_t>(clients_->size());
   for (std::uint32_t c = 0; c < count; ++c)
-    calendar_.push_back(
-        {clients_->later_by(now, clients_->transition_delay({c}, task)), {c}, number(kind::entered_task) + task.value});
+    if (next_staying != left_behind.end() && next_staying->value == c)
+      ++next_staying;
+    else if (staggered_)
+      calendar_.push_back({clients_->later_by(now, clients_->transition_delay({c}, task)),
+                           {c},
+                           number(kind::entered_task) + task.value});
+    else
+      entered_[c] = task;
   std::make_heap(calendar_.begin(), calendar_.end(), later);
+}
+
+/// Who is enrolled before the task, and will be in it, may keep the old one.
+std::vector<client_id> availability::staying(task_id into) const {
+  std::vector<client_id> enrolled;
+  if (!clients_->has_staying_clients())
+    return enrolled;
+  const auto count = static_cast<std::uint32_t>(clients_->size());
+  for (std::uint32_t c = 0; c < count; ++c)
+    if (member({c}) == membership::active && clients_->member({c}, into) == membership::active)
+      enrolled.push_back({c});
+  return clients_->staying(into, std::move(enrolled));
 }
 
 std::optional<virtual_time> availability::next_change() const {

@@ -59,6 +59,7 @@ private:
   static bool later(const entry& a, const entry& b) noexcept;
   void push(const entry& change);
   void plan_first_changes();
+  [[nodiscard]] std::vector<client_id> staying(task_id into) const;
   void follow_up(const entry& change);
 
   std::shared_ptr<const population> clients_;
@@ -67,7 +68,7 @@ private:
   std::vector<entry> calendar_;      // a heap, the earliest on top
   std::vector<std::uint8_t> flags_;  // by client; empty where all clients are always enrolled and available
   std::vector<std::uint32_t> stays_; // by client: stays that have ended; empty unless enrolment is random
-  std::vector<task_id> entered_;     // by client; empty unless clients change task one by one
+  std::vector<task_id> entered_;     // by client; empty unless clients change task one by one, or some stay behind
   std::int64_t enrolled_ = 0;        // where enrolment is random
 };
 

@@ -57,6 +57,14 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
   return mneme::draw_cohort(key_for(key, purpose::cohort), count, wanted, free);
 }
 
+std::vector<client_id> client_pool::draw_observers(round_id round) const {
+  if (!observes())
+    return {};
+  const rng_key key{.seed = settings_->seed, .task = opened_, .index = round.value};
+  return mneme::draw_cohort(key_for(key, purpose::observers), settings_->clients->size(), plan_.observers,
+                            [this](client_id client) { return is_available(client); });
+}
+
 /// By rank among the idle, so that who came before whom decides nothing.
 std::vector<client_id> client_pool::draw_idle(std::int64_t wanted, std::uint64_t draw) {
   std::vector<client_id> drawn;

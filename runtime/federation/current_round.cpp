@@ -10,15 +10,29 @@ void current_round::open_task(task_id task, const federation_settings& settings)
   place.round_of_task = 0;
 }
 
-void current_round::open(opened_round made) {
+void current_round::open(opened_round made, const tensors_ref& advice) {
   opened = std::move(made);
+  if (advice) {
+    auto with_advice = *opened.in;
+    with_advice.advice = advice;
+    opened.in = std::make_shared<const broadcast>(std::move(with_advice));
+  }
   older_tasks_.clear();
+  blind_ = nullptr;
   is_open = true;
   missing = folded = 0;
   deadline = never;
 }
 
 broadcast_ref current_round::broadcast_in(task_id task, const federation_settings& settings) {
+  if (settings.blind_clients) {
+    if (!blind_) {
+      auto changed = *opened.in;
+      changed.place = {.round = place.round, .opened = place.opened, .current = place.opened};
+      blind_ = std::make_shared<const broadcast>(std::move(changed));
+    }
+    return blind_;
+  }
   if (task == place.task || settings.rows->central())
     return opened.in;
   older_tasks_.resize(place.task.value);

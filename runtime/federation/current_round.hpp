@@ -11,14 +11,14 @@ struct current_round {
   bool is_open = false;       ///< Between the broadcast and the closing.
   bool wants_clients = false; ///< It is open, and no client was available yet.
   virtual_time deadline = never;
-  std::int64_t missing = 0;             ///< Assignments of this round not delivered, dropped or left.
+  std::int64_t missing = 0;             ///< Assignments of this round not delivered, looked, dropped or left.
   std::int64_t folded = 0;              ///< Uploads delivered in it.
   std::vector<client_id> dropped_out{}; ///< Its clients that are never answered: busy until it closes.
 
   /// The next task begins.
   void open_task(task_id task, const federation_settings& settings);
-  /// The server has made the broadcast.
-  void open(opened_round made);
+  /// The server has made the broadcast. @param advice of the proxy; may be null
+  void open(opened_round made, const tensors_ref& advice = nullptr);
   [[nodiscard]] bool is_last_of_task() const noexcept { return place.round_of_task + 1 == place.rounds_of_task; }
   /// What its clients receive that are in `task`.
   [[nodiscard]] broadcast_ref broadcast_in(task_id task, const federation_settings& settings);
@@ -29,6 +29,7 @@ struct current_round {
 
 private:
   std::vector<broadcast_ref> older_tasks_{}; // the broadcast for clients that are still in an older task; by task
+  broadcast_ref blind_{};                    // that for clients which are not told their task
   std::pair<tensors_ref, std::int64_t> known_upload_{}; // weights, and the bytes of uploads like them
 };
 

@@ -15,12 +15,20 @@ bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flig
   return of_a == ends_a.end();
 }
 
+/// What goes to the proxy leaves with the upload, which counts as delivered when both have arrived.
+virtual_time delivered_at(const assignment_in_flight& owner, const population& clients) {
+  const auto at_server = owner.horizon + clients.upload_time(owner.client, owner.upload_bytes);
+  if (owner.proxy_bytes == 0)
+    return at_server;
+  return std::max(at_server, owner.horizon + clients.proxy_upload_time(owner.client, owner.proxy_bytes));
+}
+
 /// Assignments in one phase, the one that is delivered first at the front.
 std::vector<assignment_id> by_delivery(in_flight_table& table, assignment_phase phase, const population& clients) {
   std::vector<std::pair<virtual_time, const assignment_in_flight*>> arrivals;
   for (const auto id : table.ids())
     if (const auto& found = table.at(id); found.phase == phase)
-      arrivals.emplace_back(found.horizon + clients.upload_time(found.client, found.upload_bytes), &found);
+      arrivals.emplace_back(delivered_at(found, clients), &found);
   std::sort(arrivals.begin(), arrivals.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : is_delivered_before(*a.second, *b.second);
   });
@@ -38,7 +46,7 @@ bool evicted_results::evict(in_flight_table& table, const population& clients) {
     return false;
   for (const auto id : by_delivery(table, assignment_phase::finished, clients)) {
     auto& owner = table.at(id);
-    kept_bytes += owner.upload_bytes;
+    kept_bytes += bytes_of(owner);
     if (kept_bytes <= bytes_max_)
       continue;
     removed(owner);
@@ -52,9 +60,9 @@ bool evicted_results::evict(in_flight_table& table, const population& clients) {
 std::vector<assignment_id> evicted_results::to_recompute(assignment_id top, in_flight_table& table,
                                                          const population& clients) const {
   std::vector<assignment_id> chosen{top};
-  auto bytes = held_bytes_ + table.at(top).upload_bytes;
+  auto bytes = held_bytes_ + bytes_of(table.at(top));
   for (const auto id : by_delivery(table, assignment_phase::evicted, clients)) {
-    const auto more = table.at(id).upload_bytes;
+    const auto more = bytes_of(table.at(id));
     if (id == top || bytes + more > bytes_max_)
       continue;
     bytes += more;

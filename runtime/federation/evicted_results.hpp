@@ -13,8 +13,8 @@ public:
       : bytes_max_(bytes_max), results_are_repeatable_(results_are_repeatable) {}
 
   /// The assignment has its result from now on, or has it no more.
-  void added(const assignment_in_flight& owner) { held_bytes_ += owner.upload_bytes; }
-  void removed(const assignment_in_flight& owner) { held_bytes_ -= owner.upload_bytes; }
+  void added(const assignment_in_flight& owner) { held_bytes_ += bytes_of(owner); }
+  void removed(const assignment_in_flight& owner) { held_bytes_ -= bytes_of(owner); }
 
   /// An upload of so many bytes may be delivered while a wave is out.
   [[nodiscard]] bool has_room_during_wave(std::int64_t bytes) const noexcept {
@@ -31,6 +31,10 @@ public:
                                                         const population& clients) const;
 
 private:
+  [[nodiscard]] static std::int64_t bytes_of(const assignment_in_flight& owner) {
+    return owner.upload_bytes + owner.proxy_bytes;
+  }
+
   std::int64_t bytes_max_;
   bool results_are_repeatable_; // else a second result might be another
   std::int64_t held_bytes_ = 0;

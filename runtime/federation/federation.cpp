@@ -60,7 +60,7 @@ bool federation::may_go_on_during_wave() {
   if (!owner || !dead_end().empty())
     return false;
   if (next.event_kind == federation_event::kind::stage_over)
-    return owner->answered();
+    return owner->answered() && !owner->has_looked();
   if (next.event_kind != federation_event::kind::arrival || !owner->has_result())
     return false;
   const bool ends_round = settings_.is_async() ? round_.folded + 1 == settings_.uploads_of_step()
@@ -69,7 +69,8 @@ bool federation::may_go_on_during_wave() {
 }
 
 bool federation::needs_answer(const federation_event& next) {
-  const bool is_arrival = next.event_kind == federation_event::kind::arrival;
+  const bool is_arrival = next.event_kind == federation_event::kind::arrival ||
+                          next.event_kind == federation_event::kind::proxy_arrival;
   if (!is_arrival && next.event_kind != federation_event::kind::stage_over)
     return false;
   const auto* const owner = in_flight_.find(next.assignment);
@@ -91,6 +92,8 @@ void federation::handle(const federation_event& now) {
     stage_over(*owner);
   else if (now.event_kind == federation_event::kind::arrival)
     deliver(*owner);
+  else if (now.event_kind == federation_event::kind::proxy_arrival)
+    deliver_to_proxy(*owner);
   else
     drop_out(*owner);
 }

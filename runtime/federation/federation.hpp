@@ -48,6 +48,11 @@ public:
   void restored(); ///< It goes on from a checkpoint.
   void folded();   ///< It has folded uploads of which it was to tell.
 
+  // -- inputs: the proxy's answers
+  void take(const advised& step);
+  void take(saved_proxy& state);
+  void take(restored_proxy& state);
+
   // -- inputs: the recorder's answer
   void kept(); ///< A checkpoint is on the disk, or could not be written.
 
@@ -92,6 +97,9 @@ private:
   void try_dispatch();
   void fill_places();
   void dispatch(client_id client);
+  void observe(client_id client);
+  [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
+  void start_work(assignment_in_flight added);
   void queue_start(const assignment_in_flight& added);
   void deadline_passed();
   void close();
@@ -101,9 +109,14 @@ private:
   // federation_clients.cpp: clients at work, and clients that come, go, or change task by themselves
   void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at);
   void stage_over(assignment_in_flight& owner);
+  void send_off(assignment_in_flight& owner);
   void begin_to_drop_out(assignment_in_flight& owner);
   void drop_out(const assignment_in_flight& owner);
   void deliver(assignment_in_flight& owner);
+  void deliver_to_proxy(assignment_in_flight& owner);
+  void end_look(assignment_in_flight& owner);
+  void keep_result(assignment_in_flight& owner);
+  void end_visit_of(const assignment_in_flight& owner);
   [[nodiscard]] delivery delivery_of(assignment_in_flight& owner) const;
   void hand_over_deliveries();
   void abandon_assignments(const std::vector<assignment_id>& ids, const char* why);
@@ -137,6 +150,7 @@ private:
   client_pool pool_;
   client_memory_store memories_;
   current_round round_;
+  advised advice_; // what the proxy has said last
   std::uint64_t next_assignment_ = 0;
   std::uint64_t next_sequence_ = 0; // of the events of assignments
   in_flight_table in_flight_;

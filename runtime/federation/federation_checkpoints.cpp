@@ -58,8 +58,13 @@ void federation::take_checkpoint(bool wait_until_kept) {
   } catch (const std::exception& e) { // the file that holds what memory has no room for can fail
     return fail(e.what());
   }
-  command(save_state{std::move(state)});
+  if (settings_.has_proxy)
+    command(save_proxy{std::move(state)});
+  else
+    command(save_state{std::move(state)});
 }
+
+void federation::take(saved_proxy& state) { command(save_state{std::move(state.state)}); }
 
 void federation::take(saved_state& state) {
   if (over_)
@@ -90,6 +95,7 @@ void federation::persist(archive& state) {
   persist_memories(state);
   persist_assignments(state);
   state.section("round")(round_);
+  state.section("proxy")(advice_.advice)(advice_.advice_bytes);
   state.section("report")(log_);
 }
 
@@ -126,15 +132,16 @@ void federation::persist_assignment(archive& state, assignment_in_flight& saved,
   auto phase = saved.has_result() && !with_results ? assignment_phase::evicted : saved.phase;
   std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
   std::uint64_t reached = saved.stages_reached;
-  state(saved.id)(saved.client)(saved.round)(saved.in)(phase)(saved.drops_out)(saved.horizon);
-  state(stages)(reached)(saved.is_uploading)(saved.event_sequence)(saved.upload_bytes)(saved.held_bytes);
+  state(saved.id)(saved.client)(saved.round)(saved.task)(saved.looks)(saved.in)(phase)(saved.drops_out)(saved.horizon);
+  state(stages)(reached)(saved.is_uploading)(saved.event_sequence);
+  state(saved.upload_bytes)(saved.proxy_bytes)(saved.held_bytes);
   if (phase == assignment_phase::finished)
     state(saved.result);
   if (!state.loading())
     return;
   saved.stages.assign(stages.begin(), stages.end());
   saved.stages_reached = reached;
-  saved.upload_size_known = settings_.upload_size_known;
+  saved.upload_size_known = settings_.upload_size_known && !saved.looks;
   saved.phase = phase == assignment_phase::computing ? assignment_phase::catching_up : phase;
   pool_.assigned(saved.client, saved.id);
   if (saved.has_result())
@@ -150,7 +157,7 @@ bool federation::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())
     if (const auto& owner = in_flight_.at(id); owner.has_result())
-      bytes += bytes_of(owner.result.upload) + bytes_of(owner.result.memory);
+      bytes += bytes_of(owner.result.upload) + bytes_of(owner.result.memory) + bytes_of(owner.result.to_proxy);
   return !settings_.results_are_repeatable || bytes <= settings_.stored_results_bytes_max;
 }
 
@@ -164,8 +171,13 @@ void federation::resume(archive saved) {
   } catch (const std::exception& e) {
     return fail(e.what());
   }
-  command(restore_state{std::move(saved)});
+  if (settings_.has_proxy)
+    command(restore_proxy{std::move(saved)});
+  else
+    command(restore_state{std::move(saved)});
 }
+
+void federation::take(restored_proxy& state) { command(restore_state{std::move(state.rest)}); }
 
 void federation::restored() {
   if (!over_)

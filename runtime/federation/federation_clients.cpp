@@ -11,7 +11,7 @@ namespace mneme {
 /// Each assignment has one event in the queue.
 void federation::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at) {
   owner.event_sequence = next_sequence_++;
-  owner.is_uploading = next == federation_event::kind::arrival;
+  owner.is_uploading = next == federation_event::kind::arrival || next == federation_event::kind::proxy_arrival;
   queue_.push(at, {.event_kind = next, .assignment = owner.id});
 }
 
@@ -24,9 +24,36 @@ void federation::stage_over(assignment_in_flight& owner) {
     const auto duration = owner.stages[owner.stages_reached++];
     return expect(owner, federation_event::kind::stage_over, queue_.now() + duration);
   }
+  if (owner.looks)
+    return end_look(owner);
+  send_off(owner);
+}
+
+/// What goes to the proxy leaves at the same time, over a link of its own; the upload is delivered once both have
+/// arrived.
+void federation::send_off(assignment_in_flight& owner) {
   record("client", "upload", owner.client, owner.upload_bytes);
-  const auto duration = settings_.clients->upload_time(owner.client, owner.upload_bytes);
-  expect(owner, federation_event::kind::arrival, queue_.now() + duration);
+  if (owner.proxy_bytes == 0)
+    return expect(owner, federation_event::kind::arrival,
+                  queue_.now() + settings_.clients->upload_time(owner.client, owner.upload_bytes));
+  record("client", "to_proxy", owner.client, owner.proxy_bytes);
+  expect(owner, federation_event::kind::proxy_arrival,
+         queue_.now() + settings_.clients->proxy_upload_time(owner.client, owner.proxy_bytes));
+}
+
+void federation::deliver_to_proxy(assignment_in_flight& owner) {
+  delivery sent{.assignment = owner.id,
+                .from = owner.client,
+                .started_from = owner.round,
+                .upload = std::move(owner.result.to_proxy),
+                .rows = owner.result.rows};
+  record("proxy", "receive", owner.client, owner.proxy_bytes);
+  log_.received(queue_.now(), sent, owner.proxy_bytes);
+  receive bundle;
+  bundle.sent.push_back(std::move(sent));
+  command(std::move(bundle));
+  const auto at_server = owner.horizon + settings_.clients->upload_time(owner.client, owner.upload_bytes);
+  expect(owner, federation_event::kind::arrival, std::max(queue_.now(), at_server));
 }
 
 /// The client is at its first job, and will not see its end.
@@ -45,7 +72,6 @@ void federation::drop_out(const assignment_in_flight& owner) {
 }
 
 void federation::deliver(assignment_in_flight& owner) {
-  const auto id = owner.id;
   const auto bytes = owner.upload_bytes;
   const bool is_of_this_round = owner.round == round_.place.round;
   results_.removed(owner);
@@ -57,19 +83,44 @@ void federation::deliver(assignment_in_flight& owner) {
   ++round_.folded;
   fruitless_events_ = 0;
 
-  // What the round has made of the client's memory holds from its delivery on, never before.
-  if (owner.result.memory)
-    remember(owner.client, std::move(owner.result.memory));
+  keep_result(owner);
   if (over_) // what it remembers could not be kept
     return;
-  pool_.end_visit(owner.client);
-  in_flight_.erase(id);
+  end_visit_of(owner);
 
   deliveries_.add(std::move(upload), bytes);
   if (deliveries_.is_due())
     hand_over_deliveries();
   if (settings_.is_async())
     return round_.folded == settings_.uploads_of_step() ? close() : fill_places();
+  if (is_of_this_round && --round_.missing == 0)
+    return close();
+  if (round_.wants_clients)
+    try_dispatch();
+}
+
+/// What the round has made of the client's memory holds from its delivery on, never before.
+void federation::keep_result(assignment_in_flight& owner) {
+  log_.counted(owner.result.counts);
+  if (owner.result.memory)
+    remember(owner.client, std::move(owner.result.memory));
+}
+
+void federation::end_visit_of(const assignment_in_flight& owner) {
+  pool_.end_visit(owner.client);
+  in_flight_.erase(owner.id);
+}
+
+/// A client outside the cohort has looked at its rows: what it has found holds from now on.
+void federation::end_look(assignment_in_flight& owner) {
+  const bool is_of_this_round = owner.round == round_.place.round;
+  results_.removed(owner);
+  record("client", "looked", owner.client);
+  log_.looked(queue_.now(), owner.client);
+  keep_result(owner);
+  if (over_)
+    return;
+  end_visit_of(owner);
   if (is_of_this_round && --round_.missing == 0)
     return close();
   if (round_.wants_clients)

@@ -1,6 +1,7 @@
 /// federation_command: what the federation wants done. Commands for one peer reach it in the order in which they are
 /// given.
 #pragma once
+#include "runtime/federation/proxy_steps.hpp"
 #include "runtime/federation/run_records.hpp"
 #include "runtime/federation/run_report.hpp"
 #include "runtime/federation/server_steps.hpp"
@@ -16,6 +17,8 @@ using federation_command = std::variant<
     start_rounds, release, abandon,
     // the server: each is answered by what its step is answered with
     open_task, open_round, deliveries, close_round, evaluate, save_state, restore_state,
+    // the proxy, where the method has one: each but receive is answered by what its step is answered with
+    receive, advise, save_proxy, restore_proxy,
     // the recorder; keep_state is answered once it is on the disk
     evaluation_record, recorded_events, run_warning, progress_snapshot, keep_state,
     // whoever carries messages: continue_events() is called after the inputs that wait

@@ -7,6 +7,8 @@ const char* federation_event::deciding_keys() const {
     return "devices.rows_per_second, devices.downlink_mbit and devices.latency";
   case kind::arrival:
     return "devices.uplink_mbit and devices.latency";
+  case kind::proxy_arrival:
+    return "devices.proxy_uplink_mbit and devices.latency";
   case kind::drop_out:
     return "devices.rows_per_second";
   case kind::deadline:

@@ -6,14 +6,15 @@ namespace mneme {
 
 struct federation_event {
   enum class kind : std::uint8_t {
-    stage_over, ///< The present stage of a client's round is over; the first one is its download.
-    arrival,    ///< An upload reaches the server.
-    drop_out,   ///< A client vanishes at work.
-    deadline,   ///< A round's deadline has come.
-    churn,      ///< Clients come, go, or change task by themselves.
+    stage_over,    ///< The present stage of a client's round is over; the first one is its download.
+    arrival,       ///< An upload reaches the server.
+    drop_out,      ///< A client vanishes at work.
+    deadline,      ///< A round's deadline has come.
+    churn,         ///< Clients come, go, or change task by themselves.
+    proxy_arrival, ///< What a client sends to the proxy reaches it.
   };
   kind event_kind = kind::stage_over;
-  assignment_id assignment{}; ///< stage_over, arrival, drop_out
+  assignment_id assignment{}; ///< stage_over, arrival, drop_out, proxy_arrival
   round_id round{};           ///< deadline
   /// The keys of a scenario that decide when it happens.
   [[nodiscard]] const char* deciding_keys() const;

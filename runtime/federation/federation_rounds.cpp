@@ -48,7 +48,7 @@ void federation::begin_round() {
 void federation::take(opened_round& made) {
   if (over_)
     return;
-  round_.open(std::move(made));
+  round_.open(std::move(made), advice_.advice);
   record("scheduler", "open_round", {});
   if (settings_.is_async()) {
     fill_places();
@@ -70,6 +70,9 @@ void federation::try_dispatch() {
   round_.wants_clients = chosen.empty();
   for (const auto client : chosen)
     dispatch(client);
+  if (!chosen.empty())
+    for (const auto client : pool_.draw_observers(round_.place.round))
+      observe(client);
   if (round_.missing == 0 && (!round_.wants_clients || (in_flight_.size() == 0 && !pool_.clients_may_come())))
     close();
 }
@@ -86,6 +89,7 @@ void federation::dispatch(client_id client) {
   const auto visit = pool_.begin_visit(client);
   const auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
   log_.report().download_bytes += bytes;
+  log_.report().proxy_bytes += advice_.advice_bytes;
   record("scheduler", "dispatch", client, bytes);
 
   const assignment_id id{next_assignment_++};
@@ -96,20 +100,54 @@ void federation::dispatch(client_id client) {
     return record("client", "drop_out", client);
   }
 
-  const auto ready = queue_.now() + settings_.clients->download_time(client, bytes);
   assignment_in_flight added;
   added.id = id;
   added.client = client;
-  added.round = round_.place.round;
-  added.in = round_.broadcast_in(pool_.task_of(client), settings_);
   added.drops_out = drops_out;
-  added.horizon = ready;
+  added.horizon = queue_.now() + download_time(client, bytes);
   added.upload_size_known = settings_.upload_size_known;
   added.upload_bytes = round_.known_upload_bytes(settings_);
+  start_work(std::move(added));
+}
+
+/// The client looks at its rows under the broadcast. It never drops out: nobody waits for an upload.
+void federation::observe(client_id client) {
+  const auto visit = pool_.begin_visit(client);
+  auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
+  assignment_in_flight added;
+  added.id = {next_assignment_++};
+  added.client = client;
+  added.looks = true;
+  added.horizon = queue_.now();
+  if (settings_.observing_costs) {
+    log_.report().download_bytes += bytes;
+    log_.report().proxy_bytes += advice_.advice_bytes;
+    added.horizon += download_time(client, bytes);
+  } else {
+    bytes = 0;
+  }
+  record("scheduler", "observe", client, bytes);
+  start_work(std::move(added));
+}
+
+/// Until a client has what the server sends, and what the proxy does.
+virtual_duration federation::download_time(client_id client, std::int64_t bytes) const {
+  const auto from_server = settings_.clients->download_time(client, bytes);
+  if (!advice_.advice)
+    return from_server;
+  return std::max(from_server, settings_.clients->proxy_download_time(client, advice_.advice_bytes));
+}
+
+/// Its first event is the end of its download.
+void federation::start_work(assignment_in_flight added) {
+  const auto client = added.client;
+  added.round = round_.place.round;
+  added.task = settings_.rows->central() ? round_.place.task : pool_.task_of(client);
+  added.in = round_.broadcast_in(added.task, settings_);
   auto& owner = in_flight_.add(std::move(added));
   queue_start(owner);
-  pool_.assigned(client, id);
-  expect(owner, federation_event::kind::stage_over, ready);
+  pool_.assigned(client, owner.id);
+  expect(owner, federation_event::kind::stage_over, owner.horizon);
   ++round_.missing;
 }
 
@@ -122,7 +160,9 @@ void federation::queue_start(const assignment_in_flight& added) {
                     .memory = remembered(added.client),
                     .samples = {},
                     .seed = settings_.seed,
-                    .visit = pool_.visit_of(added.client)},
+                    .visit = pool_.visit_of(added.client),
+                    .task = added.task,
+                    .looks = added.looks},
                    added.horizon);
 }
 
@@ -136,7 +176,7 @@ void federation::deadline_passed() {
     const auto& owner = in_flight_.at(id);
     if (owner.round != round_.place.round)
       continue;
-    ++log_.report().late_uploads;
+    log_.report().late_uploads += owner.looks ? 0 : 1;
     if (settings_.drops_late())
       late.push_back(id);
     else
@@ -164,6 +204,18 @@ void federation::take(const closed_round& step) {
   if (over_)
     return;
   log_.stepped(step.model);
+  if (settings_.has_proxy)
+    return command(advise{.where = round_.place, .model = step.for_proxy});
+  round_closed();
+}
+
+/// The proxy has looked at the model: what it says goes out with the next broadcasts.
+void federation::take(const advised& step) {
+  if (over_)
+    return;
+  advice_ = step;
+  log_.advised(step);
+  record("proxy", "advise", {}, step.advice_bytes);
   round_closed();
 }
 

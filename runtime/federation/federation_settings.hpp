@@ -25,6 +25,9 @@ struct federation_settings {
   bool rounds_are_stated = false; ///< The scenario says how many rounds a task takes.
   /// A client's round is one job, and its upload weighs as much as the broadcast's weights.
   bool upload_size_known = false;
+  bool has_proxy = false;       ///< The method has one.
+  bool blind_clients = false;   ///< Broadcasts do not say which task a client is in.
+  bool observing_costs = true;  ///< Clients that look take time and a download.
 
   std::int64_t shards = 1;
   batch_rules batching{};

@@ -14,27 +14,27 @@ void persist(archive& state, round_place& place) {
 }
 
 void persist(archive& state, task_plan& plan) {
-  auto& [rounds, everybody, clients_without_rows] = plan;
-  state(rounds)(everybody)(clients_without_rows);
+  auto& [rounds, everybody, clients_without_rows, observers] = plan;
+  state(rounds)(everybody)(clients_without_rows)(observers);
 }
 
 void persist(archive& state, broadcast& sent) {
-  auto& [place, weights, extra, once] = sent;
-  state(place)(weights)(extra)(once);
+  auto& [place, weights, extra, once, advice] = sent;
+  state(place)(weights)(extra)(once)(advice);
 }
 
 void persist(archive& state, client_result& result) {
-  auto& [upload, memory, rows] = result;
-  state(upload)(memory)(rows);
+  auto& [upload, memory, rows, to_proxy, counts] = result;
+  state(upload)(memory)(rows)(to_proxy)(counts);
 }
 
 /// What is said at the end of the run only stays out.
 void persist(archive& state, run_report& report) {
   auto& [status, error, digest, trace_digest, ended, rounds, client_rounds, late_uploads, dropped, enrolled_max, joined,
-         left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes, batches, jobs, deciles] =
-      report;
+         left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes, proxy_bytes, looks, counts,
+         batches, jobs, deciles] = report;
   state(rounds)(client_rounds)(late_uploads)(dropped)(enrolled_max)(joined)(left)(transitions);
-  state(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(batches)(jobs);
+  state(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(proxy_bytes)(looks)(counts)(batches)(jobs);
 }
 
 } // namespace mneme

@@ -40,6 +40,32 @@ void run_log::delivered(virtual_time at, const delivery& upload, std::int64_t by
   report_.staleness_max = std::max(report_.staleness_max, upload.staleness);
 }
 
+void run_log::received(virtual_time at, const delivery& sent, std::int64_t bytes) {
+  digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
+  digest_.add(std::uint64_t{sent.from.value});
+  digest_.add(std::uint64_t{sent.started_from.value});
+  digest_.add(bytes);
+  if (trace_ && sent.upload)
+    trace_digest_.add(digest_of(*sent.upload));
+  report_.proxy_bytes += bytes;
+}
+
+void run_log::looked(virtual_time at, client_id client) {
+  digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
+  digest_.add(std::uint64_t{client.value});
+  ++report_.looks;
+}
+
+void run_log::counted(const std::map<std::string, double>& counts) {
+  for (const auto& [name, count] : counts)
+    report_.counts[name] += count;
+}
+
+void run_log::advised(const mneme::advised& step) {
+  digest_.add(step.digest);
+  report_.proxy_bytes += step.model_bytes;
+}
+
 evaluation_record run_log::add_evaluation(const evaluated& sums) {
   evaluation_record line;
   std::int64_t rows = 0, correct = 0;

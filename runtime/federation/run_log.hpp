@@ -1,6 +1,7 @@
 /// run_log: what a run leaves behind of itself: its report, its digests and its events.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
+#include "runtime/federation/proxy_steps.hpp"
 #include "runtime/federation/run_records.hpp"
 #include "runtime/federation/run_report.hpp"
 #include "runtime/federation/server_steps.hpp"
@@ -28,6 +29,14 @@ public:
 
   /// An upload reaches the server: the run digest, the counts. @param upload before it is handed over
   void delivered(virtual_time at, const delivery& upload, std::int64_t bytes);
+  /// The same of what reaches the proxy.
+  void received(virtual_time at, const delivery& sent, std::int64_t bytes);
+  /// A client has looked at its rows.
+  void looked(virtual_time at, client_id client);
+  /// What a client has counted, once its result holds.
+  void counted(const std::map<std::string, double>& counts);
+  /// What the proxy says from now on, and what it was told.
+  void advised(const mneme::advised& step);
   /// The model after a server step.
   void stepped(const digest128& model) { digest_.add(model); }
   /// The server has evaluated the model. Returns a line of metrics.jsonl, with what has been counted so far.

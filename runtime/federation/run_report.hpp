@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/base/virtual_clock.hpp"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct run_report {
   std::int64_t joined = 0, left = 0, transitions = 0; ///< Clients did so at times of their own.
   std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Delivered uploads were so old, in server steps.
   std::int64_t upload_bytes = 0, download_bytes = 0;
+  std::int64_t proxy_bytes = 0; ///< All that went to and from the proxy.
+  std::int64_t looks = 0;       ///< Clients outside the cohort that have looked at their rows.
+  std::map<std::string, double> counts{}; ///< Sums over clients' results, by key.
   std::int64_t batches = 0, jobs = 0; ///< Clients' jobs; their ratio is the mean fused width.
   std::optional<std::vector<double>> client_accuracy_deciles{};
 };

@@ -17,7 +17,7 @@ struct deliveries {
   bool tell_when_folded = false;
 }; // in virtual order
 struct close_round { round_place where{}; };
-struct closed_round { digest128 model{}; };
+struct closed_round { digest128 model{}; tensors_ref for_proxy{}; }; // the model, where there is a proxy
 struct evaluate { task_id upto{}; class_range mask{}; };
 struct evaluated { std::vector<evaluate_output> per_task{}; };
 struct save_state { archive so_far{}; };                       // the server appends what it would go on with

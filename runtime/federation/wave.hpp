@@ -29,6 +29,7 @@ struct finished_round {
   assignment_id id{};
   client_result result{};
   std::int64_t bytes = 0; ///< The upload's, at wire width.
+  std::int64_t proxy_bytes = 0; ///< The same of what goes to the proxy.
 };
 
 /// The jobs of one batch, ascending.

@@ -1,9 +1,11 @@
 #include "runtime/method/client_run.hpp"
+#include <stdexcept>
 namespace mneme {
 
 client_run::client_run(const strategy& method, assignment assigned)
     : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_),
-      round_(method.client_round(context_, *assigned_.in)) {}
+      round_(assigned_.looks ? method.client_look(context_, *assigned_.in)
+                             : method.client_round(context_, *assigned_.in)) {}
 
 template <class Act>
 round_step client_run::advance(Act act) {
@@ -15,7 +17,10 @@ round_step client_run::advance(Act act) {
     act();
     if (!round_.done())
       return desk_.take_plan();
-    return round_.take();
+    auto result = round_.take();
+    if (assigned_.looks && (result.upload || result.to_proxy))
+      throw std::logic_error("client_look() sends something; what it finds goes into the client's memory");
+    return result;
   } catch (const job_error& e) {
     return failure(e.job, e.what());
   } catch (const std::exception& e) {

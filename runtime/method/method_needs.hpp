@@ -26,6 +26,10 @@ struct method_needs {
   /// A client's round is one job, behind which it uploads as many bytes as the broadcast's weights have: then virtual
   /// time needs no client's result before its upload arrives, and uploads are folded while others are computed.
   bool upload_size_known = false;
+  /// The method has a third party, made by strategy::make_proxy().
+  bool has_proxy = false;
+  /// A client's half is not told which task it is in (round_place), unless strategy.oracle says so.
+  bool blind_clients = false;
   /// The server trains on training rows, which the report says: no federation then.
   bool central_data = false;
   /// The column of partition.file that tells a client's rows apart (`sample_view::marks`).

@@ -4,6 +4,8 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/data/dataset.hpp"
+#include <map>
+#include <string>
 namespace mneme {
 
 /// Where in the run a round stands.
@@ -18,11 +20,15 @@ struct round_place {
 
 /// What the server sends to every client of a round. Frozen: shared by all of them.
 struct broadcast {
-  round_place place{}; ///< Filled by the engine; where clients change task one by one, with the task the client is in.
+  /// Filled by the engine; where clients change task one by one, with the task the client is in. Where clients are
+  /// blind (method_needs) it says as little as a client can know: `round` and `opened`.
+  round_place place{};
   tensors_ref weights{};
   tensors_ref extra{}; ///< Whatever else the method sends every round; may be null.
   /// Each client receives this with its first dispatch only (a frozen encoder); may be null.
   tensors_ref first_contact{};
+  /// What the proxy has said last, over links of its own; null before that, and without one. Filled by the engine.
+  tensors_ref advice{};
 };
 using broadcast_ref = std::shared_ptr<const broadcast>;
 
@@ -35,6 +41,8 @@ struct assignment {
   sample_view samples{};
   std::uint64_t seed = 0;
   std::uint32_t visit = 0; ///< Earlier assignments of this client.
+  task_id task{};          ///< Whose rows the client holds now; for the engine.
+  bool looks = false;      ///< It observes (strategy::client_look) instead of taking part.
 };
 
 /// What a round ends with.
@@ -42,9 +50,12 @@ struct client_result {
   tensors_ref upload{};  ///< Travels to the server.
   memory_ref memory{};   ///< Replaces the client's memory on delivery; null: memory stays.
   std::int64_t rows = 0; ///< Weight of the upload in an average: the client's rows, whatever the epochs.
+  tensors_ref to_proxy{}; ///< Travels to the method's proxy, over a link of its own; may be null.
+  /// Added up over the run, from delivery on, for summary.json.
+  std::map<std::string, double> counts{};
 };
 
-/// One upload that has reached the server.
+/// One upload that has reached the server, or the proxy.
 struct delivery {
   assignment_id assignment{};
   client_id from{};

@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/method/client_context.hpp"
 #include "runtime/method/method_needs.hpp"
-#include "runtime/method/server_half.hpp"
+#include "runtime/method/proxy_half.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
@@ -17,6 +17,7 @@ struct method_setup {
   bool oracle = false;
   std::int64_t tasks = 0;
   task_transition transition = task_transition::round; ///< How clients change task.
+  double staying_share = 0.0; ///< Clients that keep their old task when one begins.
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
   std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
@@ -51,7 +52,12 @@ public:
   /// dropped at any co_await, and run again from the start after a crash, so it must not touch
   /// anything else. Between two awaits it may change threads: no lock and no NoGradGuard across one.
   virtual task<client_result> client_round(client_context& ctx, const broadcast& in) const = 0;
+  /// A client outside the cohort looks at its rows (task_plan::observers): a pure function like client_round, whose
+  /// result holds a memory and counts, and no upload.
+  virtual task<client_result> client_look(client_context& ctx, const broadcast& in) const;
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;
+  /// Null where the method has no proxy, which then costs nothing.
+  [[nodiscard]] virtual std::unique_ptr<proxy_half> make_proxy() const { return nullptr; }
 };
 
 struct strategy_entry {

@@ -25,11 +25,13 @@ std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_
 population::population(const scenario& from, std::shared_ptr<const availability_trace> trace)
     : count_(from.clients.count), seed_(static_cast<std::uint64_t>(from.seed)), enrolment_(from.enrolment),
       devices_(from.devices), staggered_(from.tasks.transition == task_transition::staggered),
-      transition_spread_(from.tasks.transition_spread), trace_(std::move(trace)) {
+      transition_spread_(from.tasks.transition_spread), staying_share_(from.tasks.staying_share),
+      trace_(std::move(trace)) {
   MNEME_CHECK((devices_.availability == device_availability::file) == (trace_ != nullptr), count_);
   MNEME_CHECK(count_ > 0, count_);
   MNEME_CHECK(enrolment_.kind != enrolment_kind::table || !enrolment_.table.empty(), enrolment_.table.size());
-  for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit})
+  for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit,
+                            &devices_.proxy_uplink_mbit, &devices_.proxy_downlink_mbit})
     if (const auto* list = std::get_if<std::vector<double>>(value))
       MNEME_CHECK(std::ssize(*list) == count_, list->size(), count_);
 }
@@ -72,6 +74,14 @@ virtual_duration population::download_time(client_id client, std::int64_t bytes)
 
 virtual_duration population::upload_time(client_id client, std::int64_t bytes) const {
   return transfer_time(device(devices_.uplink_mbit, purpose::device_uplink, client), bytes);
+}
+
+virtual_duration population::proxy_download_time(client_id client, std::int64_t bytes) const {
+  return transfer_time(device(devices_.proxy_downlink_mbit, purpose::device_proxy_downlink, client), bytes);
+}
+
+virtual_duration population::proxy_upload_time(client_id client, std::int64_t bytes) const {
+  return transfer_time(device(devices_.proxy_uplink_mbit, purpose::device_proxy_uplink, client), bytes);
 }
 
 bool population::drops_out(client_id client, task_id, std::uint32_t visit) const {
@@ -118,6 +128,17 @@ virtual_duration population::transition_delay(client_id client, task_id into) co
   const rng_key key{.seed = seed_, .client = client, .task = into};
   const auto share = rng_stream(key_for(key, purpose::transition)).uniform();
   return waited(share * static_cast<double>(transition_spread_.count()));
+}
+
+std::vector<client_id> population::staying(task_id into, std::vector<client_id> enrolled) const {
+  constexpr double rounding = 1e-9; // of a product that is whole but for its last digit
+  const auto n = static_cast<double>(enrolled.size());
+  const auto going = static_cast<std::size_t>((1.0 - staying_share_) * n + rounding);
+  rng_stream stream(key_for({.seed = seed_, .task = into}, purpose::staying));
+  stream.shuffle(std::span(enrolled));
+  enrolled.resize(enrolled.size() - std::min(going, enrolled.size()));
+  std::sort(enrolled.begin(), enrolled.end());
+  return enrolled;
 }
 
 /// A day begins at a time of the client's own; its first half is when the device can be reached.

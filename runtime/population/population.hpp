@@ -4,6 +4,7 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <optional>
+#include <vector>
 namespace mneme {
 
 class availability_trace;
@@ -40,6 +41,9 @@ public:
   /// latency + 8 * bytes / (mbit * 1e6) s; a bandwidth of 0 is instantaneous but for the latency.
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
   [[nodiscard]] virtual_duration upload_time(client_id client, std::int64_t bytes) const;
+  /// The same over a device's links with the proxy.
+  [[nodiscard]] virtual_duration proxy_download_time(client_id client, std::int64_t bytes) const;
+  [[nodiscard]] virtual_duration proxy_upload_time(client_id client, std::int64_t bytes) const;
   /// True if this assignment is never answered; keyed by client and visit.
   [[nodiscard]] bool drops_out(client_id client, task_id during, std::uint32_t visit) const;
   /// How far into its first stage a client comes that drops out at work, in [0, 1); keyed alike.
@@ -60,6 +64,10 @@ public:
   [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
   /// From the opening of a task by the server until a client enters it; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
+  [[nodiscard]] bool has_staying_clients() const noexcept { return staying_share_ > 0.0; }
+  /// Those of `enrolled` who keep their old task when `into` begins (tasks.staying_share), ascending: n less the whole
+  /// part of (1 - share) n of them, drawn for each task. @param enrolled ascending
+  [[nodiscard]] std::vector<client_id> staying(task_id into, std::vector<client_id> enrolled) const;
   /// Tells if a client can be reached from `at` on.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;
   /// at + wait, or `never` beyond the clock's range.
@@ -80,6 +88,7 @@ private:
   devices_section devices_;
   bool staggered_ = false;
   virtual_duration transition_spread_{0};
+  double staying_share_ = 0.0;
   std::shared_ptr<const availability_trace> trace_;
 };
 

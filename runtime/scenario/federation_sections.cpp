@@ -60,6 +60,8 @@ key_table tasks_keys(tasks_section& to) {
               "Whether all clients change task at a round, or each at a time of its own after it.");
   keys.duration("transition_spread", to.transition_spread,
                 "staggered: clients enter a task at uniform times up to so long after the server opens it.");
+  keys.number("staying_share", to.staying_share, {.low = 0.0, .high = 1.0},
+              "Share of the enrolled clients that keep their old task when one begins, drawn for each task.");
   return keys;
 }
 
@@ -161,6 +163,12 @@ key_table devices_keys(devices_section& to) {
               "Megabits per second from device to server; 0: instantaneous.");
   keys.device("downlink_mbit", to.downlink_mbit, {.low = 0.0},
               "Megabits per second from server to device; 0: instantaneous.");
+  keys.device("proxy_uplink_mbit", to.proxy_uplink_mbit, {.low = 0.0},
+              "The same from device to proxy, for methods that have one.");
+  keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0}, "The same from proxy to device.");
+  keys.flag("observing_costs", to.observing_costs,
+            "Whether clients that look at their rows outside the cohort, as some methods let them, take a download "
+            "and time.");
   keys.duration("latency", to.latency, "Added to every transfer.");
   keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0}, "Chance that an assignment is never answered.");
   keys.choice("availability", to.availability,

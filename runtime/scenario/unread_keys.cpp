@@ -1,4 +1,5 @@
 #include "runtime/scenario/checks.hpp"
+#include "runtime/method/strategy.hpp"
 #include <fmt/format.h>
 namespace mneme {
 namespace {
@@ -20,6 +21,7 @@ std::vector<condition> conditions(const scenario& s) {
   const auto domains = s.tasks.kind == task_kind::domain_incremental;
   const auto comes_and_goes = s.enrolment.kind == enrolment_kind::random;
   const auto async = s.rounds.mode == round_mode::async;
+  const auto needs = s.strategy.method ? s.strategy.method->needs() : method_needs{};
   const auto fedbuff = async && s.rounds.aggregation == aggregation_kind::fedbuff;
   return {
       {"data.root", !made, "only data sets in files"},
@@ -61,6 +63,8 @@ std::vector<condition> conditions(const scenario& s) {
       {"rounds.buffer", fedbuff, "only rounds.aggregation = \"fedbuff\" with rounds.mode = \"async\""},
       {"rounds.server_learning_rate", fedbuff, "only rounds.aggregation = \"fedbuff\" with rounds.mode = \"async\""},
       {"rounds.mixing", async && !fedbuff, "only rounds.aggregation = \"fedasync\" with rounds.mode = \"async\""},
+      {"devices.proxy_uplink_mbit", needs.has_proxy, "only methods with a proxy"},
+      {"devices.proxy_downlink_mbit", needs.has_proxy, "only methods with a proxy"},
       {"devices.availability_period", s.devices.availability == device_availability::diurnal,
        "only devices.availability = \"diurnal\""},
       {"devices.availability_file", s.devices.availability == device_availability::file,

@@ -36,6 +36,7 @@ struct tasks_section {
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
   virtual_duration transition_spread{0}; ///< staggered: each client's own delay is uniform up to this.
+  double staying_share = 0.0;            ///< Clients that keep their old task when one begins.
 };
 
 enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
@@ -95,6 +96,9 @@ struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
   device_value uplink_mbit = log_normal{10.0, 0.5};
   device_value downlink_mbit = log_normal{50.0, 0.5};
+  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< To the proxy of a method that has one,
+  device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< and from it.
+  bool observing_costs = true; ///< Clients that look at their rows outside the cohort take a download and time.
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
   device_availability availability = device_availability::always;

@@ -100,6 +100,24 @@ TEST_CASE("a tensor for which there is no memory is an error in words, without a
   CHECK_FALSE(contains(result.errors, "frame #"));
 }
 
+TEST_CASE("a population for which there is no memory is an error in words, and the run can go on elsewhere", "[cli]") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  SKIP("a sanitizer needs more addresses than the limit leaves");
+#endif
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  // No tensor but operator new meets the limit: 400 MB for the clients, and 2.4 GB for when they can be reached.
+  const auto result = mneme_in(here.path(),
+                               "run a.toml --quiet --out x --set clients.count=100000000 --set "
+                               "partition.kind=sampled --set devices.availability=diurnal",
+                               "ulimit -v 2000000");
+  CHECK(result.code == 1);
+  CHECK(contains(result.errors, "error: out of memory; fewer "));
+  const auto again = mneme_in(here.path(), "resume x --quiet", "ulimit -v 2000000");
+  CHECK(again.code == 1);
+  CHECK(contains(again.errors, "error: out of memory; fewer "));
+}
+
 TEST_CASE("a title cannot give orders to the terminal", "[cli]") {
   const scratch_folder here;
   std::filesystem::create_directory(here.path() / "scenarios");

@@ -54,6 +54,47 @@ void check_exponential(const std::vector<double>& values, double mean) {
 
 } // namespace
 
+// Dong et al. 2023: a tenth of the clients before a task keep the old one, N - floor(0.9 N), and newcomers never do.
+TEST_CASE("a share of the enrolled clients keeps its task when one begins, drawn for each task") {
+  auto from = of_clients(120);
+  from.enrolment = {.kind = enrolment_kind::growing, .initial = 30, .added_per_task = 10};
+  from.tasks.staying_share = 0.1;
+  auto who = availability_of(from);
+  std::vector<std::uint32_t> stayed_before;
+  for (std::uint32_t t = 0; t < 10; ++t) {
+    who.open_task({t}, {});
+    const auto population = 30 + 10 * t, before = population - 10;
+    CHECK(who.enrolled() == population);
+    std::vector<std::uint32_t> stayed;
+    for (std::uint32_t c = 0; c < population; ++c)
+      if (who.task_of({c}) != task_id{t})
+        stayed.push_back(c);
+    CHECK(stayed.size() == (t == 0 ? 0 : before / 10)); // 3, 4, ... 11
+    CHECK((stayed.empty() || stayed.back() < before));
+    CHECK((t == 0 || stayed != stayed_before));
+    stayed_before = stayed;
+  }
+}
+
+TEST_CASE("who stays is not among those that change task one by one, or have not come yet") {
+  auto from = coming_and_going(200, 0s);
+  from.tasks.transition = task_transition::staggered;
+  from.tasks.transition_spread = 10s;
+  from.tasks.staying_share = 0.5;
+  auto who = availability_of(from);
+  who.open_task({0}, {});
+  (void)who.move_to(when(60s));
+  std::int64_t enrolled = 0, stayed = 0;
+  for (std::uint32_t c = 0; c < 200; ++c)
+    enrolled += who.member({c}) == membership::active;
+  REQUIRE(enrolled > 20);
+  who.open_task({1}, when(60s));
+  (void)who.move_to(when(70s));
+  for (std::uint32_t c = 0; c < 200; ++c)
+    stayed += who.task_of({c}) == task_id{0};
+  CHECK(stayed == enrolled - enrolled / 2);
+}
+
 TEST_CASE("where nothing changes by itself, nothing is expected and the task decides who is there") {
   auto from = of_clients(30);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};

@@ -49,6 +49,34 @@ TEST_CASE("clients in an older task receive the round's weights as of that task,
   CHECK(as_number(round.broadcast_in({1}, settings)->weights) == 6);
 }
 
+TEST_CASE("clients that are blind are told the round and the classes seen, whatever their task") {
+  auto settings = three_tasks();
+  settings.blind_clients = true;
+  current_round round;
+  round.open_task({2}, settings);
+  round.place.round = {7};
+  round.place.round_of_task = 3;
+  round.place.rounds_of_task = 5;
+  round.open(made_of(5, round.place));
+  const auto told = round.broadcast_in({2}, settings);
+  CHECK(told->weights == round.opened.in->weights);
+  CHECK(told->place.round == round_id{7});
+  CHECK(told->place.opened == class_range{0, 6});
+  CHECK(told->place.task == task_id{0});
+  CHECK(told->place.current == class_range{0, 6});
+  CHECK(told->place.round_of_task == 0);
+  CHECK(told->place.rounds_of_task == 1);
+  CHECK(round.broadcast_in({1}, settings) == told);
+}
+
+TEST_CASE("what the proxy has said comes with the broadcast") {
+  const auto settings = three_tasks();
+  current_round round;
+  round.open(made_of(5, {}), as_tensors(9));
+  CHECK(as_number(round.broadcast_in({0}, settings)->advice) == 9);
+  CHECK(as_number(round.broadcast_in({0}, settings)->weights) == 5);
+}
+
 TEST_CASE("the size of an upload is that of the weights where the method says so, else unknown") {
   auto settings = three_tasks();
   current_round round;

@@ -141,6 +141,115 @@ TEST_CASE("places are filled as uploads come where the server does not wait for 
                                                "2.7 scheduler end\n"));
 }
 
+//              to the proxy            from the proxy, 24 bytes
+//   client 0   0.1 + 2.0 = 2.1 s       0.1 + 3.0 = 3.1 s
+//   client 1   0.1 + 0.0 = 0.1 s       0.1 + 0.0 = 0.1 s
+//   client 2   0.1 + 1.0 = 1.1 s       0.1 + 1.5 = 1.6 s
+TEST_CASE("what goes to the proxy takes links of its own, and its advice comes with the next broadcast") {
+  auto from = three_clients();
+  from.rounds.per_task = 2;
+  from.devices.proxy_uplink_mbit = std::vector{0.000064, 0.0, 0.000128};
+  from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.000128};
+  auto toy = toy_of(from);
+  toy.settings.upload_size_known = false;
+  toy.settings.has_proxy = true;
+  toy.upload_bytes_of_all = toy.proxy_bytes_of_all = 16;
+  const auto run = played(toy, {.seed = 5, .in_order = false});
+  CHECK(events_of(run) == "0.0 scheduler task\n"
+                          "0.0 scheduler open_round\n"
+                          "0.0 scheduler dispatch 0\n"
+                          "0.0 scheduler dispatch 1\n"
+                          "0.0 scheduler dispatch 2\n"
+                          "0.6 client start 0\n"
+                          "0.6 client start 1\n"
+                          "0.6 client start 2\n"
+                          "1.6 client upload 0\n"
+                          "1.6 client to_proxy 0\n"
+                          "2.6 client upload 1\n"
+                          "2.6 client to_proxy 1\n"
+                          "2.7 proxy receive 1\n"
+                          "2.7 server deliver 1\n"
+                          "3.7 proxy receive 0\n"
+                          "3.7 server deliver 0\n" // it was at the server a second ago
+                          "4.6 client upload 2\n"
+                          "4.6 client to_proxy 2\n"
+                          "5.7 proxy receive 2\n"
+                          "6.7 server deliver 2\n"
+                          "6.7 scheduler close_round\n"
+                          "6.7 proxy advise\n"
+                          "6.7 scheduler open_round\n"
+                          "6.7 scheduler dispatch 0\n"
+                          "6.7 scheduler dispatch 1\n"
+                          "6.7 scheduler dispatch 2\n"
+                          "7.3 client start 1\n" // the broadcast comes last
+                          "8.3 client start 2\n" // the advice comes last
+                          "9.3 client upload 1\n"
+                          "9.3 client to_proxy 1\n"
+                          "9.4 proxy receive 1\n"
+                          "9.4 server deliver 1\n"
+                          "9.8 client start 0\n"
+                          "10.8 client upload 0\n"
+                          "10.8 client to_proxy 0\n"
+                          "12.3 client upload 2\n"
+                          "12.3 client to_proxy 2\n"
+                          "12.9 proxy receive 0\n"
+                          "12.9 server deliver 0\n"
+                          "13.4 proxy receive 2\n"
+                          "14.4 server deliver 2\n"
+                          "14.4 scheduler close_round\n"
+                          "14.4 proxy advise\n"
+                          "14.4 server evaluate\n"
+                          "14.4 scheduler end\n");
+  CHECK(run.report.proxy_bytes == 2 * (3 * 16 + 8) + 3 * 24);
+  CHECK(run.report.upload_bytes == 2 * 48);
+  CHECK(run.report.download_bytes == 2 * 48);
+}
+
+TEST_CASE("clients outside the cohort look at their rows, and the round waits for them") {
+  for (const bool costs : {true, false}) {
+    auto from = three_clients();
+    from.rounds.cohort = 1;
+    auto toy = toy_of(from);
+    toy.settings.observing_costs = costs;
+    toy.plans = {{.observers = 5}}; // there are two
+    const auto run = played(toy, {.seed = 5, .in_order = false});
+    CHECK(run.report.client_rounds == 1); // looking is no client-round
+    CHECK(run.report.looks == 2);
+    CHECK(run.report.upload_bytes == 16);
+    CHECK(run.report.download_bytes == (costs ? 48 : 16));
+    CHECK(events_of(run) == (costs ? "0.0 scheduler task\n"
+                                     "0.0 scheduler open_round\n"
+                                     "0.0 scheduler dispatch 0\n"
+                                     "0.0 scheduler observe 1\n"
+                                     "0.0 scheduler observe 2\n"
+                                     "0.6 client start 0\n"
+                                     "0.6 client start 1\n"
+                                     "0.6 client start 2\n"
+                                     "1.6 client upload 0\n"
+                                     "2.6 client looked 1\n"
+                                     "2.7 server deliver 0\n"
+                                     "4.6 client looked 2\n"
+                                     "4.6 scheduler close_round\n"
+                                     "4.6 server evaluate\n"
+                                     "4.6 scheduler end\n"
+                                   : "0.0 scheduler task\n"
+                                     "0.0 scheduler open_round\n"
+                                     "0.0 scheduler dispatch 0\n"
+                                     "0.0 scheduler observe 1\n"
+                                     "0.0 scheduler observe 2\n"
+                                     "0.0 client start 1\n"
+                                     "0.0 client start 2\n"
+                                     "0.0 client looked 1\n"
+                                     "0.0 client looked 2\n"
+                                     "0.6 client start 0\n"
+                                     "1.6 client upload 0\n"
+                                     "2.7 server deliver 0\n"
+                                     "2.7 scheduler close_round\n"
+                                     "2.7 server evaluate\n"
+                                     "2.7 scheduler end\n"));
+  }
+}
+
 TEST_CASE("a method that promises sizes which its clients do not keep ends the run, and says so") {
   for (const bool second_stage : {false, true}) {
     auto toy = toy_of(three_clients());

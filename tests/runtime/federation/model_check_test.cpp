@@ -40,10 +40,13 @@ std::string difference(const run_outcome& expected, const run_outcome& found) {
   const auto counts = [](const run_report& report) {
     return std::vector{report.rounds,       report.client_rounds,  report.late_uploads,  report.dropped,
                        report.enrolled_max, report.joined,         report.left,          report.transitions,
-                       report.upload_bytes, report.download_bytes, report.staleness_sum, report.staleness_max};
+                       report.upload_bytes, report.download_bytes, report.staleness_sum, report.staleness_max,
+                       report.proxy_bytes,  report.looks};
   };
   if (counts(a) != counts(b))
     return "another count in the report";
+  if (a.counts != b.counts)
+    return "another sum of what clients count";
   if (a.ended != b.ended)
     return "another end";
   if (a.digest != b.digest)

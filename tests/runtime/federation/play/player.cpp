@@ -31,6 +31,7 @@ public:
 private:
   using server_message =
       std::variant<open_task, open_round, deliveries, close_round, evaluate, save_state, restore_state>;
+  using proxy_message = std::variant<receive, advise, save_proxy, restore_proxy>;
   using recorder_message = std::variant<evaluation_record, recorded_events, run_warning, progress_snapshot, keep_state>;
 
   void begin();
@@ -48,6 +49,10 @@ private:
   void serve(evaluate& in) { federation_->take(server_.evaluate(in.upto, in.mask)); }
   void serve(save_state& in);
   void serve(restore_state& in);
+  void counsel(receive& in);
+  void counsel(advise& in);
+  void counsel(save_proxy& in);
+  void counsel(restore_proxy& in);
   void keep(recorded_events& in) { out_.events.insert(out_.events.end(), in.events.begin(), in.events.end()); }
   void keep(evaluation_record& in) { out_.evaluations.push_back(std::move(in)); }
   void keep(keep_state& in);
@@ -64,8 +69,10 @@ private:
   std::vector<toy_shard> shards_;
   std::vector<std::deque<toy_shard::message>> to_shards_;
   std::deque<server_message> to_server_;
+  std::deque<proxy_message> to_proxy_;
   std::deque<recorder_message> to_recorder_;
   toy_server server_;
+  toy_proxy proxy_;
   std::size_t server_task_ = 0; // that is opened next
   std::optional<kept_checkpoint> checkpoint_;
   run_outcome out_;
@@ -106,8 +113,10 @@ void player::begin() {
   }
   to_shards_.assign(shards_.size(), {});
   to_server_.clear();
+  to_proxy_.clear();
   to_recorder_.clear();
   server_ = {};
+  proxy_ = {};
   server_task_ = 0;
   is_paused_ = false;
   federation_.emplace(toy_.settings);
@@ -134,6 +143,11 @@ bool player::step() {
     possible.push_back([this] {
       auto next = front_of(to_server_);
       std::visit([this](auto& in) { serve(in); }, next);
+    });
+  if (!to_proxy_.empty())
+    possible.push_back([this] {
+      auto next = front_of(to_proxy_);
+      std::visit([this](auto& in) { counsel(in); }, next);
     });
   if (!to_recorder_.empty())
     possible.push_back([this] {
@@ -174,6 +188,8 @@ void player::route(Command& wanted) {
     to_shards_.at(wanted.to.value).push_back(std::move(wanted));
   else if constexpr (std::is_constructible_v<server_message, Command&&>)
     to_server_.push_back(std::move(wanted));
+  else if constexpr (std::is_constructible_v<proxy_message, Command&&>)
+    to_proxy_.push_back(std::move(wanted));
   else
     to_recorder_.push_back(std::move(wanted));
 }
@@ -211,7 +227,7 @@ void player::serve(deliveries& in) {
 void player::serve(close_round&) {
   const auto digest = server_.step();
   out_.models.push_back(server_.model);
-  federation_->take(closed_round{.model = digest});
+  federation_->take(closed_round{.model = digest, .for_proxy = as_tensors(server_.model)});
 }
 
 void player::persist_server(archive& state) {
@@ -231,6 +247,34 @@ void player::serve(restore_state& in) {
   persist_server(in.rest);
   in.rest.expect_end();
   federation_->restored();
+}
+
+// -- the proxy --------------------------------------------------------------------------------------------------------
+
+void player::counsel(receive& in) {
+  require(!in.sent.empty(), "what the proxy receives is there");
+  for (const auto& sent : in.sent)
+    proxy_.receive(sent, as_number(sent.upload));
+}
+
+void player::counsel(advise& in) {
+  const auto digest = proxy_.advise(as_number(in.model));
+  federation_->take(advised{.advice = as_tensors(proxy_.advice),
+                            .advice_bytes = toy_proxy::advice_bytes,
+                            .model_bytes = toy_proxy::model_bytes,
+                            .digest = digest});
+}
+
+void player::counsel(save_proxy& in) {
+  in.so_far.section("proxy")(proxy_.sum)(proxy_.advice);
+  saved_proxy answer{.state = std::move(in.so_far)};
+  federation_->take(answer);
+}
+
+void player::counsel(restore_proxy& in) {
+  in.rest.section("proxy")(proxy_.sum)(proxy_.advice);
+  restored_proxy answer{.rest = std::move(in.rest)};
+  federation_->take(answer);
 }
 
 // -- the recorder -----------------------------------------------------------------------------------------------------

@@ -18,9 +18,17 @@ reference_clients::reference_clients(const federation_settings& rules)
 }
 
 void reference_clients::open_task(task_id task, virtual_time now) {
+  std::vector<client_id> before;
+  for (std::uint32_t c = 0; c < clients_.size(); ++c)
+    if (member({c}) == membership::active && population_.member({c}, task) == membership::active)
+      before.push_back({c});
+  const bool some_stay = task.value > 0 && population_.has_staying_clients();
+  const auto staying = some_stay ? population_.staying(task, before) : std::vector<client_id>{};
   opened_ = task;
   for (std::uint32_t c = 0; c < clients_.size(); ++c)
-    if (!population_.has_staggered_tasks() || task.value == 0)
+    if (std::find(staying.begin(), staying.end(), client_id{c}) != staying.end())
+      continue;
+    else if (!population_.has_staggered_tasks() || task.value == 0)
       clients_[c].task = task;
     else
       clients_[c].changes.insert(
@@ -149,6 +157,14 @@ std::vector<client_id> reference_clients::drawn_cohort(round_id round) const {
   const rng_key key{.seed = rules_.seed, .task = opened_, .index = round.value};
   return draw_cohort(key_for(key, purpose::cohort), population_.size(),
                      everybody ? population_.size() : rules_.rounds.cohort, free);
+}
+
+std::vector<client_id> reference_clients::drawn_observers(round_id round) const {
+  if (plan_.observers == 0 || rules_.rows->central())
+    return {};
+  const rng_key key{.seed = rules_.seed, .task = opened_, .index = round.value};
+  return draw_cohort(key_for(key, purpose::observers), population_.size(), plan_.observers,
+                     [&](client_id client) { return can_work(client); });
 }
 
 std::uint32_t reference_clients::begin_visit(client_id client) {

@@ -35,6 +35,8 @@ public:
   /// Uniform without replacement, by rank among the idle, for free places.
   [[nodiscard]] std::vector<client_id> drawn_for(std::int64_t places, std::uint64_t draw) const;
   [[nodiscard]] std::vector<client_id> drawn_cohort(round_id round) const;
+  /// Those outside the cohort, which is at work, that look.
+  [[nodiscard]] std::vector<client_id> drawn_observers(round_id round) const;
   /// Returns how often the client has worked before.
   std::uint32_t begin_visit(client_id client);
   void end_visit(client_id client) { clients_[client.value].busy = false; }

@@ -13,9 +13,10 @@ struct toy_work {
   bool drops_out = false;
   std::size_t stage = 0;
   std::vector<virtual_duration> stages{};
+  virtual_time ended{}; // when its last stage was over
 };
 
-enum class happening : std::uint8_t { stage_over, arrival, drop_out, deadline };
+enum class happening : std::uint8_t { stage_over, arrival, proxy_arrival, drop_out, deadline };
 struct toy_event {
   virtual_time at{};
   bool is_deadline = false; // which leave after all else of their time
@@ -95,6 +96,11 @@ private:
     if (folded_ > 0) { // an empty round leaves the model as it is
       digest_.add(server_.step());
       out_.models.push_back(server_.model);
+      if (rules_.has_proxy) {
+        digest_.add(proxy_.advise(server_.model));
+        out_.report.proxy_bytes += toy_proxy::model_bytes;
+        note("proxy", "advise", {}, toy_proxy::advice_bytes);
+      }
     }
     const auto every = rules_.evaluation.every;
     if (place_.round_of_task + 1 == place_.rounds_of_task || (every > 0 && (place_.round.value + 1) % every == 0))
@@ -118,6 +124,9 @@ private:
     const auto drawn = rules_.is_async() ? clients_.drawn_for(places, next_id_) : clients_.drawn_cohort(place_.round);
     for (const auto client : drawn)
       dispatch(client);
+    if (!rules_.is_async() && !drawn.empty())
+      for (const auto client : clients_.drawn_observers(place_.round))
+        observe(client);
     wants_ = rules_.is_async() ? works_.empty() : drawn.empty();
     if (!rules_.is_async() && !wants_) // perhaps all of them have dropped out
       close_if_through();
@@ -128,6 +137,7 @@ private:
     const auto visit = clients_.begin_visit(client);
     const auto bytes = toy_.broadcast_bytes + (visit == 0 ? toy_.once_bytes : 0);
     out_.report.download_bytes += bytes;
+    out_.report.proxy_bytes += proxy_.advice == 0 ? 0 : toy_proxy::advice_bytes;
     note("scheduler", "dispatch", client, bytes);
     const bool drops_out = population_.drops_out(client, place_.task, visit);
     if (drops_out && !rules_.is_async()) {
@@ -135,13 +145,42 @@ private:
       dropped_out_.push_back(client);
       return note("client", "drop_out", client);
     }
-    const auto task = rules_.rows->central() ? place_.task : clients_.task_of(client);
-    toy_work work{.given = {client, task, visit, server_.model, memories_[client.value]}, .round = place_.round};
+    auto work = work_of(client, visit);
     work.drops_out = drops_out;
     work.stages = toy_.durations_of(work.given);
     works_[id] = std::move(work);
     ++missing_;
-    push(population_.download_time(client, bytes), happening::stage_over, id);
+    push(download_time(client, bytes), happening::stage_over, id);
+  }
+
+  [[nodiscard]] toy_work work_of(client_id client, std::uint32_t visit) const {
+    const auto task = rules_.rows->central() ? place_.task : clients_.task_of(client);
+    return {.given = {client, task, visit, server_.model, memories_[client.value], proxy_.advice},
+            .round = place_.round};
+  }
+  [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const {
+    const auto from_server = population_.download_time(client, bytes);
+    if (proxy_.advice == 0)
+      return from_server;
+    return std::max(from_server, population_.proxy_download_time(client, toy_proxy::advice_bytes));
+  }
+
+  /// It takes no time and no bytes where looking costs nothing.
+  void observe(client_id client) {
+    const auto id = next_id_++;
+    const auto visit = clients_.begin_visit(client);
+    const auto bytes = rules_.observing_costs ? toy_.broadcast_bytes + (visit == 0 ? toy_.once_bytes : 0) : 0;
+    out_.report.download_bytes += bytes;
+    out_.report.proxy_bytes += rules_.observing_costs && proxy_.advice != 0 ? toy_proxy::advice_bytes : 0;
+    note("scheduler", "observe", client, bytes);
+    auto work = work_of(client, visit);
+    work.given.looks = true;
+    work.stages = toy_.durations_of(work.given);
+    if (!rules_.observing_costs)
+      std::fill(work.stages.begin(), work.stages.end(), virtual_duration{0});
+    works_[id] = std::move(work);
+    ++missing_;
+    push(rules_.observing_costs ? download_time(client, bytes) : virtual_duration{0}, happening::stage_over, id);
   }
 
   void close() { open_ = false; }
@@ -170,6 +209,8 @@ private:
       return work_on(event.number, found->second);
     if (event.kind == happening::arrival)
       return arrive(event.number, found->second);
+    if (event.kind == happening::proxy_arrival)
+      return arrive_at_proxy(event.number, found->second);
     ++out_.report.dropped;
     lose(event.number, "drop_out");
     draw_clients();
@@ -187,9 +228,47 @@ private:
       note("client", work.stage == 0 ? "start" : "next_stage", client);
       return push(work.stages[work.stage++], happening::stage_over, id);
     }
-    const auto bytes = toy_.result_of(work.given).upload_bytes;
-    note("client", "upload", client, bytes);
-    push(population_.upload_time(client, bytes), happening::arrival, id);
+    if (work.given.looks)
+      return end_look(id, work);
+    const auto result = toy_.result_of(work.given);
+    note("client", "upload", client, result.upload_bytes);
+    work.ended = now_;
+    if (result.to_proxy == 0)
+      return push(population_.upload_time(client, result.upload_bytes), happening::arrival, id);
+    note("client", "to_proxy", client, result.proxy_bytes);
+    push(population_.proxy_upload_time(client, result.proxy_bytes), happening::proxy_arrival, id);
+  }
+
+  /// The upload is delivered when the proxy has its part, too.
+  void arrive_at_proxy(std::uint64_t id, const toy_work& work) {
+    const auto client = work.given.client;
+    const auto result = toy_.result_of(work.given);
+    note("proxy", "receive", client, result.proxy_bytes);
+    for (const std::int64_t item : {std::int64_t{now_.time_since_epoch().count()}, std::int64_t{client.value},
+                                    std::int64_t{work.round.value}, result.proxy_bytes})
+      digest_.add(item);
+    proxy_.receive({.from = client, .started_from = work.round}, result.to_proxy);
+    out_.report.proxy_bytes += result.proxy_bytes;
+    const auto at_server = work.ended + population_.upload_time(client, result.upload_bytes);
+    push(std::max(at_server, now_) - now_, happening::arrival, id);
+  }
+
+  void end_look(std::uint64_t id, const toy_work& work) {
+    const auto client = work.given.client;
+    const auto result = toy_.result_of(work.given);
+    note("client", "looked", client);
+    digest_.add(std::int64_t{now_.time_since_epoch().count()});
+    digest_.add(std::int64_t{client.value});
+    ++out_.report.looks;
+    out_.report.counts["toy"] += result.count;
+    memories_[client.value] = result.memory.value_or(memories_[client.value]);
+    clients_.end_visit(client);
+    const bool of_this_round = work.round == place_.round;
+    works_.erase(id);
+    missing_ -= of_this_round;
+    open_ = !of_this_round || missing_ > 0;
+    if (open_ && wants_)
+      draw_clients();
   }
 
   /// The round is computed, folded and remembered now, and not before.
@@ -207,6 +286,7 @@ private:
     }
     server_.fold(upload, result.upload);
     ++folded_;
+    out_.report.counts["toy"] += result.count;
     ++out_.report.client_rounds;
     out_.report.upload_bytes += result.upload_bytes;
     out_.report.staleness_sum += upload.staleness;
@@ -237,7 +317,8 @@ private:
     for (const auto& [id, work] : works_)
       if (work.round == place_.round)
         late.push_back(id);
-    out_.report.late_uploads += std::ssize(late);
+    for (const auto id : late)
+      out_.report.late_uploads += works_.at(id).given.looks ? 0 : 1;
     for (const auto id : late)
       rules_.drops_late() ? lose(id, "late") : note("client", "late", works_.at(id).given.client);
     close();
@@ -279,6 +360,7 @@ private:
   const federation_settings& rules_ = toy_.settings;
   const population& population_ = *rules_.clients;
   toy_server server_;
+  toy_proxy proxy_;
   run_outcome out_;
   run_digest digest_;
   reference_clients clients_;

@@ -63,6 +63,8 @@ void toy_maker::draw_devices() {
   devices.rows_per_second = one_each({1.0, 1.0, 2.0, 4.0});
   devices.uplink_mbit = one_each({0.0, 0.000064, 0.000128}); // 64 bits a second
   devices.downlink_mbit = one_each({0.0, 0.000064});
+  devices.proxy_uplink_mbit = one_each({0.0, 0.000032, 0.000128});
+  devices.proxy_downlink_mbit = one_each({0.0, 0.000032});
   devices.latency = one_of<virtual_duration>({0s, 500ms, 1s});
   devices.dropout = one_of({0.0, 0.0, 0.2, 0.5});
   if (has_large_uploads_)
@@ -92,6 +94,7 @@ void toy_maker::draw_churn() {
     scenario_.tasks.transition = task_transition::staggered;
     scenario_.tasks.transition_spread = one_of<virtual_duration>({0s, 3s, 20s});
   }
+  scenario_.tasks.staying_share = one_of({0.0, 0.0, 0.0, 0.3, 0.6});
 }
 
 void toy_maker::draw_rounds() {
@@ -114,6 +117,9 @@ void toy_maker::draw_work(toy_federation& made) {
   constexpr auto plenty = toy_federation::plenty;
   auto& settings = made.settings;
   settings.upload_size_known = chance(0.5);
+  settings.has_proxy = !settings.upload_size_known && chance(0.5);
+  settings.blind_clients = chance(0.2);
+  settings.observing_costs = chance(0.7);
   made.upload_scale = has_large_uploads_ ? std::int64_t{1} << 21 : 1; // 16 MiB and more
   made.stages_max = settings.upload_size_known ? 1 : between(0, 3);
   made.broadcast_bytes = 8 * between(1, 3);
@@ -121,7 +127,8 @@ void toy_maker::draw_work(toy_federation& made) {
   for (std::int64_t t = 0; t < tasks_; ++t)
     made.plans.push_back({.rounds = chance(0.2) ? std::optional(between(1, 3)) : std::nullopt,
                           .everybody = chance(0.2),
-                          .clients_without_rows = chance(0.2)});
+                          .clients_without_rows = chance(0.2),
+                          .observers = !settings.is_async() && chance(0.3) ? between(1, 4) : 0});
   settings.shards = between(1, 3);
   settings.batching = {.workers = between(1, 3),
                        .balance_over_workers = chance(0.7),
@@ -188,7 +195,8 @@ std::vector<std::vector<toy_job>> toy_federation::stages_of(const toy_assignment
   const auto drawn = [&](std::uint64_t a, std::uint64_t b, std::uint64_t below) {
     return static_cast<std::int64_t>(mixed({settings.seed, given.client.value, given.visit, a, b}) % below);
   };
-  const auto stages = settings.upload_size_known ? 1 : drawn(0, 0, static_cast<std::uint64_t>(stages_max + 1));
+  const bool single = settings.upload_size_known && !given.looks;
+  const auto stages = single ? 1 : drawn(0, 0, static_cast<std::uint64_t>(stages_max + 1));
   std::vector<std::vector<toy_job>> made(static_cast<std::size_t>(stages));
   for (std::uint64_t s = 0; s < made.size(); ++s) {
     const auto jobs = has_single_jobs() ? 1 : 1 + drawn(1, s, 2);
@@ -213,13 +221,35 @@ std::vector<virtual_duration> toy_federation::durations_of(const toy_assignment&
 }
 
 toy_result toy_federation::result_of(const toy_assignment& given) const {
-  const auto value = mixed({given.client.value, given.task.value, given.visit, given.model, given.memory});
+  const auto value =
+      mixed({given.client.value, given.task.value, given.visit, given.model, given.memory, given.advice});
   toy_result made{.upload = value | 1, .rows = static_cast<std::int64_t>(1 + value % 7)};
   if (value % 4 != 0)
     made.memory = mixed({value, given.memory, 5}) | 1;
   made.upload_bytes =
       settings.upload_size_known ? broadcast_bytes : upload_scale * static_cast<std::int64_t>(8 + 8 * (value % 4));
+  made.count = static_cast<double>(value % 3);
+  if (given.looks) {
+    made.upload = 0;
+    made.rows = made.upload_bytes = 0;
+    return made;
+  }
+  if (upload_bytes_of_all > 0)
+    made.upload_bytes = upload_bytes_of_all;
+  if (settings.has_proxy && (proxy_bytes_of_all > 0 || value % 5 < 2)) {
+    made.to_proxy = mixed({value, 6}) | 1;
+    made.proxy_bytes = proxy_bytes_of_all > 0 ? proxy_bytes_of_all : static_cast<std::int64_t>(8 + 8 * (value % 3));
+  }
   return made;
+}
+
+void toy_proxy::receive(const delivery& sent, std::uint64_t value) {
+  sum = mixed({sum, value, sent.from.value, sent.started_from.value});
+}
+
+digest128 toy_proxy::advise(std::uint64_t model) {
+  advice = mixed({model, sum}) | 1;
+  return {.high = advice, .low = sum};
 }
 
 void toy_server::fold(const delivery& upload, std::uint64_t value) {

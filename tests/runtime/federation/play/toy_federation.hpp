@@ -1,7 +1,7 @@
 /// toy_federation: a small federation drawn from a seed, whose method works on whole numbers, in an order that shows.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
-#include "runtime/federation/server_steps.hpp"
+#include "runtime/federation/proxy_steps.hpp"
 #include "runtime/method/strategy.hpp"
 #include <stdexcept>
 namespace mneme::test {
@@ -18,6 +18,9 @@ struct toy_result {
   std::uint64_t upload = 0;
   std::optional<std::uint64_t> memory{}; ///< Null: memory stays.
   std::int64_t rows = 0, upload_bytes = 0;
+  std::uint64_t to_proxy = 0; ///< 0: nothing.
+  std::int64_t proxy_bytes = 0;
+  double count = 0.0; ///< Under the key "toy".
 };
 /// On what a client works.
 struct toy_assignment {
@@ -26,6 +29,8 @@ struct toy_assignment {
   std::uint32_t visit = 0;
   std::uint64_t model = 0;
   std::uint64_t memory = 0; ///< 0: none.
+  std::uint64_t advice = 0; ///< 0: none.
+  bool looks = false;
 };
 
 /// What the federation did wrong, in words.
@@ -40,6 +45,7 @@ struct toy_federation {
   federation_settings settings{};
   std::int64_t stages_max = 1;
   std::int64_t rows_of_every_job = 0; ///< 0: drawn.
+  std::int64_t upload_bytes_of_all = 0, proxy_bytes_of_all = 0; ///< The same.
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
   std::int64_t upload_scale = 1;  ///< Uploads are said to weigh so much more than they do.
   std::vector<task_plan> plans{}; ///< [tasks]
@@ -68,6 +74,14 @@ struct toy_server {
     double loss = 0.0;
   };
   [[nodiscard]] metrics_of_model metrics(task_id upto, class_range mask) const;
+};
+
+/// The proxy half: what it says follows from all that it has received, in its order, and from the model.
+struct toy_proxy {
+  static constexpr std::int64_t advice_bytes = 24, model_bytes = 8;
+  std::uint64_t sum = 0, advice = 0;
+  void receive(const delivery& sent, std::uint64_t value);
+  [[nodiscard]] digest128 advise(std::uint64_t model);
 };
 
 /// A number as the first of `bytes` / 8 elements of a tensor, and back. 0: null.

@@ -36,12 +36,16 @@ void toy_shard::start(const start_rounds& wave) {
     require(shard_of(given.client, static_cast<std::size_t>(toy_.settings.shards)) == which_,
             "a client stays at its shard", given.id.value);
     require(!clients_.contains(given.id), "a round starts once", given.id.value);
+    require(given.in->place.task == (toy_.settings.blind_clients ? task_id{} : given.task),
+            "a client is told its task, or nothing", given.id.value);
     auto& client = clients_[given.id];
     client.given = {.client = given.client,
-                    .task = given.in->place.task,
+                    .task = given.task,
                     .visit = given.visit,
                     .model = as_number(given.in->weights),
-                    .memory = as_number(given.memory)};
+                    .memory = as_number(given.memory),
+                    .advice = as_number(given.in->advice),
+                    .looks = given.looks};
     client.ready = wave.ready.at(i);
     advance(given.id, client, done);
   }
@@ -101,8 +105,11 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
     so_far.finished.push_back({.id = id,
                                .result = {.upload = as_tensors(result.upload),
                                           .memory = as_tensors(result.memory.value_or(0)),
-                                          .rows = result.rows},
-                               .bytes = result.upload_bytes});
+                                          .rows = result.rows,
+                                          .to_proxy = as_tensors(result.to_proxy),
+                                          .counts = {{"toy", result.count}}},
+                               .bytes = result.upload_bytes,
+                               .proxy_bytes = result.proxy_bytes});
     clients_.erase(id);
     return;
   }

@@ -1,0 +1,69 @@
+#include "actors/compute/step_host.hpp"
+#include "actors/compute/run_batch.hpp"
+#include "actors/protocol/batch_rules_of.hpp"
+#include "runtime/training/executor.hpp"
+namespace mneme {
+
+std::string step_host::step_at(const round_place& place, const job_id* failed) const {
+  auto text = std::string(whose_) + " step, round " + std::to_string(place.round.value + 1);
+  if (failed)
+    text += ", job " + std::to_string(failed->stage) + "." + std::to_string(failed->step);
+  return text;
+}
+
+/// Passes are not stacked: each is a batch, so that all threads are at work.
+std::int64_t step_host::width_of(const work& request) const {
+  if (!std::holds_alternative<train_job>(request))
+    return 1;
+  const auto fixed = run_.scenario.worker.models_max;
+  return fixed > 0 ? fixed : chosen_width(request, run_.device);
+}
+
+/// Jobs are grouped and cut as clients' are, for all workers.
+std::vector<composition> step_host::compositions_of(const plan& wanted, std::uint64_t number) const {
+  std::vector<parked_job> parked;
+  for (std::uint32_t i = 0; i < wanted.size(); ++i)
+    parked.push_back({.job = {.id = {.assignment = {number}, .step = i},
+                              .key = key_of(wanted[i]),
+                              .rows = std::max<std::int64_t>(rows_of(wanted[i]), 1),
+                              .bytes = outcome_bytes(wanted[i]),
+                              .width = width_of(wanted[i])}});
+  auto rules = batch_rules_of(run_);
+  rules.workers = run_.workers;
+  std::vector<composition> made;
+  for (auto& planned : plan_batches(parked, rules))
+    for (auto& ids : planned.batches)
+      made.push_back(std::move(ids));
+  return made;
+}
+
+void step_host::run_all(plan wanted, std::function<void(outcomes)> then) {
+  const auto number = next_plan_++;
+  plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
+  std::vector<ready_batch> batches;
+  for (auto& ids : compositions_of(wanted, number)) {
+    auto& batch = batches.emplace_back();
+    for (const auto& id : ids) {
+      auto& request = wanted[id.step];
+      batch.multiplications += multiplications_of(request);
+      batch.jobs.push_back({.id = id, .request = std::move(request)});
+    }
+    batch.ids = std::move(ids);
+  }
+  hooks_.put(std::move(batches));
+}
+
+void step_host::take(batch_done& in) {
+  for (std::size_t i = 0; i < in.ids.size(); ++i) {
+    const auto of = plans_.find(in.ids[i].assignment.value);
+    MNEME_CHECK(of != plans_.end(), in.ids[i].assignment.value);
+    of->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
+    if (--of->second.missing > 0)
+      continue;
+    auto plan = std::move(of->second);
+    plans_.erase(of);
+    plan.then(std::move(plan.known));
+  }
+}
+
+} // namespace mneme

@@ -1,0 +1,94 @@
+/// step_host: runs the steps of a method's half that an actor hosts, and the jobs that they ask for.
+#pragma once
+#include "actors/compute/batch_queues.hpp"
+#include "actors/protocol/interfaces.hpp"
+#include "actors/protocol/run_context.hpp"
+#include <caf/typed_response_promise.hpp>
+#include <functional>
+#include <optional>
+namespace mneme {
+
+class step_host {
+public:
+  /// What its actor does for it.
+  struct hooks {
+    std::function<void(std::vector<ready_batch>)> put{}; ///< Into the actor's line.
+    std::function<void(std::string)> warn{};             ///< Shown to the user.
+  };
+  /// @param whose names the half in errors: "server"; run outlives the host
+  step_host(const run_context& run, const char* whose, hooks with)
+      : run_(run), whose_(whose), hooks_(std::move(with)) {}
+
+  /// Runs a step to its end. @param rows that it may ask for; may be null. @param begin makes its coroutine.
+  /// @param value_of makes the answer of it, or throws what it threw
+  template <class Answer, class Begin, class ValueOf>
+  caf::typed_response_promise<Answer> run(caf::typed_response_promise<Answer> answer, const round_place& where,
+                                          const central_rows* rows, Begin begin, ValueOf value_of) {
+    using step_task = decltype(begin(std::declval<server_context&>(), where));
+    auto step = std::make_shared<hosted_step<step_task>>(rows);
+    step->where = where;
+    step->ended = [answer, value_of](step_task& over) mutable { answer.deliver(value_of(over)); };
+    step->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
+    drive<step_task>(step, [step = step.get(), begin] {
+      step->work.emplace(begin(step->context, step->where));
+      step->work->start();
+    });
+    return answer;
+  }
+  /// Runs the jobs of a plan and hands over all outcomes together, in its order.
+  void run_all(plan wanted, std::function<void(outcomes)> then);
+  /// A worker has run a batch.
+  void take(batch_done& in);
+  [[nodiscard]] caf::error error_in(const std::string& step, const std::string& text) const {
+    return caf::make_error(run_errc::server_failed, std::string(whose_) + ", " + step + ": " + text);
+  }
+
+private:
+  /// One step at work: a coroutine and what to do with its value.
+  template <class Task>
+  struct hosted_step {
+    job_desk desk{};
+    server_context context;
+    explicit hosted_step(const central_rows* rows) : context(desk, rows) {}
+    round_place where{};
+    std::optional<Task> work{};
+    std::function<void(Task&)> ended{}; // takes the value, or throws what the step threw
+    std::function<void(caf::error)> failed{};
+  };
+  /// Jobs that are at work, by the number of their plan.
+  struct running_plan {
+    outcomes known{};
+    std::size_t missing = 0;
+    std::function<void(outcomes)> then{};
+  };
+
+  template <class Task>
+  void drive(std::shared_ptr<hosted_step<Task>> step, const std::function<void()>& advance) {
+    try {
+      advance();
+      for (auto& text : step->context.take_warnings())
+        hooks_.warn(std::move(text));
+      if (step->work->done())
+        return step->ended(*step->work);
+      run_all(step->desk.take_plan(), [this, step](outcomes results) {
+        drive<Task>(step, [step = step.get(), &results] { step->desk.answer(std::move(results)); });
+      });
+    } catch (const job_error& e) {
+      step->failed(error_in(step_at(step->where, &e.job), e.what()));
+    } catch (const std::exception& e) {
+      step->failed(error_in(step_at(step->where), e.what()));
+    }
+  }
+  /// A step by the round (from 1) in which it is, and the job of it that failed.
+  [[nodiscard]] std::string step_at(const round_place& place, const job_id* failed = nullptr) const;
+  [[nodiscard]] std::vector<composition> compositions_of(const plan& wanted, std::uint64_t number) const;
+  [[nodiscard]] std::int64_t width_of(const work& request) const;
+
+  const run_context& run_;
+  const char* whose_;
+  hooks hooks_;
+  std::map<std::uint64_t, running_plan> plans_;
+  std::uint64_t next_plan_ = 0;
+};
+
+} // namespace mneme
