@@ -67,6 +67,9 @@ void describe(key_text& key, const train_job& job) {
       .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
   for (const auto& name : with.layers)
     key.add(name);
+  key.add(static_cast<std::uint64_t>(with.maps.size()));
+  for (const auto& name : with.maps)
+    key.add(name);
   describe(key, job.replay.samples.source.get());
 }
 void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }

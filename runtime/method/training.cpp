@@ -41,11 +41,12 @@ parameter_choice trained_parameters(const model& net, trainable_part part, const
                       : part == trainable_part::head ? parameter_choice::head_of(net)
                       : part == trainable_part::body ? parameter_choice::body_of(net)
                                                      : parameter_choice::layers_of(net, layers);
-  for (std::size_t i = 0; part == trainable_part::body && i < net.layout().size(); ++i)
-    if (chosen.changes(net, i))
-      return chosen;
-  if (part == trainable_part::body)
-    throw std::invalid_argument("the net '" + net.identity() + "' is nothing but a head, so its body cannot be trained");
+  bool changes = part != trainable_part::body; // others may be empty where a net has no parameters
+  for (std::size_t i = 0; i < net.layout().size(); ++i)
+    changes = changes || chosen.changes(net, i);
+  if (!changes)
+    throw std::invalid_argument("the net '" + net.identity() +
+                                "' is nothing but a head, so its body cannot be trained");
   return chosen;
 }
 

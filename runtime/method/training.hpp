@@ -36,7 +36,8 @@ struct training_options {
   std::int64_t replay_rows = 0;
   double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
   class_range taught{};       ///< The job's teacher shows the loss its logits of these; empty: no logits.
-  bool taught_features = false; ///< It shows its features.
+  bool taught_features = false;    ///< It shows its features, and its maps where these are wanted.
+  std::vector<std::string> maps{}; ///< Those of model::maps() that the net shows the loss.
   training_result result = training_result::weights;
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   bool operator==(const training_options&) const = default;
@@ -60,13 +61,16 @@ struct loss_input {
   std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
   at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
   at::Tensor teacher_features{}; ///< [K, B, D]: its features of the same rows; undefined unless wanted
-  std::int64_t replayed = 0;     ///< The last so many of B, padding included, are of the second set.
-  at::Tensor targets{};          ///< [K, B, classes]: target distributions, or undefined: labels say it
+  /// What net and teacher show by training_options::maps: [K, B, C, height, width] each. Empty unless wanted.
+  std::span<const at::Tensor> maps{}, teacher_maps{};
+  std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
+  at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
 };
 struct loss_output {
-  at::Tensor values{};     ///< [K] float64: sum over rows of row_weight * loss
-  at::Tensor d_logits{};   ///< [K, B, classes]
-  at::Tensor d_features{}; ///< [K, B, D], or undefined
+  at::Tensor values{};              ///< [K] float64: sum over rows of row_weight * loss
+  at::Tensor d_logits{};            ///< [K, B, classes]
+  at::Tensor d_features{};          ///< [K, B, D], or undefined
+  std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
 };
 
 /// A training objective. Const, shared by threads; model k's results never depend on the others.

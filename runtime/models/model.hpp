@@ -46,7 +46,9 @@ void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor&
 /// What a forward pass keeps for the backward pass of the same rows, and memory that passes hand on
 /// to each other. Reused from step to step.
 struct tape {
-  bool for_backward = true; ///< Set to false before passes that no backward pass follows: they need less memory.
+  bool for_backward = true;        ///< Set to false before passes that no backward pass follows: they need less memory.
+  std::vector<std::string> maps{}; ///< Those of model::maps() that forward() is to show; set before it.
+  std::vector<at::Tensor> d_maps{}; ///< A loss's gradients by them; set before backward(), which clears it.
   // The net's own business:
   bool training = false; ///< Mode of the last forward pass.
   kernels::scratch memory{};
@@ -64,6 +66,7 @@ struct training_mode {
 struct activations {
   at::Tensor features{}; ///< [K, B, D]: what the head reads, or the net's own choice (means and log deviations)
   at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where a model has no head
+  std::vector<at::Tensor> maps{}; ///< [K, B, C, height, width] each: what the tape has asked for
 };
 
 /// Where a backward pass leaves its gradients: in a buffer of their own, or, for a step of plain SGD,
@@ -116,7 +119,7 @@ public:
   /// CPU a model's bits depend neither on K nor on the others.
   [[nodiscard]] virtual function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                         class_range classes, const function_mode& mode) const = 0;
-  /// Names of the maps that differentiable() shows, in their order: "layer1" of a residual net.
+  /// Names of the maps that differentiable() shows, in their order, and that forward() can: "layer1" of a residual net.
   [[nodiscard]] virtual std::vector<std::string> maps() const { return {}; }
 };
 using model_ref = std::shared_ptr<const model>;

@@ -124,6 +124,8 @@ private:
   [[nodiscard]] at::Tensor value_of(const node& entry, const function_pass& pass,
                                     const std::vector<at::Tensor>& values) const;
   [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;
+  [[nodiscard]] const map& map_named(const std::string& name) const;
+  void add_map_gradients(tape& with) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
   void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,

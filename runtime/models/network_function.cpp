@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/split_with_sizes.h>
+#include <algorithm>
 namespace mneme {
 
 // Axes: K models, B rows, P weights.
@@ -60,6 +61,12 @@ at::Tensor network::value_of(const node& entry, const function_pass& pass,
 at::Tensor network::map_of(const map& marked, const at::Tensor& value) const {
   const auto& image = shapes_[marked.value];
   return value.unflatten(2, {image.height, image.width, image.channels}).permute({0, 1, 4, 2, 3});
+}
+
+const network::map& network::map_named(const std::string& name) const {
+  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
+  MNEME_CHECK(found != maps_.end(), identity_, name);
+  return *found;
 }
 
 std::vector<std::string> network::maps() const {

@@ -77,6 +77,11 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
       seen.features = with.values[i + 1];
     if (i + 1 == nodes_.size())
       seen.logits = with.values[i + 1];
+    for (std::size_t m = 0; m < with.maps.size(); ++m)
+      if (const auto& marked = map_named(with.maps[m]); marked.value == i + 1) {
+        seen.maps.resize(with.maps.size());
+        seen.maps[m] = map_of(marked, with.values[i + 1]);
+      }
     if (!with.for_backward)
       forget(with, i);
   }
@@ -151,6 +156,7 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   const auto roles = roles_for(trained);
   kept.gradients.resize(kept.values.size());
   kept.gradients.back() = d_logits;
+  add_map_gradients(kept);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     if (i + 1 == features_ && d_features.defined() && kept.gradients[i + 1].defined()) {
       make_own(kept.gradients[i + 1]);
@@ -165,6 +171,19 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     tensor.reset();
   for (auto& tensor : kept.values) // the first is the caller's, who fills it anew for the next step
     give_back(kept, std::exchange(tensor, {}));
+}
+
+/// Puts a loss's gradients by maps where those of the layers behind them are added.
+void network::add_map_gradients(tape& with) const {
+  for (std::size_t m = 0; m < with.d_maps.size(); ++m) {
+    const auto& d_map = with.d_maps[m]; // [K, B, C, height, width]
+    if (!d_map.defined())
+      continue;
+    auto& slot = with.gradients[map_named(with.maps.at(m)).value];
+    auto flat = d_map.permute({0, 1, 3, 4, 2}).clone(at::MemoryFormat::Contiguous).flatten(2);
+    slot = slot.defined() ? slot + flat : flat;
+  }
+  with.d_maps.clear();
 }
 
 void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,

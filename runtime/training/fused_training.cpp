@@ -167,6 +167,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
   const training_mode training{name_streams(run, epoch, s), &choice_};
+  buffers_.kept.maps = options_.maps;
   const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
                                  options_.evaluation ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
@@ -178,10 +179,13 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
                                 .sides = std::span(sides_).subspan(first, count),
                                 .teacher = teacher.logits,
                                 .teacher_features = teacher.features,
+                                .maps = seen.maps,
+                                .teacher_maps = teacher.maps,
                                 .replayed = shape.replayed,
                                 .targets = told_ ? buffers_.targets : at::Tensor{}});
   if (epoch + 1 == options_.epochs)
     note_losses(run, result.values);
+  buffers_.kept.d_maps = result.d_maps;
   const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
                                      : gradient_sink{group.gradients};
   net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);
@@ -203,7 +207,10 @@ activations fused_training::teachers_view(model_run run) {
   if (options_.taught.size() == 0 && !options_.taught_features)
     return {};
   std::vector<at::Tensor> features, logits;
+  const auto maps_shown = options_.taught_features ? options_.maps.size() : 0;
+  std::vector<std::vector<at::Tensor>> maps(maps_shown);
   buffers_.taught.for_backward = false;
+  buffers_.taught.maps = options_.maps;
   for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
     const auto& teacher = clients_[static_cast<std::size_t>(k)].teacher;
     while (last < run.first + run.count && clients_[static_cast<std::size_t>(last)].teacher.is_same(teacher))
@@ -214,11 +221,16 @@ activations fused_training::teachers_view(model_run run) {
       features.push_back(seen.features.contiguous());
     if (options_.taught.size() > 0)
       logits.push_back(seen.logits.contiguous());
+    for (std::size_t m = 0; m < maps.size(); ++m)
+      maps[m].push_back(seen.maps[m]);
   }
   const auto whole = [](const std::vector<at::Tensor>& parts) {
     return parts.empty() ? at::Tensor{} : parts.size() == 1 ? parts[0] : at::cat(parts);
   };
-  return {.features = whole(features), .logits = whole(logits)};
+  activations shown{.features = whole(features), .logits = whole(logits)};
+  for (const auto& parts : maps)
+    shown.maps.push_back(whole(parts));
+  return shown;
 }
 
 /// The keys of what the net draws in this step.

@@ -1,4 +1,5 @@
 #include "runtime/training/impossible_training.hpp"
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
@@ -46,6 +47,15 @@ std::string wrong_result(const train_job& job) {
   return {};
 }
 
+std::string wrong_maps(const train_job& job) {
+  const auto known = job.net->maps();
+  for (const auto& name : job.options.maps)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return fmt::format("the net '{}' shows no map '{}'; expected names of: {}", job.net->identity(), name,
+                         known.empty() ? "none, it has no maps" : fmt::format("{}", fmt::join(known, ", ")));
+  return {};
+}
+
 } // namespace
 
 std::string why_impossible(const train_job& job) {
@@ -54,6 +64,8 @@ std::string why_impossible(const train_job& job) {
   if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
     return "the loss is to be shown what a teacher says, and there is no teacher";
   if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())
+    return why;
+  if (auto why = wrong_maps(job); !why.empty())
     return why;
   if (auto why = wrong_result(job); !why.empty())
     return why;

@@ -47,6 +47,7 @@ TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]"
   differs([](train_job& job) { job.options.layers = {"fc1"}; });
   differs([](train_job& job) { job.options.layers = {"fc2"}; });
   differs([](train_job& job) { job.options.taught_features = true; });
+  differs([](train_job& job) { job.options.maps = {"fc1"}; });
   differs([](train_job& job) { job.options.evaluation = true; });
   differs([](train_job& job) { job.options.result = training_result::gradient; });
   differs([](train_job& job) { job.options.replay_rows = 3; });
