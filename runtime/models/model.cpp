@@ -56,6 +56,11 @@ at::Tensor initial_weights(const model& net, std::uint64_t seed) {
   return flat;
 }
 
+void model_kind::head_keys(key_table& table) {
+  table.integers("head_hidden", head_.hidden, {.low = 1, .high = 65'536},
+                 "Widths of hidden layers of the head, with ReLU; model.trainable = \"head\" trains them too.");
+}
+
 model_registration::model_registration(model_entry entry) { registered<model_entry>().push_back(std::move(entry)); }
 
 std::vector<model_entry> models() { return registered_by_name<model_entry>(); }

@@ -67,7 +67,6 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
     give_back(with, std::exchange(tensor, {}));
   with.values[0] = inputs.view({pass.models, pass.rows, shapes_[0].floats()});
   const bool features_only = classes.size() == 0;
-  MNEME_CHECK(!features_only || !with.for_backward, identity_);
   activations seen;
   if (features_ == 0)
     seen.features = with.values[0];
@@ -75,7 +74,7 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
     run_node(i, in_part && !roles[i].trained ? still : pass, with);
     if (i + 1 == features_)
       seen.features = with.values[i + 1];
-    if (i + 1 == nodes_.size())
+    if (i + 1 == nodes_.size() && !features_only)
       seen.logits = with.values[i + 1];
     for (std::size_t m = 0; m < with.maps.size(); ++m)
       if (const auto& marked = map_named(with.maps[m]); marked.value == i + 1) {
@@ -155,14 +154,18 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory};
   const auto roles = roles_for(trained);
   kept.gradients.resize(kept.values.size());
-  kept.gradients.back() = d_logits;
+  if (classes.size() > 0)
+    kept.gradients.back() = d_logits;
   add_map_gradients(kept);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
-    if (i + 1 == features_ && d_features.defined() && kept.gradients[i + 1].defined()) {
-      make_own(kept.gradients[i + 1]);
-      kept.gradients[i + 1].add_(d_features);
+    auto& d = kept.gradients[i + 1];
+    if (i + 1 == features_ && d_features.defined()) {
+      if (d.defined())
+        make_own(d), d.add_(d_features);
+      else
+        d = d_features;
     }
-    if (roles[i].learns && kept.gradients[i + 1].defined())
+    if (roles[i].learns && d.defined())
       nodes_[i].operation ? back_node(i, roles[i].trained ? pass : still, kept, roles, out) : back_sum(i, kept, roles);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done

@@ -89,7 +89,8 @@ std::vector<segment> trained_segments(const model& net, class_range classes, con
   const auto& layout = net.layout();
   for (std::size_t i = 0; i < layout.size(); ++i) {
     const auto& parameter = layout[i];
-    if (parameter.buffer || !trained.changes(net, i))
+    const bool beyond = parameter.head && classes.size() == 0; // the pass ends at the features
+    if (parameter.buffer || beyond || !trained.changes(net, i))
       continue;
     segment piece{parameter.offset, parameter.size};
     if (parameter.head && !parameter.whole) {

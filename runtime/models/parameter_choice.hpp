@@ -13,7 +13,7 @@ class parameter_choice {
 public:
   /// All that are not frozen for good.
   parameter_choice() = default;
-  /// The rows of the head and its scale.
+  /// The head: its rows and scale, and its hidden layers.
   [[nodiscard]] static parameter_choice head_of(const model& net);
   /// All but the head.
   [[nodiscard]] static parameter_choice body_of(const model& net);
@@ -36,7 +36,7 @@ private:
   std::vector<bool> chosen_; // by the layout; empty: all
 };
 
-/// Contiguous pieces of [P] that gradients may change, given the classes of the loss.
+/// Contiguous pieces of [P] that gradients may change, given the classes of the loss; of none, the loss is on features.
 struct segment {
   std::int64_t offset = 0, size = 0;
 };
