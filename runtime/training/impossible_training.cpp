@@ -48,6 +48,8 @@ std::string wrong_result(const train_job& job) {
 }
 
 std::string wrong_maps(const train_job& job) {
+  if (job.options.maps.empty())
+    return {};
   const auto known = job.net->maps();
   for (const auto& name : job.options.maps)
     if (std::find(known.begin(), known.end(), name) == known.end())

@@ -86,59 +86,62 @@ void step_rows::append(const part& rows, const rng_key& stream, const row_marks&
   const auto& source = *rows.samples.source;
   if (runs_.empty() || *runs_.back().source != rows.samples.source)
     runs_.push_back({.source = &rows.samples.source, .first = rows_.size()});
-  const bool noisy = source.deviations.defined(), augmented = options_.augment != augmentation_kind::none;
-  if (noisy)
-    noise_.resize(rows_.size()); // of others that have none, before it
-  const auto real = std::ssize(rows.positions);
-  for (std::int64_t i = 0; i < rows.padded; ++i) {
-    if (i >= real) {
-      append_padding(to, i);
-      continue;
-    }
-    const auto position = rows.positions[static_cast<std::size_t>(i)];
-    const auto place = rows.place ? *rows.place + i : position;
-    rows_.push_back((*rows.samples.rows)[static_cast<std::size_t>(position)]);
-    if (augmented)
-      augment_.push_back(drawn_augmentation(options_.augment, stream, rows.draw, place));
-    if (noisy)
-      noise_.push_back(noise_key(stream, rows.draw, place));
-    write_marks(rows, i, to);
+  const auto first = rows_.size(), real = rows.positions.size();
+  rows_.resize(first + static_cast<std::size_t>(rows.padded), padding_row);
+  const auto* const listed = rows.samples.rows->data();
+  for (std::size_t i = 0; i < real; ++i)
+    rows_[first + i] = listed[rows.positions[i]];
+  const auto place_of = [&](std::size_t i) {
+    return rows.place ? *rows.place + static_cast<std::int64_t>(i) : rows.positions[i];
+  };
+  if (options_.augment != augmentation_kind::none) {
+    augment_.resize(rows_.size());
+    for (std::size_t i = 0; i < real; ++i)
+      augment_[first + i] = drawn_augmentation(options_.augment, stream, rows.draw, place_of(i));
   }
-  if (noisy)
-    noise_.resize(rows_.size());
+  if (source.deviations.defined()) {
+    noise_.resize(rows_.size()); // others before it have none
+    for (std::size_t i = 0; i < real; ++i)
+      noise_[first + i] = noise_key(stream, rows.draw, place_of(i));
+  }
+  write_marks(rows, std::span(rows_).subspan(first, real), to);
 }
 
-void step_rows::append_padding(const row_marks& to, std::int64_t i) {
-  rows_.push_back(padding_row);
-  if (options_.augment != augmentation_kind::none)
-    augment_.push_back({});
-  to.labels[i] = -1;
-  to.weights[i] = 0.0F;
-  if (to.targets)
-    std::fill_n(to.targets + i * options_.classes.size(), options_.classes.size(), 0.0F);
-}
-
-/// Label, weight and target of the i-th row of the part.
-void step_rows::write_marks(const part& rows, std::int64_t i, const row_marks& to) const {
-  const auto position = static_cast<std::size_t>(rows.positions[static_cast<std::size_t>(i)]);
-  const auto row = (*rows.samples.rows)[position];
+/// Labels, weights and targets of a part, whose real rows are `listed`.
+void step_rows::write_marks(const part& rows, std::span<const std::int64_t> listed, const row_marks& to) const {
+  const auto& source = *rows.samples.source;
   const auto& covered = options_.classes;
-  const auto label = rows.samples.source->label(row);
-  const bool told = rows.notes.targets.defined(), known = covered.low <= label && label < covered.high;
-  if (!known && !told)
-    throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
-                                ", but the loss covers labels " + std::to_string(covered.low) + " to " +
-                                std::to_string(covered.high - 1));
-  to.labels[i] = known ? label - covered.low : -1;
-  to.weights[i] = rows.notes.weights ? rows.weight * (*rows.notes.weights)[position] : rows.weight;
-  if (!to.targets)
-    return;
-  float* const target = to.targets + i * covered.size();
-  if (told)
-    std::copy_n(rows.notes.targets.const_data_ptr<float>() + static_cast<std::int64_t>(position) * covered.size(),
-                covered.size(), target);
-  else
-    std::fill_n(target, covered.size(), 0.0F), target[to.labels[i]] = 1.0F;
+  const bool told = rows.notes.targets.defined();
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto label = source.label(listed[i]);
+    const bool known = covered.low <= label && label < covered.high;
+    if (!known && !told)
+      throw std::invalid_argument("row " + std::to_string(listed[i]) + " has label " + std::to_string(label) +
+                                  ", but the loss covers labels " + std::to_string(covered.low) + " to " +
+                                  std::to_string(covered.high - 1));
+    to.labels[i] = known ? label - covered.low : -1;
+    to.weights[i] = rows.weight;
+  }
+  for (std::size_t i = 0; rows.notes.weights && i < listed.size(); ++i)
+    to.weights[i] *= (*rows.notes.weights)[static_cast<std::size_t>(rows.positions[i])];
+  const auto padding = rows.padded - std::ssize(listed);
+  std::fill_n(to.labels + listed.size(), padding, -1);
+  std::fill_n(to.weights + listed.size(), padding, 0.0F);
+  if (to.targets)
+    write_targets(rows, to);
+}
+
+/// A row without a target is told to be its label; padding is told nothing.
+void step_rows::write_targets(const part& rows, const row_marks& to) const {
+  const auto classes = options_.classes.size();
+  std::fill_n(to.targets, rows.padded * classes, 0.0F);
+  for (std::size_t i = 0; i < rows.positions.size(); ++i) {
+    float* const target = to.targets + static_cast<std::int64_t>(i) * classes;
+    if (rows.notes.targets.defined())
+      std::copy_n(rows.notes.targets.const_data_ptr<float>() + rows.positions[i] * classes, classes, target);
+    else
+      target[to.labels[i]] = 1.0F;
+  }
 }
 
 // -- pixels -----------------------------------------------------------------------------------------------------------

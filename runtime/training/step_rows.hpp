@@ -79,8 +79,8 @@ private:
     std::optional<std::int64_t> place{}; // number within it: its position, or counted from here
   };
   void append(const part& rows, const rng_key& stream, const row_marks& to);
-  void append_padding(const row_marks& to, std::int64_t i);
-  void write_marks(const part& rows, std::int64_t i, const row_marks& to) const;
+  void write_marks(const part& rows, std::span<const std::int64_t> listed, const row_marks& to) const;
+  void write_targets(const part& rows, const row_marks& to) const;
 
   /// Rows from `first` on read this data set.
   struct source_run {
