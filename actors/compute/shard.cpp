@@ -8,6 +8,8 @@
 namespace mneme {
 namespace {
 
+/// True if a job is described by what same_kind() compares.
+bool is_simple(const train_job& job) { return !job.replay.samples.source && !job.notes.targets.defined(); }
 /// True if key_of and chosen_width are bound to return the same for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
@@ -130,6 +132,8 @@ void shard::park(assignment_id id, hosted_round& round, plan wanted) {
 
 const shard::job_kind& shard::kind_of(const work& wanted) {
   const auto* training = std::get_if<train_job>(&wanted);
+  if (training && !is_simple(*training))
+    training = nullptr;
   if (training && last_training_.net && same_kind(*training, last_training_))
     return last_kind_;
   const auto fixed = run_.scenario.worker.models_max;

@@ -52,13 +52,25 @@ void describe(key_text& key, const train_job& job) {
       .add(with.weight_decay)
       .add(with.clip_norm)
       .add(with.augment)
-      .add(with.head_only)
+      .add(with.trained)
       .add(with.in_order)
       .add(with.classes.low)
       .add(with.classes.high)
       .add(with.taught.low)
       .add(with.taught.high)
-      .add(with.squared_gradients);
+      .add(with.taught_features)
+      .add(with.result)
+      .add(with.evaluation)
+      .add(with.replay_rows)
+      .add(with.replay_weight)
+      .add(static_cast<std::uint64_t>(with.layers.size()))
+      .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
+  for (const auto& name : with.layers)
+    key.add(name);
+  key.add(static_cast<std::uint64_t>(with.maps.size()));
+  for (const auto& name : with.maps)
+    key.add(name);
+  describe(key, job.replay.samples.source.get());
 }
 void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }
 void describe(key_text& key, const statistics_job& job) {
@@ -83,7 +95,11 @@ const model& net_of(const extract_job& job) { return *job.net; }
 const model& net_of(const statistics_job& job) { return *job.net; }
 const model& net_of(const evaluate_job& job) { return *job.learnt.net; }
 
-std::int64_t bytes_of(const train_job& job) { return job.net->size() * float_bytes; }
+std::int64_t bytes_of(const train_job& job) {
+  if (job.options.result == training_result::row_norms)
+    return job.samples.size() * double_bytes;
+  return job.net->size() * float_bytes;
+}
 std::int64_t bytes_of(const extract_job& job) {
   const auto row = (job.net->feature_width() + (job.logits ? job.net->classes() : 0)) * float_bytes;
   return job.samples.size() * (row + static_cast<std::int64_t>(sizeof(std::int64_t)));
@@ -128,7 +144,12 @@ std::int64_t rows_of(const work& request) {
       },
       request);
   const auto* training = std::get_if<train_job>(&request);
-  return rows * (training ? std::max<std::int64_t>(training->options.epochs, 1) : 1);
+  if (!training)
+    return rows;
+  const auto& with = training->options;
+  const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
+  const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
+  return (rows + (rows + batch - 1) / batch * replayed) * std::max<std::int64_t>(with.epochs, 1);
 }
 
 std::int64_t outcome_bytes(const work& request) {

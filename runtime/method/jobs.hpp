@@ -15,19 +15,35 @@ namespace mneme {
 
 // Axes: n rows of a job, P weights of a model, D features, C classes of the run, M projected width.
 
+/// Rows of a job, and what a method says of them besides their labels.
+struct row_notes {
+  std::shared_ptr<const std::vector<float>> weights{}; ///< [n] factor of each row's loss; null: 1
+  /// [n, classes of the loss] float32: what the rows should be told to be, in place of their labels; undefined: labels.
+  /// The objective must read it (loss::reads_targets()).
+  at::Tensor targets{};
+};
+/// A second set of rows, replayed or generated: `training_options::replay_rows` of them join every step.
+struct replayed_rows {
+  sample_view samples{}; ///< Their shape is that of the job's own; may be empty.
+  row_notes notes{};
+};
 /// Local training of one client, or of the server on rows it may see.
 struct train_job {
   model_ref net{};
   tensors_ref start{}; ///< Holds `flat_weights` [P].
   sample_view samples{};
+  row_notes notes{}; ///< What `samples` are told to be.
+  replayed_rows replay{};
   loss_ref objective{};  ///< Null: cross_entropy().
   tensors_ref side{};    ///< What the loss reads besides weights and rows, per client; may be null.
-  tensors_ref teacher{}; ///< `flat_weights` of a frozen net of the same kind; read where options.taught is not empty.
+  tensors_ref teacher{}; ///< `flat_weights` of a frozen net of the same kind, in evaluation mode; options.taught.
   training_options options{};
   rng_key stream{}; ///< Shuffles and augmentation are keyed below it.
 };
 struct train_output {
-  tensors_ref weights{};      ///< `flat_weights` [P]
+  tensors_ref weights{};      ///< `flat_weights` [P]; null where the job asks for something else
+  at::Tensor gradients{};     ///< [P] float32: training_result::gradient, ::squared_gradients
+  at::Tensor row_norms{};     ///< [n] float64, in the order of `samples`: training_result::row_norms
   double loss_mean = 0.0;     ///< Over the steps of the last epoch; 0 if nothing was trained.
   std::int64_t rows_seen = 0; ///< Rows of the job, whatever the epochs: the upload's weight.
 };
@@ -99,9 +115,9 @@ struct predictor {
   model_ref net{};
   tensors_ref weights{};
   readout_kind kind = readout_kind::head;
-  at::Tensor projection{};            ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
-  at::Tensor readout{};               ///< [C, M] float32, unless by the head
-  bool frozen = false;                ///< The net changes no more: its features may be remembered.
+  at::Tensor projection{};                      ///< [D, M] float64: phi = ReLU(x projection); undefined: phi = x
+  at::Tensor readout{};                         ///< [C, M] float32, unless by the head
+  bool frozen = false;                          ///< The net changes no more: its features may be remembered.
   std::optional<classifier_stage> classifier{}; ///< By the head, in two parts; none: the net is run as a whole.
 };
 /// Accuracy and loss on test rows: argmax (the first of equals) and cross-entropy over the classes of

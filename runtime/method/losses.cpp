@@ -5,6 +5,7 @@
 #include "runtime/method/training.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/log_softmax.h>
 #include <charconv>
 namespace mneme {
 
@@ -29,11 +30,27 @@ loss_output device_cross_entropy(const loss_input& in) {
   return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
 }
 
+/// Model by model, so that the bits of one do not depend on the others.
+loss_output cross_entropy_of_targets(const loss_input& in) {
+  loss_output out{.values = at::empty({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
+                  .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
+  for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
+    const auto target = in.targets.select(0, k), weight = in.row_weight.select(0, k).unsqueeze(1); // [B, C], [B, 1]
+    const auto log_p = at::log_softmax(in.logits.select(0, k), 1);
+    out.values.select(0, k).copy_((target * log_p * weight).sum(at::kDouble).neg_());
+    out.d_logits.select(0, k).copy_((log_p.exp() * target.sum(1, true) - target) * weight);
+  }
+  return out;
+}
+
 class cross_entropy_loss : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
+  [[nodiscard]] bool reads_targets() const override { return true; }
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
+    if (in.targets.defined())
+      return cross_entropy_of_targets(in);
     if (!in.logits.is_cpu())
       return device_cross_entropy(in);
     MNEME_CHECK(in.logits.is_contiguous() && in.labels.is_contiguous() && in.row_weight.is_contiguous());

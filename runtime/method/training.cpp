@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include <cmath>
 #include <numbers>
+#include <stdexcept>
 namespace mneme {
 namespace {
 
@@ -29,8 +30,24 @@ training_options options_for_round(const training_section& from, trainable_part 
           .weight_decay = from.weight_decay,
           .clip_norm = from.clip_norm,
           .augment = from.augment,
-          .head_only = part == trainable_part::head,
+          .trained = part,
           .classes = classes};
+}
+
+parameter_choice trained_parameters(const model& net, trainable_part part, const std::vector<std::string>& layers) {
+  if (part == trainable_part::layers && layers.empty())
+    throw std::invalid_argument("layers are to be trained, and none is named; expected a name at least");
+  const auto chosen = part == trainable_part::all    ? parameter_choice{}
+                      : part == trainable_part::head ? parameter_choice::head_of(net)
+                      : part == trainable_part::body ? parameter_choice::body_of(net)
+                                                     : parameter_choice::layers_of(net, layers);
+  bool changes = part != trainable_part::body; // others may be empty where a net has no parameters
+  for (std::size_t i = 0; i < net.layout().size(); ++i)
+    changes = changes || chosen.changes(net, i);
+  if (!changes)
+    throw std::invalid_argument("the net '" + net.identity() +
+                                "' is nothing but a head, so its body cannot be trained");
+  return chosen;
 }
 
 } // namespace mneme

@@ -1,12 +1,23 @@
 /// Training options and losses: what a training job does besides its rows.
 #pragma once
 #include "runtime/base/class_range.hpp"
+#include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
 #include <span>
 namespace mneme {
 
 class tensor_map;
+
+/// What a training job is asked for. All but weights are taken at the start, which stays as it is, in one pass over the
+/// rows; the objective's penalty on weights is no part of them, and zeros stand where nothing is trained.
+enum class training_result : std::uint8_t {
+  weights,           ///< What the training makes of the start.
+  gradient,          ///< The gradient of the mean loss over all rows.
+  squared_gradients, ///< The mean over the pass's steps of the squared gradient of a step's loss: Fisher information of
+                     ///< batches (Fed-EWC) or, with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
+  row_norms,         ///< Each row's own |gradient|, over all that is trained: steps of one row, in evaluation mode.
+};
 
 /// Local training, as section 5 defines it. All of it is part of the fuse key.
 struct training_options {
@@ -16,13 +27,19 @@ struct training_options {
   double learning_rate = 0.05;  ///< Rate of this round: the schedule is applied already.
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
-  bool head_only = false;
-  bool in_order = false; ///< Rows are taken as the job lists them, in every epoch: no shuffle.
-  class_range classes{}; ///< The loss covers these; other rows of the head stay untouched.
-  class_range taught{};  ///< The job's teacher shows the loss its logits of these; empty: there is none.
-  /// Nothing is learnt: instead of weights, the outcome is the mean over the steps of one pass of the squared gradient
-  /// of a step's mean loss, in training mode, zero where nothing is trained (Fed-EWC's Fisher information).
-  bool squared_gradients = false;
+  trainable_part trained = trainable_part::all; ///< The rest keeps its bits, in evaluation mode (parameter_choice).
+  std::vector<std::string> layers{};            ///< Names of what is trained: `trained` is layers.
+  bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
+  class_range classes{};                        ///< The loss covers these; other rows of the head stay untouched.
+  /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
+  /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
+  std::int64_t replay_rows = 0;
+  double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
+  class_range taught{};       ///< The job's teacher shows the loss its logits of these; empty: no logits.
+  bool taught_features = false;    ///< It shows its features, and its maps where these are wanted.
+  std::vector<std::string> maps{}; ///< Those of model::maps() that the net shows the loss.
+  training_result result = training_result::weights;
+  bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   bool operator==(const training_options&) const = default;
 };
 
@@ -30,19 +47,30 @@ struct training_options {
 [[nodiscard]] training_options options_for_round(const training_section& from, trainable_part part, class_range classes,
                                                  std::int64_t round_of_task, std::int64_t rounds_of_task);
 
+/// Which parameters of the net a training of `part` changes; `layers` are read by trainable_part::layers only. Throws
+/// std::invalid_argument for a name that is no layer's, or where nothing is left.
+[[nodiscard]] parameter_choice trained_parameters(const model& net, trainable_part part,
+                                                  const std::vector<std::string>& layers = {});
+
 /// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
 struct loss_input {
   const at::Tensor& logits;     ///< [K, B, classes]
   const at::Tensor& features;   ///< [K, B, D]
   const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
-  const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step, 0 where padded
+  const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step * the row's weight, 0 where padded
   std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
   at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
+  at::Tensor teacher_features{}; ///< [K, B, D]: its features of the same rows; undefined unless wanted
+  /// What net and teacher show by training_options::maps: [K, B, C, height, width] each. Empty unless wanted.
+  std::span<const at::Tensor> maps{}, teacher_maps{};
+  std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
+  at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
 };
 struct loss_output {
-  at::Tensor values{};     ///< [K] float64: sum over rows of row_weight * loss
-  at::Tensor d_logits{};   ///< [K, B, classes]
-  at::Tensor d_features{}; ///< [K, B, D], or undefined
+  at::Tensor values{};              ///< [K] float64: sum over rows of row_weight * loss
+  at::Tensor d_logits{};            ///< [K, B, classes]
+  at::Tensor d_features{};          ///< [K, B, D], or undefined
+  std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
 };
 
 /// A training objective. Const, shared by threads; model k's results never depend on the others.
@@ -52,6 +80,8 @@ public:
   /// Equal for losses that compute the same thing with the same constants.
   [[nodiscard]] virtual std::string identity() const = 0;
   [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
+  /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
+  [[nodiscard]] virtual bool reads_targets() const { return false; }
   /// True if regularise() does anything.
   [[nodiscard]] virtual bool regularises() const { return false; }
   /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
@@ -61,7 +91,8 @@ public:
 };
 using loss_ref = std::shared_ptr<const loss>;
 
-/// Softmax cross-entropy over the classes of the loss, mean over real rows.
+/// Softmax cross-entropy over the classes of the loss, mean over real rows; of targets t and probabilities p,
+/// -sum_c t_c log p_c.
 [[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
 [[nodiscard]] loss_ref proximal_objective(double mu);

@@ -53,18 +53,19 @@ void convolution_layer::backward(const layer_pass& pass, const backward_data& da
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
     const float* const y = data.out.const_data_ptr<float>() + k * out_floats;
     float* const d_bias = gradient + shape_.bias_offset;
-    const bool relu = shape_.after == activation::relu;
-    if (relu && biased())
+    const bool relu = shape_.after == activation::relu, sums = biased() && !data.fixed;
+    if (relu && sums)
       kernels::sum_shown(d_bias, d, y, pixels, shape_.filters, sink.scale, sink.add);
     else if (relu)
       kernels::relu_backward(d, y, out_floats);
-    else if (biased())
+    else if (sums)
       kernels::sum_columns(d_bias, d, pixels, shape_.filters, sink.scale, sink.add);
     if (data.d_in)
       kernels::convolve_back(geometry(pass.rows), d, pass.weights_of(k) + shape_.weight_offset,
                              data.d_in->mutable_data_ptr<float>() + k * in_floats, data.add, *pass.memory);
-    kernels::correlate(geometry(pass.rows), data.in.const_data_ptr<float>() + k * in_floats, d,
-                       gradient + shape_.weight_offset, sink.scale, sink.add, *pass.memory);
+    if (!data.fixed)
+      kernels::correlate(geometry(pass.rows), data.in.const_data_ptr<float>() + k * in_floats, d,
+                         gradient + shape_.weight_offset, sink.scale, sink.add, *pass.memory);
   }
 }
 
@@ -101,11 +102,13 @@ void convolution_layer::composite_backward(const layer_pass& pass, const backwar
     const auto [d_in, d_filters, d_bias] = at::convolution_backward(
         images_of(data.d_out, k, out_shape()), images_of(data.in, k, shape_.in), filters_of(pass, k),
         at::OptionalIntArrayRef({shape_.filters}), {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding},
-        {1, 1}, false, {0, 0}, 1, {data.d_in != nullptr, true, biased()});
+        {1, 1}, false, {0, 0}, 1, {data.d_in != nullptr, !data.fixed, biased() && !data.fixed});
     if (data.d_in && data.add)
       images_of(*data.d_in, k, shape_.in).add_(d_in);
     else if (data.d_in)
       images_of(*data.d_in, k, shape_.in).copy_(d_in);
+    if (data.fixed)
+      continue;
     write_gradient(sink, k, shape_.weight_offset, d_filters.permute({2, 3, 1, 0}).contiguous());
     if (biased())
       write_gradient(sink, k, shape_.bias_offset, d_bias);

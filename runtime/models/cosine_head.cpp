@@ -52,6 +52,8 @@ void cosine_head::backward(const layer_pass& pass, const backward_data& data, co
     const auto d_cos = d_out * scale;
     if (data.d_in)
       data.d_in->select(0, k).copy_(through_unit(x, d_cos.mm(w.rows)));
+    if (data.fixed)
+      continue;
     write_gradient(sink, k, shape_.weight_offset + pass.classes.low * shape_.in,
                    through_unit(w, d_cos.t().mm(x.rows)).contiguous());
     write_gradient(sink, k, shape_.scale_offset, d_scale);

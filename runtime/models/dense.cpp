@@ -50,6 +50,8 @@ void dense_backward(const dense_layer& layer, const dense_gradients& in) {
                                              .m = in.rows,
                                              .n = columns,
                                              .k = layer.out});
+    if (!in.into)
+      continue;
     kernels::multiply(kernels::row_product{.a = in.d_y,
                                            .a_row = 1,
                                            .a_step = layer.out,
@@ -63,6 +65,8 @@ void dense_backward(const dense_layer& layer, const dense_gradients& in) {
                                            .k = in.rows,
                                            .scale = in.scale});
   }
+  if (!in.into)
+    return;
   kernels::sum_rows({.in = in.d_y,
                      .rows = in.rows,
                      .columns = layer.out,

@@ -33,7 +33,8 @@ struct dense_gradients {
   float* d_x = nullptr; ///< [rows, in], written; null: not wanted.
   std::int64_t rows = 0;
   /// Gradients of the layer's weights, times `scale`, are added to `before` [P] and written to `into` [P]. All three
-  /// may be the same memory: each weight is read for the last time before it is written. Null: added to zeros.
+  /// may be the same memory: each weight is read for the last time before it is written. Null: added to zeros, and no
+  /// gradients are wanted.
   const float* before = nullptr;
   float* into = nullptr;
   float scale = 1.0F;

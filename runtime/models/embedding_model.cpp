@@ -104,8 +104,9 @@ activations embedding_model::forward(const at::Tensor& weights, const at::Tensor
 }
 
 void embedding_model::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                               const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
-  whole_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
+                               const at::Tensor& d_features, const parameter_choice& trained,
+                               const gradient_sink& out) const {
+  whole_->backward(weights, kept, classes, d_logits, d_features, trained, out);
 }
 
 function_results embedding_model::differentiable(const at::Tensor& weights, const at::Tensor& inputs,

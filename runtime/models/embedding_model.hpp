@@ -42,7 +42,7 @@ public:
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
   [[nodiscard]] std::vector<std::string> maps() const override;

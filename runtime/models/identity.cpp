@@ -17,7 +17,7 @@ public:
                                     const training_mode*) const override {
     return {inputs.view({inputs.size(0), inputs.size(1), width_}), {}};
   }
-  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
+  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, const parameter_choice&,
                 const gradient_sink&) const override {} // nothing can change
   [[nodiscard]] function_results differentiable(const at::Tensor&, const at::Tensor& inputs, class_range,
                                                 const function_mode&) const override {

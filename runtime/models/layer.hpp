@@ -50,6 +50,7 @@ public:
     at::Tensor& d_out;                 ///< [K, B, width]; overwritten only by a layer that owns_gradient()
     at::Tensor* d_in = nullptr;        ///< [K, B, width before], written; null: not wanted
     bool add = false;                  ///< Added to d_in instead; asked of layers that can.
+    bool fixed = false;                ///< The layer's parameters stay: only d_in is wanted.
   };
   /// True if backward() overwrites d_out.
   [[nodiscard]] virtual bool owns_gradient() const { return false; }

@@ -26,7 +26,7 @@ void linear_layer::backward(const layer_pass& pass, const backward_data& data, c
     return composite_backward(pass, data, sink);
   const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
   for (std::int64_t k = 0; k < pass.models; ++k) {
-    float* const gradient = row_of(sink.into, k);
+    float* const gradient = data.fixed ? nullptr : row_of(sink.into, k);
     dense_backward(part, {.weights = pass.weights_of(k),
                           .x = data.in.const_data_ptr<float>() + k * pass.rows * part.in,
                           .y = data.out.const_data_ptr<float>() + k * pass.rows * part.out,
@@ -58,6 +58,8 @@ void linear_layer::composite_backward(const layer_pass& pass, const backward_dat
     const auto weight = parameter_view(pass, part.weight_offset, part.out, part.in);
     at::bmm_out(*data.d_in, data.d_out, weight);
   }
+  if (data.fixed)
+    return;
   write_gradients(sink, part.weight_offset, at::bmm(data.d_out.transpose(1, 2), in));
   write_gradients(sink, part.bias_offset, data.d_out.sum(1));
 }

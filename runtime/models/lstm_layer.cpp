@@ -126,7 +126,8 @@ void lstm_layer::backward(const layer_pass& pass, const backward_data& data, con
                                              .m = pass.rows * tokens,
                                              .n = shape_.in,
                                              .k = 4 * hidden});
-    back_products(of, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
+    if (!data.fixed)
+      back_products(of, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
   }
 }
 
@@ -245,6 +246,8 @@ void lstm_layer::composite_backward(const layer_pass& pass, const backward_data&
   if (data.d_in)
     data.d_in->view({pass.models, -1, shape_.in})
         .copy_(at::bmm(d, parameter_view(pass, shape_.input_weight_offset, gates, shape_.in)));
+  if (data.fixed)
+    return;
   write_gradients(sink, shape_.input_weight_offset,
                   at::bmm(d.transpose(1, 2), data.in.view({pass.models, -1, shape_.in})));
   write_gradients(sink, shape_.hidden_weight_offset,

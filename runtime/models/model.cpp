@@ -1,9 +1,7 @@
 #include "runtime/models/model.hpp"
-#include "runtime/base/check.hpp"
 #include "runtime/base/registry.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <algorithm>
 #include <xxhash.h>
 namespace mneme {
 
@@ -56,29 +54,6 @@ at::Tensor initial_weights(const model& net, std::uint64_t seed) {
     put_as_in_files(flat, parameter, drawn.view(parameter.shape));
   }
   return flat;
-}
-
-bool is_trained(const parameter& entry, bool head_only) noexcept { return head_only ? entry.head : !entry.frozen; }
-
-std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only) {
-  std::vector<segment> segments;
-  for (const auto& parameter : net.layout()) {
-    segment piece{parameter.offset, parameter.size};
-    if (parameter.head && classes.size() == 0)
-      continue; // the pass ends at the features
-    if (parameter.head && !parameter.whole) {
-      MNEME_CHECK(0 <= classes.low && classes.high <= parameter.shape[0], classes.low, classes.high, parameter.name);
-      const auto row = parameter.size / parameter.shape[0];
-      piece = {parameter.offset + classes.low * row, classes.size() * row};
-    } else if (!is_trained(parameter, head_only) || parameter.buffer) {
-      continue;
-    }
-    if (!segments.empty() && segments.back().offset + segments.back().size == piece.offset)
-      segments.back().size += piece.size;
-    else if (piece.size > 0)
-      segments.push_back(piece);
-  }
-  return segments;
 }
 
 void model_kind::head_keys(key_table& table) {

@@ -4,6 +4,7 @@
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/rng.hpp"
 #include "runtime/kernels/scratch.hpp"
+#include "runtime/models/parameter_choice.hpp"
 #include "runtime/options/keys.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
@@ -45,7 +46,9 @@ void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor&
 /// What a forward pass keeps for the backward pass of the same rows, and memory that passes hand on
 /// to each other. Reused from step to step.
 struct tape {
-  bool for_backward = true; ///< Set to false before passes that no backward pass follows: they need less memory.
+  bool for_backward = true;        ///< Set to false before passes that no backward pass follows: they need less memory.
+  std::vector<std::string> maps{}; ///< Those of model::maps() that forward() is to show; set before it.
+  std::vector<at::Tensor> d_maps{}; ///< A loss's gradients by them; set before backward(), which clears it.
   // The net's own business:
   bool training = false; ///< Mode of the last forward pass.
   kernels::scratch memory{};
@@ -56,11 +59,14 @@ struct tape {
 /// rows, which all count, and move their running statistics in the weights; dropout draws its masks.
 struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
+  const parameter_choice* trained =
+      nullptr; ///< What is trained; layers without any of it are in evaluation mode. Null: all.
 };
 
 struct activations {
   at::Tensor features{}; ///< [K, B, D]: what the head reads, or the net's own choice (means and log deviations)
   at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where a model has no head
+  std::vector<at::Tensor> maps{}; ///< [K, B, C, height, width] each: what the tape has asked for
 };
 
 /// Where a backward pass leaves its gradients: in a buffer of their own, or, for a step of plain SGD,
@@ -100,11 +106,12 @@ public:
                                             tape* keep, const training_mode* training = nullptr) const = 0;
   /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
   /// of the head outside `classes` are left as they are. `d_features` [K, B, D] adds a loss on
-  /// features; undefined: none. `d_logits` is undefined where the pass was over no classes. With `head_only` the
-  /// gradient ends at the head. A sink that is the
-  /// weights themselves is legal: each weight is read for the last time before it is written.
+  /// features; undefined: none. `d_logits` is undefined where the pass was over no classes. `trained` is what the
+  /// forward pass was told: other parameters are not written, and the gradient ends where none of it lies before. A
+  /// sink that is the weights themselves is legal: each weight is read for the last time before it is written.
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                        const at::Tensor& d_features, bool head_only, const gradient_sink& out) const = 0;
+                        const at::Tensor& d_features, const parameter_choice& trained,
+                        const gradient_sink& out) const = 0;
 
   /// The same net as a function of LibTorch's operators, which autograd follows to any order: results equal
   /// forward()'s, gradients backward()'s, up to rounding. `weights` [K, P] (or [1, P], shared by all K) and `inputs`
@@ -112,21 +119,13 @@ public:
   /// CPU a model's bits depend neither on K nor on the others.
   [[nodiscard]] virtual function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                         class_range classes, const function_mode& mode) const = 0;
-  /// Names of the maps that differentiable() shows, in their order: "layer1" of a residual net.
+  /// Names of the maps that differentiable() shows, in their order, and that forward() can: "layer1" of a residual net.
   [[nodiscard]] virtual std::vector<std::string> maps() const { return {}; }
 };
 using model_ref = std::shared_ptr<const model>;
 
 /// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
-
-/// True if training changes the parameter, by gradients or by running statistics: it is not sent otherwise.
-[[nodiscard]] bool is_trained(const parameter& entry, bool head_only) noexcept;
-/// Contiguous pieces of [P] that training may change, given the classes of the loss; of none, the loss is on features.
-struct segment {
-  std::int64_t offset = 0, size = 0;
-};
-[[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only);
 
 /// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018). None:
 /// the net ends at its features.

@@ -32,6 +32,8 @@ std::int64_t network::add_parameter(parameter entry) {
 void network::add_node(node entry, const image_shape& out, bool has_parameters) {
   const auto learns = [&](place value) { return value > 0 && nodes_[value - 1].learns; };
   entry.from = last_;
+  entry.first_parameter = nodes_.empty() ? 0 : nodes_.back().last_parameter;
+  entry.last_parameter = layout_.size();
   entry.learns = has_parameters || learns(last_) || (entry.other && learns(*entry.other));
   last_reader_[last_] = nodes_.size();
   if (entry.other)
@@ -169,7 +171,6 @@ void network::add_normal(const std::string& mean_name, const std::string& log_de
 
 void network::end_headless() {
   mark_features();
-  head_first_ = nodes_.size();
   feature_width_ = shapes_[features_].floats();
   place_buffers();
 }
@@ -191,7 +192,6 @@ void network::add_head(const std::string& name, std::int64_t classes, const head
   }
   if (features_ == 0)
     mark_features();
-  head_first_ = nodes_.size();
   if (!head.hidden.empty())
     add_hidden_of_head(head.hidden);
   const auto in = shape_here();

@@ -106,7 +106,7 @@ public:
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
   [[nodiscard]] std::vector<std::string> maps() const override;
@@ -117,14 +117,22 @@ private:
     std::unique_ptr<layer> operation{}; // null: a sum
     place from = 0;
     std::optional<place> other{};
-    activation after = activation::none; // of a sum
-    bool learns = false;                 // whether gradients are wanted in it or before it
-    std::string name{};                  // of a normalisation
+    activation after = activation::none;                 // of a sum
+    bool learns = false;                                 // whether gradients are wanted in it or before it
+    std::size_t first_parameter = 0, last_parameter = 0; // its own within the layout, without buffers
+    std::string name{};                                  // of a normalisation
   };
   struct map {
     std::string name{};
     place value = 0;
   };
+  /// What a node does in a training.
+  struct node_role {
+    bool learns = false; // as in node, of what is trained
+    bool trained = true; // in training mode
+    bool fixed = false;  // its own parameters stay
+  };
+  using node_roles = std::vector<node_role>;
   void add_node(node entry, const image_shape& out, bool has_parameters);
   std::int64_t add_parameter(parameter entry);
   void add_unless_built_in(activation after);
@@ -133,16 +141,19 @@ private:
   void place_buffers();
   void list_dense_layers();
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
+  [[nodiscard]] node_roles roles_for(const parameter_choice& trained) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
   [[nodiscard]] at::Tensor value_of(const node& entry, const function_pass& pass,
                                     const std::vector<at::Tensor>& values) const;
   [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;
+  [[nodiscard]] const map& map_named(const std::string& name) const;
+  void add_map_gradients(tape& with) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
   void add_hidden_of_head(const std::vector<std::int64_t>& widths);
-  void back_head(const layer_pass& pass, tape& with, const gradient_sink& sink) const;
-  void back_node(std::size_t i, const layer_pass& pass, tape& with, bool d_in_wanted, const gradient_sink& sink) const;
-  void back_sum(std::size_t i, tape& with) const;
+  void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
+                 const gradient_sink& sink) const;
+  void back_sum(std::size_t i, tape& with, const node_roles& roles) const;
 
   std::string identity_;
   std::vector<image_shape> shapes_;      // of values
@@ -150,7 +161,6 @@ private:
   std::vector<node> nodes_;
   place last_ = 0;
   place features_ = 0;                      // value that features are; 0 until it is known
-  std::size_t head_first_ = 0;              // first node of the head
   std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
   std::vector<normalisation_layer*> normalisations_;
   std::vector<map> maps_;

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/split_with_sizes.h>
+#include <algorithm>
 namespace mneme {
 
 // Axes: K models, B rows, P weights.
@@ -28,11 +29,15 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                            classes,
                            mode.training,
                            mode.statistics ? &seen.statistics : nullptr};
+  auto still = pass;
+  still.training = nullptr;
+  const bool in_part = mode.training && mode.training->trained && !mode.training->trained->whole();
+  const auto roles = in_part ? roles_for(*mode.training->trained) : node_roles{};
 
   std::vector<at::Tensor> values(nodes_.size() + 1);
   values[0] = inputs.flatten(2);
   for (std::size_t i = 0; i < (classes.size() == 0 ? features_ : nodes_.size()); ++i) {
-    values[i + 1] = value_of(nodes_[i], pass, values);
+    values[i + 1] = value_of(nodes_[i], in_part && !roles[i].trained ? still : pass, values);
     if (seen.statistics.size() > 0 && seen.statistics.back().name.empty())
       seen.statistics.back().name = nodes_[i].name;
   }
@@ -56,6 +61,12 @@ at::Tensor network::value_of(const node& entry, const function_pass& pass,
 at::Tensor network::map_of(const map& marked, const at::Tensor& value) const {
   const auto& image = shapes_[marked.value];
   return value.unflatten(2, {image.height, image.width, image.channels}).permute({0, 1, 4, 2, 3});
+}
+
+const network::map& network::map_named(const std::string& name) const {
+  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
+  MNEME_CHECK(found != maps_.end(), identity_, name);
+  return *found;
 }
 
 std::vector<std::string> network::maps() const {

@@ -57,6 +57,9 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   once.for_backward = false;
   auto& with = keep ? *keep : once;
   const layer_pass pass{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory};
+  const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &with.memory};
+  const bool in_part = training && training->trained && !training->trained->whole();
+  const auto roles = in_part ? roles_for(*training->trained) : node_roles{};
   with.training = training != nullptr;
   with.values.resize(nodes_.size() + 1);
   with.kept.resize(nodes_.size());
@@ -68,11 +71,16 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   if (features_ == 0)
     seen.features = with.values[0];
   for (std::size_t i = 0; i < (features_only ? features_ : nodes_.size()); ++i) {
-    run_node(i, pass, with);
+    run_node(i, in_part && !roles[i].trained ? still : pass, with);
     if (i + 1 == features_)
       seen.features = with.values[i + 1];
     if (i + 1 == nodes_.size() && !features_only)
       seen.logits = with.values[i + 1];
+    for (std::size_t m = 0; m < with.maps.size(); ++m)
+      if (const auto& marked = map_named(with.maps[m]); marked.value == i + 1) {
+        seen.maps.resize(with.maps.size());
+        seen.maps[m] = map_of(marked, with.values[i + 1]);
+      }
     if (!with.for_backward)
       forget(with, i);
   }
@@ -116,21 +124,40 @@ void network::forget(tape& with, std::size_t done) const {
     with.values.back().reset();
 }
 
+network::node_roles network::roles_for(const parameter_choice& trained) const {
+  node_roles roles;
+  roles.reserve(nodes_.size());
+  for (const auto& node : nodes_) {
+    if (trained.whole()) {
+      roles.push_back({.learns = node.learns});
+      continue;
+    }
+    const auto before = [&](place value) { return value > 0 ? roles[value - 1] : node_role{.trained = false}; };
+    const bool own = trained.changes_any(node.first_parameter, node.last_parameter);
+    const bool bare = node.first_parameter == node.last_parameter;
+    roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
+                     .trained = bare ? before(node.from).trained : own,
+                     .fixed = !own});
+  }
+  return roles;
+}
+
 // -- backward ---------------------------------------------------------------------------------------------------------
 
 void network::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                       const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
+                       const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const {
   MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
   const training_mode as_forward;
   const auto& inputs = kept.values[0];
   const layer_pass pass{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
                         &kept.memory};
+  const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory};
+  const auto roles = roles_for(trained);
   kept.gradients.resize(kept.values.size());
   if (classes.size() > 0)
     kept.gradients.back() = d_logits;
-  if (head_only)
-    back_head(pass, kept, out);
-  for (std::size_t i = head_only ? 0 : nodes_.size(); i-- > 0;) {
+  add_map_gradients(kept);
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
     auto& d = kept.gradients[i + 1];
     if (i + 1 == features_ && d_features.defined()) {
       if (d.defined())
@@ -138,8 +165,8 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
       else
         d = d_features;
     }
-    if (nodes_[i].learns && d.defined())
-      nodes_[i].operation ? back_node(i, pass, kept, true, out) : back_sum(i, kept);
+    if (roles[i].learns && d.defined())
+      nodes_[i].operation ? back_node(i, roles[i].trained ? pass : still, kept, roles, out) : back_sum(i, kept, roles);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
   }
@@ -149,17 +176,24 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     give_back(kept, std::exchange(tensor, {}));
 }
 
-/// The gradient ends at the features.
-void network::back_head(const layer_pass& pass, tape& with, const gradient_sink& sink) const {
-  for (std::size_t i = nodes_.size(); i-- > head_first_;)
-    back_node(i, pass, with, i > head_first_, sink);
+/// Puts a loss's gradients by maps where those of the layers behind them are added.
+void network::add_map_gradients(tape& with) const {
+  for (std::size_t m = 0; m < with.d_maps.size(); ++m) {
+    const auto& d_map = with.d_maps[m]; // [K, B, C, height, width]
+    if (!d_map.defined())
+      continue;
+    auto& slot = with.gradients[map_named(with.maps.at(m)).value];
+    auto flat = d_map.permute({0, 1, 3, 4, 2}).clone(at::MemoryFormat::Contiguous).flatten(2);
+    slot = slot.defined() ? slot + flat : flat;
+  }
+  with.d_maps.clear();
 }
 
-void network::back_node(std::size_t i, const layer_pass& pass, tape& with, bool d_in_wanted,
+void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                         const gradient_sink& sink) const {
   const auto& node = nodes_[i];
   auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
-  const bool wanted = d_in_wanted && node.from > 0 && nodes_[node.from - 1].learns;
+  const bool wanted = node.from > 0 && roles[node.from - 1].learns;
   if (node.operation->idle(pass)) {
     if (d_in.defined())
       make_own(d_in), d_in.add_(d_out);
@@ -184,7 +218,8 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, bool 
                             .d_in = !wanted           ? nullptr
                                     : fresh.defined() ? &fresh
                                                       : &d_in,
-                            .add = add && !fresh.defined()},
+                            .add = add && !fresh.defined(),
+                            .fixed = roles[i].fixed},
                            sink);
   if (!fresh.defined())
     return;
@@ -198,7 +233,7 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, bool 
 }
 
 /// Both terms of a sum get its gradient: the same memory, until one of them is added to.
-void network::back_sum(std::size_t i, tape& with) const {
+void network::back_sum(std::size_t i, tape& with, const node_roles& roles) const {
   const auto& node = nodes_[i];
   auto& d_out = with.gradients[i + 1];
   if (node.after == activation::relu) {
@@ -211,7 +246,7 @@ void network::back_sum(std::size_t i, tape& with) const {
   }
   for (const auto term : {node.from, *node.other}) {
     auto& slot = with.gradients[term];
-    if (term == 0 || !nodes_[term - 1].learns)
+    if (term == 0 || !roles[term - 1].learns)
       continue;
     if (!slot.defined())
       slot = d_out;

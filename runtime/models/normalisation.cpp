@@ -143,7 +143,7 @@ void normalisation_layer::backward(const layer_pass& pass, const backward_data& 
     if (data.d_in)
       kernels::scale_gradients(in, factor.data(), slope.data(), shift.data(),
                                data.d_in->mutable_data_ptr<float>() + at);
-    if ((part + 1) % parts(pass) != 0)
+    if (data.fixed || (part + 1) % parts(pass) != 0)
       continue;
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
     const auto deliver = [&](float& to, double value) {
@@ -213,6 +213,8 @@ void normalisation_layer::composite_backward(const layer_pass& pass, const backw
       d_in = d_in - d_in.mean({2, 4}, true) - h * (d_in * h).mean({2, 4}, true);
     data.d_in->view(axes.sizes).copy_(d_in * axes.scale);
   }
+  if (data.fixed)
+    return;
   write_gradients(sink, shape_.weight_offset, d_weight);
   write_gradients(sink, shape_.bias_offset, d_bias);
 }

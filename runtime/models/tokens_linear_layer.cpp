@@ -40,7 +40,7 @@ void tokens_linear_layer::backward(const layer_pass& pass, const backward_data& 
       aligned_product(d_in, d_in, d, weight.view({shape_.out, shape_.in}), data.add ? 1.0 : 0.0, shape_.scale,
                       *pass.memory);
     }
-    if (!shape_.frozen)
+    if (!shape_.frozen && !data.fixed)
       back_parameters(pass, k, data.in.select(0, k).view({-1, shape_.in}), d, sink);
   }
 }
@@ -77,7 +77,7 @@ void tokens_linear_layer::composite_backward(const layer_pass& pass, const backw
     at::baddbmm_out(d_in, d_in, d, parameter_view(pass, shape_.weight_offset, shape_.out, shape_.in),
                     data.add ? 1.0 : 0.0, shape_.scale);
   }
-  if (shape_.frozen)
+  if (shape_.frozen || data.fixed)
     return;
   const auto x = data.in.view({pass.models, -1, shape_.in});
   write_gradients(sink, shape_.weight_offset, at::bmm(d.transpose(1, 2), x).mul_(shape_.scale));

@@ -34,11 +34,12 @@ void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& da
     return composite_backward(pass, data, sink);
   const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
   std::vector<double> sums; // of the weight's gradient, then of the bias's
+  const bool fixed = shape_.frozen || data.fixed;
   for (std::int64_t k = 0; k < pass.models; ++k) {
-    sums.assign(static_cast<std::size_t>(shape_.frozen ? 0 : 2 * shape_.channels), 0.0);
-    auto* const d_weight = shape_.frozen ? nullptr : sums.data();
+    sums.assign(static_cast<std::size_t>(fixed ? 0 : 2 * shape_.channels), 0.0);
+    auto* const d_weight = fixed ? nullptr : sums.data();
     kernels::normalise_rows_backward(data.d_in ? data.d_in->mutable_data_ptr<float>() + k * values : nullptr, d_weight,
-                                     shape_.frozen ? nullptr : d_weight + shape_.channels,
+                                     fixed ? nullptr : d_weight + shape_.channels,
                                      data.d_out.const_data_ptr<float>() + k * values,
                                      data.kept.const_data_ptr<float>() + k * tokens * 2,
                                      {.x = data.in.const_data_ptr<float>() + k * values,
@@ -49,7 +50,7 @@ void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& da
     const auto deliver = [&](float& to, double value) {
       to = static_cast<float>(sink.scale * value) + (sink.add ? to : 0.0F);
     };
-    for (std::int64_t c = 0; c < shape_.channels && !shape_.frozen; ++c) {
+    for (std::int64_t c = 0; c < shape_.channels && !fixed; ++c) {
       deliver(gradient[shape_.weight_offset + c], d_weight[c]);
       deliver(gradient[shape_.bias_offset + c], d_weight[shape_.channels + c]);
     }
@@ -86,7 +87,7 @@ void tokens_norm_layer::composite_backward(const layer_pass& pass, const backwar
     data.d_in->view({pass.models, -1, shape_.channels})
         .copy_(parts.scale * (g - g.mean(2, true) - parts.h * (g * parts.h).mean(2, true)));
   }
-  if (shape_.frozen)
+  if (shape_.frozen || data.fixed)
     return;
   write_gradients(sink, shape_.weight_offset, (d * parts.h).sum(1));
   write_gradients(sink, shape_.bias_offset, d.sum(1));

@@ -64,14 +64,15 @@ void transposed_convolution_layer::backward(const layer_pass& pass, const backwa
     float* const gradient = sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0);
     if (shape_.after == activation::relu)
       kernels::relu_backward(d, data.out.const_data_ptr<float>() + k * out_floats, out_floats);
-    if (biased())
+    if (biased() && !data.fixed)
       kernels::sum_columns(gradient + shape_.bias_offset, d, pass.rows * out_shape().pixels(), shape_.filters,
                            sink.scale, sink.add);
     if (data.d_in)
       kernels::convolve(way_back(pass.rows), d, pass.weights_of(k) + shape_.weight_offset, nullptr, false,
                         data.d_in->mutable_data_ptr<float>() + k * in_floats, *pass.memory);
-    kernels::correlate(way_back(pass.rows), d, data.in.const_data_ptr<float>() + k * in_floats,
-                       gradient + shape_.weight_offset, sink.scale, sink.add, *pass.memory);
+    if (!data.fixed)
+      kernels::correlate(way_back(pass.rows), d, data.in.const_data_ptr<float>() + k * in_floats,
+                         gradient + shape_.weight_offset, sink.scale, sink.add, *pass.memory);
   }
 }
 
@@ -119,9 +120,12 @@ void transposed_convolution_layer::composite_backward(const layer_pass& pass, co
     const auto [d_in, d_filters, d_bias] = at::convolution_backward(
         images_of(data.d_out, k, out_shape()), images_of(data.in, k, shape_.in), filters_of(pass, k),
         at::OptionalIntArrayRef({shape_.filters}), {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding},
-        {1, 1}, true, {shape_.further_px, shape_.further_px}, 1, {data.d_in != nullptr, true, biased()});
+        {1, 1}, true, {shape_.further_px, shape_.further_px}, 1,
+        {data.d_in != nullptr, !data.fixed, biased() && !data.fixed});
     if (data.d_in)
       images_of(*data.d_in, k, shape_.in).copy_(d_in);
+    if (data.fixed)
+      continue;
     write_gradient(sink, k, shape_.weight_offset, d_filters.permute({2, 3, 1, 0}).contiguous());
     if (biased())
       write_gradient(sink, k, shape_.bias_offset, d_bias);

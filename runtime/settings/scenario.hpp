@@ -107,7 +107,7 @@ struct devices_section {
   wire_format wire = wire_format::fp32;
 };
 
-enum class trainable_part { all, head };
+enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
 struct model_section {
   std::string name = "mlp";
   std::filesystem::path module{};   ///< TorchScript file that is the net; empty: `name` is.
@@ -178,9 +178,9 @@ struct scenario {
   evaluation_section evaluation{};
   checkpoint_section checkpoint{};
 
-  std::string name{};                         ///< The scenario file's name without its extension.
+  std::string name{};                              ///< The scenario file's name without its extension.
   std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys the user gave.
-  std::string file{};                         ///< The scenario file as the user named it.
+  std::string file{};                              ///< The scenario file as the user named it.
 
   /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a diagnostic.
   [[nodiscard]] std::string where(const std::string& key) const;

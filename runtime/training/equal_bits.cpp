@@ -67,7 +67,7 @@ at::Tensor gradient_at(const model& net, const drawn_step& step, std::int64_t pl
   tape kept;
   const class_range all{0, classes};
   static_cast<void>(net.forward(weights, moved(step.inputs, place), all, &kept, &training));
-  net.backward(weights, kept, all, moved(step.d_logits, place), {}, false, {gradient});
+  net.backward(weights, kept, all, moved(step.d_logits, place), {}, {}, {gradient});
   return gradient;
 }
 

@@ -102,7 +102,8 @@ std::int64_t stacked_bytes(const work& request) {
   if (!training)
     return 0;
   const auto& options = training->options;
-  const auto rows = options.batch_rows == 0 ? tuning::full_batch_rows : options.batch_rows;
+  const auto batch = options.result == training_result::row_norms ? 1 : options.batch_rows;
+  const auto rows = (batch == 0 ? tuning::full_batch_rows : batch) + options.replay_rows;
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   return training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
 }

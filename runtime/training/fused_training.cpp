@@ -3,9 +3,9 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
+#include "runtime/training/impossible_training.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
-#include <numeric>
 #include <tuple>
 namespace mneme {
 namespace {
@@ -14,49 +14,56 @@ constexpr std::int64_t line_floats = 16; // a cache line: every model's weights 
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
+/// A row's own gradient is that of a step of one row, beside which no other is normalised.
+training_options in_steps(training_options options) {
+  if (options.result != training_result::row_norms)
+    return options;
+  options.batch_rows = 1;
+  options.evaluation = true;
+  return options;
+}
+
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
 }
 
-/// matrix[k], which shares its memory. One such view leaves for every client, so it is made without the dispatcher.
-at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
-  auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
-                                                      matrix.key_set(), matrix.dtype());
-  row.unsafeGetTensorImpl()->set_storage_offset(matrix.storage_offset() + k * matrix.stride(0));
-  row.unsafeGetTensorImpl()->set_sizes_contiguous(matrix.sizes().slice(1));
-  return row;
-}
-
-bool is_finite(const at::Tensor& weights) {
-  if (!weights.is_cpu())
-    return at::isfinite(weights).all().item<bool>();
-  bool finite = true;
-  kernels::check_finite(finite, weights.const_data_ptr<float>(), weights.numel());
-  return finite;
-}
-
 } // namespace
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
-    : options_(training_of(batch[0]).options), net_(*training_of(batch[0]).net), loss_(training_of(batch[0]).objective),
-      images_(images), buffers_(buffers) {
+    : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
+      loss_(training_of(batch[0]).objective), images_(images), buffers_(buffers), told_(false),
+      choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
-  if (net_.classes() == 0)
-    throw std::invalid_argument("the net '" + net_.identity() + "' has no head, so there is nothing to train");
-  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && !options_.squared_gradients;
-  trained_ = trained_segments(net_, options_.classes, options_.head_only);
-  // A frozen body is in evaluation mode: its running statistics stay, and nothing is dropped.
-  const bool padded = !net_.mixes_rows() || options_.head_only;
+  // Layers may share a node of the net, which writes the gradients of all its parameters.
+  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
+            options_.trained != trainable_part::layers;
+  trained_ = trained_segments(net_, options_.classes, choice_);
+  const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& request = training_of(batch[i]);
-    const auto rows = options_.epochs == 0 ? 0 : request.samples.size();
-    clients_.push_back({.job = &request, .place = i, .plan = {rows, options_.batch_rows, padded}});
+    if (const auto why = why_impossible(request); !why.empty())
+      throw std::invalid_argument(why);
+    told_ = told_ || request.notes.targets.defined() || request.replay.notes.targets.defined();
+    auto& trained = clients_.emplace_back();
+    trained.job = &request;
+    trained.place = i;
+    trained.plan = {options_.epochs == 0 ? 0 : request.samples.size(), options_.batch_rows, padded};
+    const auto replayed = std::min(options_.replay_rows, request.replay.samples.size());
+    trained.replayed = {replayed, options_.replay_rows, padded};
+    trained.replay.begin(request, replayed);
   }
-  std::stable_sort(clients_.begin(), clients_.end(), [](const client& a, const client& b) {
-    return std::pair(a.plan.steps(), last_padded_rows(a.plan)) > std::pair(b.plan.steps(), last_padded_rows(b.plan));
-  });
+  const auto order_of = [](const client& trained) {
+    return std::tuple(trained.plan.steps(), trained.replayed_padded(), last_padded_rows(trained.plan));
+  };
+  std::stable_sort(clients_.begin(), clients_.end(),
+                   [&](const client& a, const client& b) { return order_of(a) > order_of(b); });
+  place_orders();
+}
+
+/// Every client's part of the memory for positions.
+void fused_training::place_orders() {
   std::size_t rows = 0;
   for (const auto& trained : clients_)
     rows += static_cast<std::size_t>(trained.plan.rows);
@@ -74,7 +81,8 @@ outcomes fused_training::run() {
     return run_one_by_one();
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-    shuffle(epoch);
+    for (auto& client : clients_)
+      begin_epoch(client, epoch);
     fetch_ahead({.first = 0, .count = std::ssize(clients_)}, 0);
     if (epoch == 0 && steps_max > 0)
       take_weights();
@@ -115,7 +123,7 @@ void fused_training::take_weights() {
     const auto& start = start_of(client);
     const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
     client.start = before && before->job->start == client.job->start ? before->start : start.to(images_.device());
-    if (options_.taught.size() > 0)
+    if (client.job->teacher)
       client.teacher = before && before->job->teacher == client.job->teacher
                            ? before->teacher
                            : client.job->teacher->at(flat_weights).to(images_.device());
@@ -124,9 +132,8 @@ void fused_training::take_weights() {
     else
       weights_.select(0, k).copy_(client.start);
   }
-  if (options_.squared_gradients)
-    squares_ = at::zeros({models, size}, options);
-  else if (!direct_)
+  take_result_memory();
+  if (!direct_ && !result_.defined())
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
 }
 
@@ -136,56 +143,56 @@ const at::Tensor& fused_training::start_of(const client& trained) const {
   return start;
 }
 
-void fused_training::shuffle(std::int64_t epoch) {
-  for (auto& client : clients_)
-    shuffle(client, epoch);
-}
-
-void fused_training::shuffle(client& trained, std::int64_t epoch) const {
-  auto key = key_for(trained.job->stream, purpose::shuffle);
-  key.index = static_cast<std::uint64_t>(epoch);
-  std::iota(trained.order.begin(), trained.order.end(), 0);
-  if (!options_.in_order)
-    rng_stream(key).shuffle(trained.order);
+void fused_training::begin_epoch(client& trained, std::int64_t epoch) const {
+  trained.shuffle(epoch);
   trained.loss_sum = 0.0;
 }
 
-/// Step s of the first `active` clients, once per padded size that occurs among them.
+/// Step s of the first `active` clients, once per shape that occurs among them.
 void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t active) {
-  const auto padded = [&](std::int64_t k) { return clients_[static_cast<std::size_t>(k)].plan.padded_rows_of(s); };
+  const auto shape_of = [&](std::int64_t k) {
+    const auto& client = clients_[static_cast<std::size_t>(k)];
+    return step_shape{.own = client.plan.padded_rows_of(s), .replayed = client.replayed_padded()};
+  };
   for (model_run run; run.first < active; run.first += run.count) {
-    const auto rows = padded(run.first);
+    const auto shape = shape_of(run.first);
     run.count = 1;
-    while (run.first + run.count < active && padded(run.first + run.count) == rows)
+    while (run.first + run.count < active && shape_of(run.first + run.count) == shape)
       ++run.count;
-    step_of(run, rows, epoch, s);
+    step_of(run, shape, epoch, s);
   }
 }
 
-void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
-  fill(run, rows, epoch, s);
+void fused_training::step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
+  fill(run, shape, epoch, s);
   auto& group = view_of(run);
-  const training_mode training{name_streams(run, epoch, s)};
+  const training_mode training{name_streams(run, epoch, s), &choice_};
+  buffers_.kept.maps = options_.maps;
   const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
-                                 options_.head_only ? nullptr : &training);
+                                 options_.evaluation ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
-  const auto teacher = teacher_logits(run);
+  const auto teacher = teachers_view(run);
   const auto result = (*loss_)({.logits = seen.logits,
                                 .features = seen.features,
                                 .labels = buffers_.labels,
                                 .row_weight = buffers_.row_weight,
                                 .sides = std::span(sides_).subspan(first, count),
-                                .teacher = teacher});
+                                .teacher = teacher.logits,
+                                .teacher_features = teacher.features,
+                                .maps = seen.maps,
+                                .teacher_maps = teacher.maps,
+                                .replayed = shape.replayed,
+                                .targets = told_ ? buffers_.targets : at::Tensor{}});
   if (epoch + 1 == options_.epochs)
     note_losses(run, result.values);
+  buffers_.kept.d_maps = result.d_maps;
   const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
                                      : gradient_sink{group.gradients};
-  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, options_.head_only,
-                sink);
+  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);
   if (direct_)
     return;
-  if (options_.squared_gradients)
-    return note_squares(run);
+  if (options_.result != training_result::weights)
+    return note_gradients(run, s);
   if (loss_->regularises())
     regularise(run);
   std::vector<std::int64_t> taken;
@@ -194,30 +201,36 @@ void fused_training::step_of(model_run run, std::int64_t rows, std::int64_t epoc
   optimizer_->step(run, taken);
 }
 
-/// What the frozen teachers say to the step's rows, [K, B, taught classes], in evaluation mode. Neighbours that have
-/// one teacher, as all clients of a round do, share a pass.
-at::Tensor fused_training::teacher_logits(model_run run) {
-  if (options_.taught.size() == 0)
+/// What the frozen teachers show of the step's rows, in evaluation mode: features [K, B, D] and logits [K, B, taught
+/// classes], if there are any. Neighbours that have one teacher, as all clients of a round do, share a pass.
+activations fused_training::teachers_view(model_run run) {
+  if (options_.taught.size() == 0 && !options_.taught_features)
     return {};
-  std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> features, logits;
+  const auto maps_shown = options_.taught_features ? options_.maps.size() : 0;
+  std::vector<std::vector<at::Tensor>> maps(maps_shown);
   buffers_.taught.for_backward = false;
+  buffers_.taught.maps = options_.maps;
   for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
     const auto& teacher = clients_[static_cast<std::size_t>(k)].teacher;
     while (last < run.first + run.count && clients_[static_cast<std::size_t>(last)].teacher.is_same(teacher))
       ++last;
     const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
-    parts.push_back(net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught).logits.contiguous());
+    const auto seen = net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught);
+    if (options_.taught_features)
+      features.push_back(seen.features.contiguous());
+    if (options_.taught.size() > 0)
+      logits.push_back(seen.logits.contiguous());
+    for (std::size_t m = 0; m < maps.size(); ++m)
+      maps[m].push_back(seen.maps[m]);
   }
-  return parts.size() == 1 ? parts[0] : at::cat(parts);
-}
-
-/// Adds the squares of the step's gradients.
-void fused_training::note_squares(model_run run) {
-  for (auto k = run.first; k < run.first + run.count; ++k)
-    for (const auto& piece : trained_) {
-      const auto gradient = gradients_.select(0, k).narrow(0, piece.offset, piece.size);
-      squares_.select(0, k).narrow(0, piece.offset, piece.size).addcmul_(gradient, gradient);
-    }
+  const auto whole = [](const std::vector<at::Tensor>& parts) {
+    return parts.empty() ? at::Tensor{} : parts.size() == 1 ? parts[0] : at::cat(parts);
+  };
+  activations shown{.features = whole(features), .logits = whole(logits)};
+  for (const auto& parts : maps)
+    shown.maps.push_back(whole(parts));
+  return shown;
 }
 
 /// The keys of what the net draws in this step.
@@ -231,38 +244,52 @@ std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_
   return streams_;
 }
 
-/// The step's rows, labels and row weights; padded rows are zeros that weigh nothing.
-void fused_training::fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s) {
+/// The step's rows, and what the loss reads of them; padded rows weigh nothing.
+void fused_training::fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
+  const auto rows = shape.rows(), classes = options_.classes.size();
   const auto& device = images_.device();
   const auto [channels, height, width] = clients_[static_cast<std::size_t>(run.first)].job->samples.source->shape();
   auto& inputs = buffers_.inputs;
   if (!inputs.defined())
     inputs = at::empty({0}, at::TensorOptions(at::kFloat).device(device));
   reshape_buffer(inputs, {run.count, rows, channels, height, width}, inputs);
-  auto& labels = device.is_cpu() ? buffers_.labels : buffers_.host_labels;
-  auto& row_weight = device.is_cpu() ? buffers_.row_weight : buffers_.host_row_weight;
-  if (!labels.defined()) {
-    labels = at::empty({0}, at::kLong);
-    row_weight = at::empty({0}, at::kFloat);
-  }
-  reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
-  reshape_buffer(row_weight, {run.count, rows}, row_weight);
-  forget_rows();
+  shape_marks(run, rows);
+  const bool here = device.is_cpu();
+  auto* const labels = (here ? buffers_.labels : buffers_.host_labels).mutable_data_ptr<std::int64_t>();
+  auto* const weights = (here ? buffers_.row_weight : buffers_.host_row_weight).mutable_data_ptr<float>();
+  auto* const targets = told_ ? (here ? buffers_.targets : buffers_.host_targets).mutable_data_ptr<float>() : nullptr;
+  rows_.clear();
   for (std::int64_t i = 0; i < run.count; ++i)
-    list_rows(clients_[static_cast<std::size_t>(run.first + i)], rows, epoch, s,
-              labels.mutable_data_ptr<std::int64_t>() + i * rows, row_weight.mutable_data_ptr<float>() + i * rows);
-  if (!device.is_cpu()) {
-    buffers_.labels = labels.to(device);
-    buffers_.row_weight = row_weight.to(device);
+    rows_.add(clients_[static_cast<std::size_t>(run.first + i)], shape, epoch, s,
+              {.labels = labels + i * rows,
+               .weights = weights + i * rows,
+               .targets = targets ? targets + i * rows * classes : nullptr});
+  if (!here) {
+    buffers_.labels = buffers_.host_labels.to(device);
+    buffers_.row_weight = buffers_.host_row_weight.to(device);
+    if (told_)
+      buffers_.targets = buffers_.host_targets.to(device);
   }
-  gather_rows(run, rows);
+  auto listed = inputs.flatten(0, 1); // [K B, C, H, W]
+  rows_.gather_into(listed, images_);
   fetch_ahead(run, s + 1);
 }
 
-void fused_training::forget_rows() {
-  rows_.clear();
-  augment_.clear();
-  noise_.clear();
+/// Memory of the host for what the loss is told of the rows; on a CPU the loss reads it as it is.
+void fused_training::shape_marks(model_run run, std::int64_t rows) {
+  const bool here = images_.device().is_cpu();
+  auto& labels = here ? buffers_.labels : buffers_.host_labels;
+  auto& row_weight = here ? buffers_.row_weight : buffers_.host_row_weight;
+  auto& targets = here ? buffers_.targets : buffers_.host_targets;
+  if (!labels.defined()) {
+    labels = at::empty({0}, at::kLong);
+    row_weight = at::empty({0}, at::kFloat);
+    targets = at::empty({0}, at::kFloat);
+  }
+  reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
+  reshape_buffer(row_weight, {run.count, rows}, row_weight);
+  if (told_)
+    reshape_buffer(targets, {run.count, rows, options_.classes.size()}, targets);
 }
 
 /// Asks for the rows of step s while others are computed: they lie anywhere in memory, and to wait for them takes
@@ -285,58 +312,6 @@ void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
   }
 }
 
-/// Appends one client's rows of the step and writes their labels. Padded rows are zeros: what they compute is finite.
-void fused_training::list_rows(const client& trained, std::int64_t rows, std::int64_t epoch, std::int64_t s,
-                               std::int64_t* labels, float* row_weight) {
-  const auto& samples = trained.job->samples;
-  const bool noisy = samples.source->deviations.defined();
-  const auto real = trained.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
-  const auto& covered = options_.classes;
-  const auto weight = 1.0F / static_cast<float>(real);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    if (i >= real) {
-      rows_.push_back(padding_row);
-      if (options_.augment != augmentation_kind::none)
-        augment_.push_back({});
-      if (noisy)
-        noise_.emplace_back();
-      labels[i] = -1;
-      row_weight[i] = 0.0F;
-      continue;
-    }
-    const auto position = trained.order[static_cast<std::size_t>(first + i)];
-    const auto row = (*samples.rows)[static_cast<std::size_t>(position)];
-    rows_.push_back(row);
-    if (options_.augment != augmentation_kind::none)
-      augment_.push_back(drawn_augmentation(options_.augment, trained.job->stream, epoch, position));
-    if (noisy)
-      noise_.push_back(noise_key(trained.job->stream, epoch, position));
-    const auto label = samples.source->label(row);
-    if (label < covered.low || label >= covered.high)
-      throw std::invalid_argument("row " + std::to_string(row) + " has label " + std::to_string(label) +
-                                  ", but the loss covers labels " + std::to_string(covered.low) + " to " +
-                                  std::to_string(covered.high - 1));
-    labels[i] = label - covered.low;
-    row_weight[i] = weight;
-  }
-}
-
-/// Gathers the listed rows: neighbours that read the same data set at once.
-void fused_training::gather_rows(model_run run, std::int64_t rows) {
-  const auto source_of = [&](std::int64_t i) -> const std::shared_ptr<const dataset>& {
-    return clients_[static_cast<std::size_t>(run.first + i)].job->samples.source;
-  };
-  for (std::int64_t first = 0, last = 0; first < run.count; first = last) {
-    for (last = first + 1; last < run.count && source_of(last) == source_of(first);)
-      ++last;
-    const auto begin = static_cast<std::size_t>(first * rows), size = static_cast<std::size_t>((last - first) * rows);
-    auto target = buffers_.inputs.narrow(0, first, last - first).flatten(0, 1); // [rows of the part, C, H, W]
-    images_.gather_into(target, source_of(first), std::span(rows_).subspan(begin, size),
-                        augment_.empty() ? std::span<const augmentation>{} : std::span(augment_).subspan(begin, size),
-                        noise_.empty() ? std::span<const rng_key>{} : std::span(noise_).subspan(begin, size));
-  }
-}
-
 void fused_training::regularise(model_run run) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
@@ -349,30 +324,6 @@ void fused_training::regularise(model_run run) {
   }
 }
 
-/// Sums up the losses of the last epoch; on a device, there: the host does not wait for it at every step.
-void fused_training::note_losses(model_run run, const at::Tensor& values) {
-  if (!values.is_cpu()) {
-    if (!losses_.defined())
-      losses_ = at::zeros({std::ssize(clients_)}, values.options());
-    losses_.narrow(0, run.first, run.count).add_(values);
-    return;
-  }
-  const auto* const sums = values.const_data_ptr<double>();
-  for (std::int64_t i = 0; i < run.count; ++i)
-    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
-}
-
-/// Copies what the host needs of a training on a device: the losses, and which weights are finite.
-void fused_training::copy_to_host() {
-  if (images_.device().is_cpu() || !losses_.defined())
-    return;
-  const auto sums = losses_.cpu(), finite = at::isfinite(weights_).all(1).cpu();
-  for (std::size_t k = 0; k < clients_.size(); ++k) {
-    clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
-    clients_[k].finite = finite.const_data_ptr<bool>()[k];
-  }
-}
-
 fused_training::group_view& fused_training::view_of(model_run run) {
   auto& view = views_[{run.first, run.count}];
   if (!view.weights.defined()) {
@@ -381,36 +332,6 @@ fused_training::group_view& fused_training::view_of(model_run run) {
       view.gradients = gradients_.narrow(0, run.first, run.count);
   }
   return view;
-}
-
-job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) const {
-  train_output out{.rows_seen = trained.job->samples.size()};
-  if (trained.plan.steps() == 0) {
-    const auto& start = trained.job->start->at(flat_weights);
-    out.weights = weights_only(options_.squared_gradients ? at::zeros_like(start) : start);
-    return work_output{std::move(out)};
-  }
-  out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
-  const auto weights = options_.squared_gradients ? squares_.select(0, k) / static_cast<double>(trained.plan.steps())
-                                                  : row_of(weights_, k);
-  if (!std::isfinite(out.loss_mean) || !trained.finite || (weights.is_cpu() && !is_finite(weights)))
-    return failure_of(trained, weights);
-  out.weights = weights_only(weights);
-  return work_output{std::move(out)};
-}
-
-/// What diverged, in words: the first parameter that holds a value which is no number.
-std::string fused_training::failure_of(const client& trained, const at::Tensor& weights) const {
-  std::string where = "the loss is";
-  for (const auto& parameter : net_.layout())
-    if (!is_finite(weights.narrow(0, parameter.offset, parameter.size))) {
-      where = parameter.name + " holds values that are";
-      break;
-    }
-  return "training diverged: after " + std::to_string(options_.epochs * trained.plan.steps()) + " steps on " +
-         std::to_string(trained.plan.rows) + " rows " + where +
-         " NaN or infinite; a smaller training.learning_rate (now " + values_text(options_.learning_rate) +
-         ") or a training.clip_norm may help";
 }
 
 } // namespace mneme

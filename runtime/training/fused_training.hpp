@@ -2,9 +2,8 @@
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/models/dense_chain.hpp"
-#include "runtime/training/image_store.hpp"
 #include "runtime/training/optimizers.hpp"
-#include "runtime/training/step_plan.hpp"
+#include "runtime/training/step_rows.hpp"
 #include <map>
 #include <span>
 namespace mneme {
@@ -16,7 +15,9 @@ struct training_buffers {
   at::Tensor gradients{};                         ///< [K, P rounded up to whole cache lines]
   at::Tensor inputs{};                            ///< [K, B, C, H, W]
   at::Tensor labels{}, row_weight{};              ///< [K, B] on the device
+  at::Tensor targets{};                           ///< [K, B, C] on the device
   at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host; the same tensors on a CPU
+  at::Tensor host_targets{};                      ///< [K, B, C] the same
   std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W], [B], of one client
   std::vector<std::int64_t> row_labels{};         ///< [B]
   std::vector<std::int64_t> order{};              ///< Positions of rows in an epoch, client after client.
@@ -35,66 +36,62 @@ public:
   [[nodiscard]] outcomes run();
 
 private:
-  struct client {
-    const train_job* job = nullptr;
+  struct client : client_rows {
     std::size_t place = 0; // in the batch
-    step_plan plan{};
-    at::Tensor start{};              // [P] on the device
-    at::Tensor teacher{};            // the same, where there is one
-    std::span<std::int64_t> order{}; // positions of rows in this epoch
-    double loss_sum = 0.0;           // over the steps of the last epoch
-    bool finite = true;              // on a device: whether its weights are
+    at::Tensor start{};    // [P] on the device
+    at::Tensor teacher{};  // the same, where there is one
+    double loss_sum = 0.0; // over the steps of the last epoch
+    bool finite = true;    // on a device: whether its weights are
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {
     at::Tensor weights{}, gradients{};
   };
 
+  void place_orders();
   void take_memory();
   void take_weights();
-  void shuffle(std::int64_t epoch);
-  void shuffle(client& trained, std::int64_t epoch) const;
+  void begin_epoch(client& trained, std::int64_t epoch) const;
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
-  /// One step of clients whose steps have `rows` padded rows.
-  void step_of(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
+  /// One step of clients whose steps are of one shape.
+  void step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
   [[nodiscard]] bool trains_one_by_one() const;
   outcomes run_one_by_one();
   void train_alone(dense_chain& net, std::size_t k);
   void fetch_ahead(model_run run, std::int64_t s) const;
-  void fill(model_run run, std::int64_t rows, std::int64_t epoch, std::int64_t s);
-  void forget_rows();
-  void list_rows(const client& trained, std::int64_t rows, std::int64_t epoch, std::int64_t s, std::int64_t* labels,
-                 float* row_weight);
-  void gather_rows(model_run run, std::int64_t rows);
-  at::Tensor teacher_logits(model_run run);
-  void note_squares(model_run run);
+  void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
+  void shape_marks(model_run run, std::int64_t rows);
+  activations teachers_view(model_run run);
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
+  void take_result_memory();
+  void note_gradients(model_run run, std::int64_t s);
+  [[nodiscard]] at::Tensor norm_of(const at::Tensor& gradient) const;
   void copy_to_host();
   group_view& view_of(model_run run);
   [[nodiscard]] const at::Tensor& start_of(const client& trained) const;
   [[nodiscard]] job_outcome outcome_of(const client& trained, std::int64_t k) const;
-  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& weights) const;
+  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& made) const;
 
-  const training_options& options_;
+  const training_options options_;
   const model& net_;
   loss_ref loss_;
   image_store& images_;
   training_buffers& buffers_;
   bool direct_; // plain SGD: gradients go straight to the weights
+  bool told_;   // rows have targets in place of labels
+  parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
-  at::Tensor squares_;                                   // [K, P]: sums of squared gradients, where they are wanted
+  at::Tensor result_;                                    // of gradients, where they are wanted
   at::Tensor losses_;                                    // [K] float64, on a device
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
-  std::vector<rng_key> streams_;      // of the step, model by model
-  std::vector<std::int64_t> rows_;    // of the step, client by client
-  std::vector<augmentation> augment_; // one per row, or empty
-  std::vector<rng_key> noise_;        // one per row, or empty
+  std::vector<rng_key> streams_; // of the step, model by model
+  step_rows rows_;               // of the step, client by client
 };
 
 } // namespace mneme

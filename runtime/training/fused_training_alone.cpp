@@ -1,12 +1,12 @@
 // The clients of a group one after the other: nets of a few fully connected layers.
 #include "runtime/training/fused_training.hpp"
-#include "runtime/training/gather.hpp"
 #include <algorithm>
 namespace mneme {
 
 bool fused_training::trains_one_by_one() const {
   return images_.device().is_cpu() && direct_ && net_.dense_layers() && loss_ == cross_entropy_objective() &&
-         !options_.head_only && options_.taught.size() == 0;
+         choice_.whole() && options_.taught.size() == 0 && !options_.taught_features && options_.maps.empty() &&
+         options_.replay_rows == 0 && !told_;
 }
 
 outcomes fused_training::run_one_by_one() {
@@ -19,7 +19,8 @@ outcomes fused_training::run_one_by_one() {
   buffers_.row_values.resize(static_cast<std::size_t>(rows_max * layers.front().in));
   buffers_.row_labels.resize(static_cast<std::size_t>(rows_max));
   buffers_.row_weights.resize(static_cast<std::size_t>(rows_max));
-  shuffle(0);
+  for (auto& client : clients_)
+    begin_epoch(client, 0);
   fetch_ahead({.first = 0, .count = 1}, 0);
   if (options_.epochs > 0 && clients_[0].plan.steps() > 0)
     take_memory();
@@ -45,12 +46,13 @@ void fused_training::train_alone(dense_chain& net, std::size_t k) {
   }
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     if (epoch > 0)
-      shuffle(client, epoch);
+      begin_epoch(client, epoch);
     for (std::int64_t s = 0; s < steps; ++s) {
       const auto rows = client.plan.padded_rows_of(s);
-      forget_rows();
-      list_rows(client, rows, epoch, s, buffers_.row_labels.data(), buffers_.row_weights.data());
-      gather_any(*client.job->samples.source, rows_, augment_, noise_, buffers_.row_values.data());
+      rows_.clear();
+      rows_.add(client, {.own = rows}, epoch, s,
+                {.labels = buffers_.row_labels.data(), .weights = buffers_.row_weights.data()});
+      rows_.gather_into(buffers_.row_values.data());
       if (s + 1 < steps)
         fetch_ahead({.first = at, .count = 1}, s + 1);
       else if (k + 1 < clients_.size())

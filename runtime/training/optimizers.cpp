@@ -30,6 +30,8 @@ optimizer::optimizer(const training_options& options, std::vector<segment> train
 }
 
 std::int64_t optimizer::buffers(const training_options& options) {
+  if (options.result != training_result::weights)
+    return 2; // gradients and what is made of them
   if (options.optimizer != optimizer_kind::sgd)
     return 3; // gradients and two moments
   return is_plain_sgd(options) ? 0 : options.momentum != 0.0 ? 2 : 1;

@@ -126,7 +126,7 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
   job.start = at;
   job.options.epochs = 1;
-  job.options.squared_gradients = true;
+  job.options.result = training_result::squared_gradients;
   return job;
 }
 
@@ -140,7 +140,7 @@ task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& 
   auto measuring = ctx.train(fisher_job(ctx, in, own));
   auto measured = co_await measuring;
   auto upload = std::make_shared<tensor_map>(*trained.upload);
-  upload->put(fisher_name, measured.weights->at(flat_weights).clamp_max(with_.fisher_max));
+  upload->put(fisher_name, measured.gradients.clamp_max(with_.fisher_max));
   trained.upload = upload;
   co_return trained;
 }

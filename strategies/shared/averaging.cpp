@@ -6,9 +6,10 @@
 namespace mneme {
 
 travelling_weights::travelling_weights(model_ref net, trainable_part part) {
-  for (const auto& tensor : net->layout())
-    if (is_trained(tensor, part == trainable_part::head))
-      trained_.push_back(tensor);
+  const auto trained = trained_parameters(*net, part);
+  for (std::size_t i = 0; i < net->layout().size(); ++i)
+    if (trained.changes(*net, i))
+      trained_.push_back(net->layout()[i]);
   if (trained_.size() == net->layout().size())
     trained_.clear();
 }

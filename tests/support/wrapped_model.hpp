@@ -17,8 +17,9 @@ public:
     return inner_->forward(weights, inputs, classes, keep, training);
   }
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
-    inner_->backward(weights, kept, classes, d_logits, d_features, head_only, out);
+                const at::Tensor& d_features, const parameter_choice& trained,
+                const gradient_sink& out) const override {
+    inner_->backward(weights, kept, classes, d_logits, d_features, trained, out);
   }
   function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                   const function_mode& mode) const override {

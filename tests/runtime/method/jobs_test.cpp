@@ -40,9 +40,20 @@ TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]"
   differs([](train_job& job) { job.options.weight_decay = 0.5; });
   differs([](train_job& job) { job.options.clip_norm = 0.5; });
   differs([](train_job& job) { job.options.augment = augmentation_kind::crop_flip; });
-  differs([](train_job& job) { job.options.head_only = true; });
+  differs([](train_job& job) { job.options.trained = trainable_part::head; });
   differs([](train_job& job) { job.options.classes = {0, 3}; });
   differs([](train_job& job) { job.options.classes = {1, 4}; });
+  differs([](train_job& job) { job.options.trained = trainable_part::body; });
+  differs([](train_job& job) { job.options.layers = {"fc1"}; });
+  differs([](train_job& job) { job.options.layers = {"fc2"}; });
+  differs([](train_job& job) { job.options.taught_features = true; });
+  differs([](train_job& job) { job.options.maps = {"fc1"}; });
+  differs([](train_job& job) { job.options.evaluation = true; });
+  differs([](train_job& job) { job.options.result = training_result::gradient; });
+  differs([](train_job& job) { job.options.replay_rows = 3; });
+  differs([](train_job& job) { job.options.replay_weight = 0.5; });
+  differs([](train_job& job) { job.notes.targets = at::zeros({5, 4}); });
+  differs([](train_job& job) { job.replay.samples = rows_from(drawn_data(10, {1, 2, 4}, 4), 0, 5); });
 }
 
 TEST_CASE("a fuse key does not change with a client's rows, start, stream or side", "[jobs]") {
@@ -51,6 +62,7 @@ TEST_CASE("a fuse key does not change with a client's rows, start, stream or sid
   job.samples = rows_from(job.samples.source, 3, 7);
   job.start = weights_only(initial_weights(*job.net, 2));
   job.side = weights_only(at::zeros({3}));
+  job.notes.weights = std::make_shared<const std::vector<float>>(7, 0.5F);
   job.stream = {.seed = 9, .client = {7}};
   job.net = mlp_of({6}, 8, 4); // another object that computes the same
   job.objective = cross_entropy_objective();
@@ -82,6 +94,15 @@ TEST_CASE("rows and bytes of jobs follow from their description", "[jobs]") {
   CHECK(rows_of(training) == 15);
   training.options.epochs = 0;
   CHECK(rows_of(training) == 5);
+  training.options = {.epochs = 3, .batch_rows = 2, .classes = {0, 4}, .replay_rows = 4};
+  CHECK(rows_of(training) == 15);
+  training.replay.samples = rows_from(training.samples.source, 0, 3);
+  CHECK(rows_of(training) == 3 * (5 + 3 * 3)); // three steps, each with all three
+  training.options.batch_rows = 0;
+  CHECK(rows_of(training) == 3 * (5 + 3));
+  auto norms = training;
+  norms.options.result = training_result::row_norms;
+  CHECK(outcome_bytes(norms) == 8 * 5);
   CHECK(outcome_bytes(training) == 4 * (8 * 6 + 6 + 6 * 4 + 4));
   const extract_job extract{.net = training.net, .weights = training.start, .samples = training.samples};
   CHECK(rows_of(extract) == 5);

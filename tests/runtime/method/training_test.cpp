@@ -51,7 +51,7 @@ TEST_CASE("options of a round carry every key of [training]", "[training]") {
                                   .weight_decay = 0.4,
                                   .clip_norm = 0.5,
                                   .augment = augmentation_kind::crop_flip,
-                                  .head_only = true,
+                                  .trained = trainable_part::head,
                                   .classes = {0, 6}};
   CHECK(options_for_round(section, trainable_part::head, {0, 6}, 0, 1) == expected);
 }

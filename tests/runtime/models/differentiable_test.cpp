@@ -133,10 +133,10 @@ TEST_CASE("functions and their gradients equal the hand-written passes", "[model
                  chosen.bound);
 
       auto gradients = at::zeros_like(start);
-      net->backward(weights, kept, classes, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), false,
+      net->backward(weights, kept, classes, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), {},
                     {gradients});
       const auto theirs = gradient_of(loss_of(seen), followed);
-      for (const auto& piece : trained_segments(*net, classes, false))
+      for (const auto& piece : trained_segments(*net, classes))
         check_near(theirs.narrow(1, piece.offset, piece.size), gradients.narrow(1, piece.offset, piece.size),
                    chosen.bound);
     }

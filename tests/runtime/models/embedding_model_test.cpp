@@ -138,7 +138,7 @@ TEST_CASE("gradients of an embedding net in training equal autograd's, through s
     tape kept;
     (void)net->forward(flat.unsqueeze(0), images, {0, classes}, &kept, &training);
     auto ours = at::zeros({1, net->size()});
-    net->backward(flat.unsqueeze(0), kept, {0, classes}, d_logits.clone(), d_features, false, {ours});
+    net->backward(flat.unsqueeze(0), kept, {0, classes}, d_logits.clone(), d_features, {}, {ours});
 
     auto noise = at::empty({rows, width});
     rng_stream draw({.seed = 9, .index = 2U << 8U}); // the first drawing layer of the net

@@ -71,7 +71,7 @@ TEST_CASE("a generator's images and gradients equal those of PyTorch's layers", 
   tape kept;
   const auto features = net->forward(moved, z, {}, &kept, &training).features.clone();
   auto gradients = at::zeros_like(weights);
-  net->backward(moved, kept, {}, {}, d_features, false, {gradients});
+  net->backward(moved, kept, {}, {}, d_features, {}, {gradients});
   const auto seen = net->differentiable(weights, z, {}, {.training = &training, .statistics = true});
   CHECK(largest_difference(seen.features.contiguous(), features) < 1e-6);
   CHECK(largest_difference(with_moved_statistics(weights, seen.statistics), moved) < 1e-6);
@@ -80,7 +80,7 @@ TEST_CASE("a generator's images and gradients equal those of PyTorch's layers", 
     const auto images = reference(*net, flat, z[k].view({rows, width}));
     CHECK(largest_difference(images_of(features[k]).contiguous(), images.detach().contiguous()) < 1e-6);
     (images * images_of(d_features[k])).sum().backward();
-    for (const auto& piece : trained_segments(*net, {}, false))
+    for (const auto& piece : trained_segments(*net, {}))
       CHECK(largest_difference(gradients[k].narrow(0, piece.offset, piece.size).contiguous(),
                                flat.grad().narrow(0, piece.offset, piece.size).contiguous()) < 2e-5);
   }

@@ -30,13 +30,14 @@ private:
 struct norm_like {
   std::int64_t groups_max = 0; // 0: batch
   bool training = false;
+  std::string trained{}; // names of layers in training mode begin with it
   at::Tensor operator()(const named_weights& weights, const std::string& name, const at::Tensor& x) const {
     const auto weight = weights[name + ".weight"], bias = weights[name + ".bias"];
     if (groups_max > 0)
       return at::group_norm(x, std::min(groups_max, x.size(1) / 2), weight, bias);
     const auto mean = weights[name + ".running_mean"].detach().clone(),
                variance = weights[name + ".running_var"].detach().clone();
-    return at::batch_norm(x, weight, bias, mean, variance, training, 0.1, 1e-5, false);
+    return at::batch_norm(x, weight, bias, mean, variance, training && name.starts_with(trained), 0.1, 1e-5, false);
   }
 };
 
@@ -114,7 +115,7 @@ struct compared {
   model_ref net;
   shape3 shape;
   class_range classes;
-  bool head_only = false;
+  parameter_choice trained{};
   norm_like norm{};
   std::int64_t rows = 5;
   function after = [](const at::Tensor& x) { return at::relu(x); };
@@ -128,7 +129,7 @@ void compare(const compared& compared_net) {
   for (std::int64_t k = 0; k < models; ++k)
     weights.select(0, k).copy_(initial_weights(*compared_net.net, static_cast<std::uint64_t>(k)));
   const auto unmoved = weights.clone();
-  const training_mode mode;
+  const training_mode mode{{}, &compared_net.trained};
   const auto* const training = compared_net.norm.training ? &mode : nullptr;
   const auto inputs = drawn({models, rows, compared_net.shape[0], compared_net.shape[1], compared_net.shape[2]}, 1);
   const auto d_logits = drawn({models, rows, compared_net.classes.size()}, 2);
@@ -138,10 +139,10 @@ void compare(const compared& compared_net) {
   const auto logits = seen.logits.clone(), features = seen.features.clone();
   auto gradients = at::full({models, size}, 77.0F);
   auto stepped = unmoved.clone();
-  compared_net.net->backward(weights, kept, compared_net.classes, d_logits, d_features, compared_net.head_only,
+  compared_net.net->backward(weights, kept, compared_net.classes, d_logits, d_features, compared_net.trained,
                              {gradients});
   (void)compared_net.net->forward(stepped, inputs, compared_net.classes, &kept, training);
-  compared_net.net->backward(stepped, kept, compared_net.classes, d_logits, d_features, compared_net.head_only,
+  compared_net.net->backward(stepped, kept, compared_net.classes, d_logits, d_features, compared_net.trained,
                              {stepped, -0.5F, true});
 
   for (std::int64_t k = 0; k < models; ++k) {
@@ -151,7 +152,7 @@ void compare(const compared& compared_net) {
     CHECK(largest_difference(logits[k], narrowed.detach().contiguous()) < 2e-5);
     CHECK(largest_difference(features[k], expected.features.detach().contiguous()) < 2e-5);
     ((narrowed * d_logits[k]).sum() + (expected.features * d_features[k]).sum()).backward();
-    for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.head_only)) {
+    for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.trained)) {
       const auto ours = gradients[k].narrow(0, piece.offset, piece.size);
       const auto theirs = flat.grad().narrow(0, piece.offset, piece.size);
       CHECK(largest_difference(ours, theirs) < 1e-4 * std::max(1.0F, theirs.abs().max().item<float>()));
@@ -159,9 +160,15 @@ void compare(const compared& compared_net) {
       CHECK(largest_difference(stepped[k].narrow(0, piece.offset, piece.size), step) <
             1e-6 * std::max(10.0F, ours.abs().max().item<float>()));
     }
-    // What the loss does not cover is not written.
+    // What is not trained keeps its statistics, too, and what the loss does not cover is not written.
+    for (std::size_t i = 0; i < compared_net.net->layout().size(); ++i) {
+      const auto& entry = compared_net.net->layout()[i];
+      if (!compared_net.trained.changes(*compared_net.net, i))
+        CHECK(
+            same_bits(weights[k].narrow(0, entry.offset, entry.size), unmoved[k].narrow(0, entry.offset, entry.size)));
+    }
     auto untouched = at::ones({size}, at::kBool);
-    for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.head_only))
+    for (const auto& piece : trained_segments(*compared_net.net, compared_net.classes, compared_net.trained))
       untouched.narrow(0, piece.offset, piece.size).fill_(false);
     CHECK((gradients[k].masked_select(untouched) == 77.0F).all().item<bool>());
     CHECK((stepped[k] == weights[k]).masked_select(untouched).all().item<bool>());
@@ -175,7 +182,7 @@ TEST_CASE("gradients of every model equal autograd's", "[models]") {
   compare({net_of("linear", {1, 1, 17}, 10), {1, 1, 17}, {0, 10}});
   compare({mlp_of({9, 7}, 13, 10), {1, 1, 13}, {0, 10}});
   compare({mlp_of({33}, 64, 10), {1, 1, 64}, {4, 6}});
-  compare({mlp_of({33}, 64, 10), {1, 1, 64}, {0, 6}, true});
+  compare({mlp_of({33}, 64, 10), {1, 1, 64}, {0, 6}, parameter_choice::head_of(*mlp_of({33}, 64, 10))});
   compare({net_of("lenet", {1, 28, 28}, 10), {1, 28, 28}, {0, 10}});
   compare({net_of("lenet", {3, 32, 32}, 10), {3, 32, 32}, {2, 8}});
   compare({net_of("lenet", {1, 16, 19}, 4), {1, 16, 19}, {0, 4}});
@@ -186,11 +193,32 @@ TEST_CASE("gradients of residual nets equal autograd's, in both modes and with e
   const shape3 small{3, 5, 6}; // few values: none lies where rounding decides about a ReLU
   for (const auto* const shortcut : {"option-a", "conv1x1"})
     for (const bool training : {false, true})
-      compare({net_of("resnet8", small, 6, {{"shortcut", shortcut}}), small, {1, 5}, false, {0, training}});
-  compare({net_of("resnet8", small, 6, {{"norm", "group"}}), small, {0, 6}, false, {32, true}});
-  compare({net_of("resnet8", small, 6, {{"norm", "group"}, {"groups", "4"}}), small, {0, 6}, false, {4, false}});
-  compare({net_of("resnet8", small, 6), small, {0, 6}, true, {0, false}});
-  compare({net_of("resnet32", {1, 5, 5}, 3), {1, 5, 5}, {0, 3}, false, {0, true}});
+      compare({net_of("resnet8", small, 6, {{"shortcut", shortcut}}), small, {1, 5}, {}, {0, training}});
+  compare({net_of("resnet8", small, 6, {{"norm", "group"}}), small, {0, 6}, {}, {32, true}});
+  compare({net_of("resnet8", small, 6, {{"norm", "group"}, {"groups", "4"}}), small, {0, 6}, {}, {4, false}});
+  const auto net = net_of("resnet8", small, 6);
+  compare({net, small, {0, 6}, parameter_choice::head_of(*net), {0, false}});
+  compare({net_of("resnet32", {1, 5, 5}, 3), {1, 5, 5}, {0, 3}, {}, {0, true}});
+}
+
+TEST_CASE("gradients of a part of a net equal autograd's, and the rest is in evaluation mode", "[models]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 5, 6};
+  for (const auto* const shortcut : {"option-a", "conv1x1"}) {
+    const auto net = net_of("resnet8", small, 6, {{"shortcut", shortcut}});
+    for (const auto* const layer : {"layer1", "layer2", "layer3.0.bn1"}) // others lie before and behind
+      compare({net, small, {0, 6}, parameter_choice::layers_of(*net, {layer}), {0, true, layer}});
+    compare({net, small, {0, 6}, parameter_choice::layers_of(*net, {"layer3.0.conv1"}), {0, false}});
+    compare({net, small, {1, 4}, parameter_choice::body_of(*net), {0, true}});
+  }
+  const auto groups = net_of("resnet8", small, 6, {{"norm", "group"}});
+  compare({groups, small, {0, 6}, parameter_choice::layers_of(*groups, {"layer2", "fc"}), {32, true}});
+  const auto plain = net_of("lenet", {3, 32, 32}, 10);
+  compare({plain, {3, 32, 32}, {2, 8}, parameter_choice::layers_of(*plain, {"conv2"})});
+  compare({plain, {3, 32, 32}, {2, 8}, parameter_choice::body_of(*plain)});
+  const auto flat = mlp_of({9, 7}, 13, 10);
+  compare({flat, {1, 1, 13}, {0, 10}, parameter_choice::layers_of(*flat, {"fc1"})});
+  compare({flat, {1, 1, 13}, {0, 10}, parameter_choice::layers_of(*flat, {"fc1", "fc3"})});
 }
 
 TEST_CASE("gradients of nets with other activations equal autograd's", "[models]") {
@@ -214,17 +242,17 @@ TEST_CASE("gradients of nets of bottlenecks, of other widths and with heads of s
   at::set_num_threads(1);
   const shape3 small{3, 5, 6};
   const shape3 larger{3, 17, 18}; // 16 stages of a few values would amplify rounding
-  compare({net_of("resnet50", larger, 4, {{"width", "4"}, {"norm", "group"}, {"groups", "1"}}),
-           larger,
-           {0, 4},
-           false,
-           {1}});
-  compare({net_of("resnet8", small, 6, {{"width", "6"}}), small, {1, 5}, false, {0, true}});
-  for (const bool head_only : {false, true}) {
-    compare({net_with_head("mlp", {1, 1, 13}, {9, 5}), {1, 1, 13}, {1, 5}, head_only});
-    compare({net_with_head("resnet8", small, {12}), small, {0, 6}, head_only});
-    compare({net_with_head("linear", small, {12}), small, {0, 6}, head_only});
+  compare(
+      {net_of("resnet50", larger, 4, {{"width", "4"}, {"norm", "group"}, {"groups", "1"}}), larger, {0, 4}, {}, {1}});
+  compare({net_of("resnet8", small, 6, {{"width", "6"}}), small, {1, 5}, {}, {0, true}});
+  for (const auto& net : {net_with_head("resnet8", small, {12}), net_with_head("linear", small, {12})}) {
+    compare({net, small, {0, 6}});
+    compare({net, small, {0, 6}, parameter_choice::head_of(*net)});
   }
+  const auto net = net_with_head("mlp", {1, 1, 13}, {9, 5});
+  compare({net, {1, 1, 13}, {1, 5}});
+  compare({net, {1, 1, 13}, {1, 5}, parameter_choice::head_of(*net)});
+  compare({net, {1, 1, 13}, {1, 5}, parameter_choice::body_of(*net)});
 }
 
 TEST_CASE("gradients of every kind of layer equal finite differences", "[models]") {
@@ -234,7 +262,7 @@ TEST_CASE("gradients of every kind of layer equal finite differences", "[models]
   tape kept;
   (void)net->forward(weights, inputs, {0, 3}, &kept);
   auto gradients = at::zeros({1, net->size()});
-  net->backward(weights, kept, {0, 3}, d_logits, {}, false, {gradients});
+  net->backward(weights, kept, {0, 3}, d_logits, {}, {}, {gradients});
   const auto value = [&](std::int64_t i, float change) {
     auto moved = weights.clone();
     moved.mutable_data_ptr<float>()[i] += change;

@@ -49,7 +49,7 @@ TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
   const training_mode training;
   const auto logits = net->forward(weights, inputs, classes, &kept, &training).logits.clone();
   auto gradients = at::full(weights.sizes(), 77.0F);
-  net->backward(weights, kept, classes, d_logits, {}, false, {gradients});
+  net->backward(weights, kept, classes, d_logits, {}, {}, {gradients});
   for (std::int64_t k = 0; k < group; ++k) {
     const auto flat = weights[k].clone().set_requires_grad(true);
     const auto part = [&](const char* name) {
@@ -66,11 +66,11 @@ TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
     const auto expected = (part("fc3.sigma") * unit(x).mm(unit(part("fc3.weight")).t())).narrow(1, 2, 3);
     CHECK(largest_difference(logits[k].contiguous(), expected.detach().contiguous()) < 1e-6);
     (expected * d_logits[k]).sum().backward();
-    for (const auto& piece : trained_segments(*net, classes, false))
+    for (const auto& piece : trained_segments(*net, classes))
       CHECK(largest_difference(gradients[k].narrow(0, piece.offset, piece.size).contiguous(),
                                flat.grad().narrow(0, piece.offset, piece.size).contiguous()) < 1e-5);
   }
-  const auto of_head = trained_segments(*net, classes, true);
+  const auto of_head = trained_segments(*net, classes, parameter_choice::head_of(*net));
   REQUIRE(of_head.size() == 2); // three rows, and the scale
   CHECK(of_head[0].size == 300);
   CHECK(of_head[1].size == 1);
@@ -124,7 +124,7 @@ TEST_CASE("a loss on means and log deviations reaches the layers before them, an
   const auto seen = net->forward(weights, inputs, {0, 4}, &kept, &training);
   const auto logits = seen.logits.clone();
   auto gradients = at::zeros(weights.sizes());
-  net->backward(weights, kept, {0, 4}, d_logits, d_features, false, {gradients});
+  net->backward(weights, kept, {0, 4}, d_logits, d_features, {}, {gradients});
   for (std::int64_t k = 0; k < group; ++k) {
     auto key = keys[static_cast<std::size_t>(k)];
     key.index <<= 8U;
@@ -164,7 +164,7 @@ TEST_CASE("a net without head, and a pass over no classes, have the gradients of
     const auto seen = net->forward(weights, inputs, {}, &kept, &training);
     CHECK_FALSE(seen.logits.defined());
     auto gradients = at::full(weights.sizes(), 77.0F);
-    net->backward(weights, kept, {}, {}, d_features, false, {gradients});
+    net->backward(weights, kept, {}, {}, d_features, {}, {gradients});
     for (std::int64_t k = 0; k < group; ++k) {
       const auto flat = weights[k].clone().set_requires_grad(true);
       auto x =

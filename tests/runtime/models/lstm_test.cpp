@@ -88,16 +88,16 @@ TEST_CASE("logits and gradients of an LSTM equal those of PyTorch's", "[models]"
   const training_mode training;
   const auto logits = net->forward(weights, text, classes, &kept, &training).logits.clone();
   auto gradients = at::full(weights.sizes(), 77.0F);
-  net->backward(weights, kept, classes, d_logits, {}, false, {gradients});
+  net->backward(weights, kept, classes, d_logits, {}, {}, {gradients});
   auto stepped = weights.clone();
   (void)net->forward(stepped, text, classes, &kept, &training);
-  net->backward(stepped, kept, classes, d_logits, {}, false, {stepped, -0.5F, true});
+  net->backward(stepped, kept, classes, d_logits, {}, {}, {stepped, -0.5F, true});
   for (std::int64_t k = 0; k < nets; ++k) {
     const auto flat = weights[k].clone().set_requires_grad(true);
     const auto expected = reference(*net, flat, text[k]).narrow(1, 2, 8);
     CHECK(largest_difference(logits[k].contiguous(), expected.detach().contiguous()) < 1e-6);
     (expected * d_logits[k]).sum().backward();
-    for (const auto& piece : trained_segments(*net, classes, false)) {
+    for (const auto& piece : trained_segments(*net, classes)) {
       const auto ours = gradients[k].narrow(0, piece.offset, piece.size).contiguous();
       CHECK(largest_difference(ours, flat.grad().narrow(0, piece.offset, piece.size).contiguous()) < 2e-6);
       CHECK(largest_difference(stepped[k].narrow(0, piece.offset, piece.size).contiguous(),
@@ -116,7 +116,7 @@ TEST_CASE("a client's text gives the same bits alone and in any group", "[models
     const training_mode training;
     (void)net->forward(own, text.narrow(0, first, count), {0, vocabulary}, &kept, &training);
     auto made = at::zeros_like(own);
-    net->backward(own, kept, {0, vocabulary}, d_logits.narrow(0, first, count).clone(), {}, false, {made});
+    net->backward(own, kept, {0, vocabulary}, d_logits.narrow(0, first, count).clone(), {}, {}, {made});
     return made;
   };
   const auto by_function = [&](std::int64_t first, std::int64_t count) {

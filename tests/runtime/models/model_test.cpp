@@ -87,12 +87,12 @@ TEST_CASE("a head of several layers is the head, and one for all classes but its
   const auto net = net_with_head("mlp", {1, 1, 13}, {9, 5}); // fc1, fc2, then head1 100 x 9, head2 9 x 5, fc3 5 x 6
   CHECK(net->identity() == "mlp 13-200-100-6 head 9-5");
   CHECK(net->feature_width() == 100);
-  const auto head = trained_segments(*net, {2, 4}, true);
+  const auto head = trained_segments(*net, {2, 4}, parameter_choice::head_of(*net));
   REQUIRE(head.size() == 3);
   CHECK(head[0].size == 100 * 9 + 9 + 9 * 5 + 5);
   CHECK(head[1].size == 2 * 5);
   CHECK(head[2].size == 2);
-  CHECK(trained_segments(*net, {}, false).back().size == 13 * 200 + 200 + 200 * 100 + 100);
+  CHECK(trained_segments(*net, {}).back().size == 13 * 200 + 200 + 200 * 100 + 100);
 }
 
 TEST_CASE("the stem of resnet18 follows from the image unless it is chosen", "[models]") {
@@ -269,19 +269,47 @@ TEST_CASE("initial weights are uniform below 1 / sqrt(fan in), and keyed by seed
 
 TEST_CASE("trained segments are the body and the classes of the loss", "[models]") {
   const auto net = mlp_of({4}, 3, 10); // fc1: 12 + 4; fc2.weight 10 x 4 from 16, fc2.bias from 56
-  const auto segments = trained_segments(*net, {0, 10}, false);
+  const auto segments = trained_segments(*net, {0, 10});
   REQUIRE(segments.size() == 1);
   CHECK(segments[0].offset == 0);
   CHECK(segments[0].size == net->size());
-  const auto some = trained_segments(*net, {2, 5}, false);
+  const auto some = trained_segments(*net, {2, 5});
   REQUIRE(some.size() == 3);
   CHECK((some[0].offset == 0 && some[0].size == 16));
   CHECK((some[1].offset == 24 && some[1].size == 12));
   CHECK((some[2].offset == 58 && some[2].size == 3));
-  const auto head = trained_segments(*net, {0, 5}, true);
+  const auto head = trained_segments(*net, {0, 5}, parameter_choice::head_of(*net));
   REQUIRE(head.size() == 2);
   CHECK((head[0].offset == 16 && head[0].size == 20));
   CHECK((head[1].offset == 56 && head[1].size == 5));
+  const auto body = trained_segments(*net, {0, 5}, parameter_choice::body_of(*net));
+  REQUIRE(body.size() == 1);
+  CHECK((body[0].offset == 0 && body[0].size == 16));
+}
+
+TEST_CASE("layers are chosen by name, and by what stands before a dot", "[models]") {
+  const auto net = net_of("resnet8", {3, 8, 8}, 5);
+  const auto chosen = [&](const std::vector<std::string>& names) {
+    const auto choice = parameter_choice::layers_of(*net, names);
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < net->layout().size(); ++i)
+      if (choice.changes(*net, i))
+        found.push_back(net->layout()[i].name);
+    return found;
+  };
+  CHECK(chosen({"fc"}) == std::vector<std::string>{"fc.weight", "fc.bias"});
+  CHECK(chosen({"bn1", "conv1"}) ==
+        std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"});
+  CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has one block
+  CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalisations of four each
+  CHECK(parameter_choice::layers_of(*net, {"layer2"}).mixes_rows(*net));
+  CHECK_FALSE(parameter_choice::layers_of(*net, {"layer2.0.conv1", "fc"}).mixes_rows(*net));
+  CHECK(parameter_choice{}.mixes_rows(*net));
+  CHECK_FALSE(parameter_choice::head_of(*net).mixes_rows(*net));
+  CHECK(parameter_choice::body_of(*net).mixes_rows(*net));
+  CHECK_THROWS_WITH(parameter_choice::layers_of(*mlp_of({4}, 3, 2), {"fc2", "fc"}),
+                    "the net 'mlp 3-4-2' has no layer 'fc' that could be trained; expected names of: fc1, fc2");
+  CHECK_THROWS(parameter_choice::layers_of(*net, {"bn1.weight"})); // layers go as a whole
 }
 
 TEST_CASE("identity shows the pixels and has nothing to train", "[models]") {

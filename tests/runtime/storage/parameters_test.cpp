@@ -23,7 +23,7 @@ public:
   activations forward(const at::Tensor&, const at::Tensor&, class_range, tape*, const training_mode*) const override {
     return {};
   }
-  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, bool,
+  void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, const parameter_choice&,
                 const gradient_sink&) const override {}
   function_results differentiable(const at::Tensor&, const at::Tensor&, class_range,
                                   const function_mode&) const override {
@@ -94,17 +94,17 @@ TEST_CASE("missing, extra and misshapen tensors are named, all at once") {
 }
 
 TEST_CASE("adapters are read under the names of the authors' code, too") {
-  const auto vit = net_of("vit", {3, 8, 8}, 5,
-                          {{"patch", "4"}, {"width", "20"}, {"depth", "1"}, {"heads", "2"}, {"adapter", "3"}});
+  const auto vit =
+      net_of("vit", {3, 8, 8}, 5, {{"patch", "4"}, {"width", "20"}, {"depth", "1"}, {"heads", "2"}, {"adapter", "3"}});
   const auto flat = initial_weights(*vit, 3) + 0.5;
   tensor_map theirs;
   for (const auto& [name, value] : named_parameters(*vit, flat)) {
     const auto at = name.find(".adapter.");
-    theirs.put(at == std::string::npos ? name
-                                       : name.substr(0, at) + (name.find(".down.") != std::string::npos
-                                                                   ? ".adaptmlp.down_proj."
-                                                                   : ".adaptmlp.up_proj.") +
-                                             name.substr(name.rfind('.') + 1),
+    theirs.put(at == std::string::npos
+                   ? name
+                   : name.substr(0, at) +
+                         (name.find(".down.") != std::string::npos ? ".adaptmlp.down_proj." : ".adaptmlp.up_proj.") +
+                         name.substr(name.rfind('.') + 1),
                value);
   }
   REQUIRE(theirs.find("blocks.0.adaptmlp.down_proj.weight"));

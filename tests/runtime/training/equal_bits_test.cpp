@@ -14,9 +14,10 @@ public:
   using condition = std::function<bool(const at::Tensor& weights)>;
   spoilt_model(model_ref inner, condition is_wrong) : wrapped_model(std::move(inner)), is_wrong_(std::move(is_wrong)) {}
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override {
+                const at::Tensor& d_features, const parameter_choice& trained,
+                const gradient_sink& out) const override {
     const bool wrong = is_wrong_(weights);
-    wrapped_model::backward(weights, kept, classes, wrong ? d_logits * 1.000001 : d_logits, d_features, head_only, out);
+    wrapped_model::backward(weights, kept, classes, wrong ? d_logits * 1.000001 : d_logits, d_features, trained, out);
   }
 
 private:

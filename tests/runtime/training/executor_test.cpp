@@ -117,7 +117,7 @@ TEST_CASE("a client's bits do not depend on the width of its group", "[executor]
   check_widths(small_mlp({.epochs = 2, .batch_rows = 8, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 0.5}));
   check_widths(small_mlp({.optimizer = optimizer_kind::adam, .epochs = 3, .batch_rows = 8, .learning_rate = 0.01}));
   check_widths(small_mlp({.optimizer = optimizer_kind::adamw, .batch_rows = 7, .weight_decay = 0.01}));
-  check_widths(small_mlp({.batch_rows = 5, .head_only = true}));
+  check_widths(small_mlp({.batch_rows = 5, .trained = trainable_part::head}));
   auto proximal = small_mlp({.epochs = 2, .batch_rows = 5});
   proximal.objective = proximal_objective(0.1);
   proximal.shared_start = false;

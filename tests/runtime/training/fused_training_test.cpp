@@ -179,7 +179,8 @@ TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothin
   const shape3 small{3, 10, 9};
   for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
     INFO(net->identity());
-    auto job = with_model(net, small, 7, {.epochs = 2, .batch_rows = 4, .momentum = 0.9, .head_only = true});
+    auto job =
+        with_model(net, small, 7, {.epochs = 2, .batch_rows = 4, .momentum = 0.9, .trained = trainable_part::head});
     const auto after = trained(job), before = job.start->at(flat_weights);
     for (const auto& parameter : net->layout()) {
       INFO(parameter.name);
@@ -191,7 +192,7 @@ TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothin
     auto other = job;
     other.stream.visit = 9;
     CHECK(largest_difference(trained(job), trained(other)) < 1e-6);
-    job.options.head_only = other.options.head_only = false;
+    job.options.trained = other.options.trained = trainable_part::all;
     CHECK((largest_difference(trained(job), trained(other)) > 1e-4) == net->draws());
   }
 }

@@ -109,7 +109,7 @@ public:
     const auto loss = (*cross_entropy_objective())(
         {.logits = seen.logits, .features = seen.features, .labels = labels, .row_weight = row_weight, .sides = sides});
     auto gradients = at::zeros_like(weights_);
-    net_->backward(weights_, kept, classes_, loss.d_logits, loss.d_features, false, {gradients});
+    net_->backward(weights_, kept, classes_, loss.d_logits, loss.d_features, {}, {gradients});
     check_named(gradients[0], expected["of"], bound);
   }
 

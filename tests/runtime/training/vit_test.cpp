@@ -202,7 +202,7 @@ TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else i
 
 TEST_CASE("with only the head trained, adapters stay too", "[executor]") {
   const auto net = net_of("vit", images, 5, adapted());
-  const auto jobs = clients_of(net, {8}, {.batch_rows = 4, .head_only = true});
+  const auto jobs = clients_of(net, {8}, {.batch_rows = 4, .trained = trainable_part::head});
   const auto& start = std::get<train_job>(jobs[0].request).start->at(flat_weights);
   const auto end = trained_in_groups(jobs, 1)[0];
   for (const auto& parameter : net->layout())
@@ -220,7 +220,7 @@ TEST_CASE("gradients of adapters and head equal finite differences while dropout
   tape kept;
   (void)net->forward(weights, inputs, {0, 3}, &kept, &training);
   auto gradients = at::full({1, net->size()}, 77.0F);
-  net->backward(weights, kept, {0, 3}, d_logits, {}, false, {gradients});
+  net->backward(weights, kept, {0, 3}, d_logits, {}, {}, {gradients});
   const auto value = [&](std::int64_t i, float change) {
     auto moved = weights.clone();
     moved.mutable_data_ptr<float>()[i] += change;
@@ -250,10 +250,10 @@ TEST_CASE("a frozen body passes gradients on as a trained one does", "[models]")
   tape kept;
   (void)net->forward(weights, inputs, {0, 3}, &kept);
   auto gradients = at::zeros_like(weights);
-  net->backward(weights, kept, {0, 3}, d_logits, {}, false, {gradients});
+  net->backward(weights, kept, {0, 3}, d_logits, {}, {}, {gradients});
   auto stepped = weights.clone();
   (void)net->forward(stepped, inputs, {0, 3}, &kept);
-  net->backward(stepped, kept, {0, 3}, d_logits, {}, false, {stepped, -0.5F, true});
+  net->backward(stepped, kept, {0, 3}, d_logits, {}, {}, {stepped, -0.5F, true});
   CHECK(largest_difference(stepped, weights - 0.5F * gradients) < 1e-5);
 }
 

@@ -1,0 +1,109 @@
+#include "runtime/models/parameter_choice.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/models/model.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdexcept>
+namespace mneme {
+namespace {
+
+/// The name of the layer that a parameter belongs to: "layer1.0.bn1" of "layer1.0.bn1.running_mean".
+std::string layer_name(const parameter& entry) {
+  const auto dot = entry.name.rfind('.');
+  return entry.name.substr(0, dot);
+}
+
+bool belongs_to(const parameter& entry, const std::string& name) {
+  const auto layer = layer_name(entry);
+  return layer == name || (layer.starts_with(name) && layer[name.size()] == '.');
+}
+
+/// The layers that can be trained, in the net's order.
+std::vector<std::string> layer_names(const model& net) {
+  std::vector<std::string> names;
+  for (const auto& entry : net.layout())
+    if (const auto name = layer_name(entry);
+        !entry.frozen && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  return names;
+}
+
+} // namespace
+
+parameter_choice parameter_choice::head_of(const model& net) {
+  std::vector<bool> chosen;
+  for (const auto& entry : net.layout())
+    chosen.push_back(entry.head);
+  return parameter_choice(std::move(chosen));
+}
+
+parameter_choice parameter_choice::body_of(const model& net) {
+  std::vector<bool> chosen;
+  for (const auto& entry : net.layout())
+    chosen.push_back(!entry.head && !entry.frozen);
+  return parameter_choice(std::move(chosen));
+}
+
+parameter_choice parameter_choice::layers_of(const model& net, const std::vector<std::string>& names) {
+  std::vector<bool> chosen(net.layout().size(), false);
+  for (const auto& name : names) {
+    bool found = false;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      const auto& entry = net.layout()[i];
+      if (entry.frozen || !belongs_to(entry, name))
+        continue;
+      chosen[i] = true;
+      found = true;
+    }
+    if (!found)
+      throw std::invalid_argument(
+          fmt::format("the net '{}' has no layer '{}' that could be trained; expected names of: {}", net.identity(),
+                      name, fmt::join(layer_names(net), ", ")));
+  }
+  return parameter_choice(std::move(chosen));
+}
+
+bool parameter_choice::changes(const model& net, std::size_t index) const {
+  return whole() ? !net.layout()[index].frozen : chosen_[index];
+}
+
+bool parameter_choice::changes_any(std::size_t first, std::size_t last) const {
+  MNEME_CHECK(first <= last && last <= chosen_.size(), first, last, chosen_.size());
+  const auto at = [&](std::size_t index) { return chosen_.begin() + static_cast<std::ptrdiff_t>(index); };
+  return std::find(at(first), at(last), true) != at(last);
+}
+
+bool parameter_choice::mixes_rows(const model& net) const {
+  if (whole() || !net.mixes_rows())
+    return net.mixes_rows();
+  const auto& layout = net.layout();
+  for (std::size_t i = 0; i < layout.size(); ++i)
+    if (chosen_[i] && layout[i].buffer)
+      return true;
+  return false;
+}
+
+std::vector<segment> trained_segments(const model& net, class_range classes, const parameter_choice& trained) {
+  std::vector<segment> segments;
+  const auto& layout = net.layout();
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const auto& parameter = layout[i];
+    const bool beyond = parameter.head && classes.size() == 0; // the pass ends at the features
+    if (parameter.buffer || beyond || !trained.changes(net, i))
+      continue;
+    segment piece{parameter.offset, parameter.size};
+    if (parameter.head && !parameter.whole) {
+      MNEME_CHECK(0 <= classes.low && classes.high <= parameter.shape[0], classes.low, classes.high, parameter.name);
+      const auto row = parameter.size / parameter.shape[0];
+      piece = {parameter.offset + classes.low * row, classes.size() * row};
+    }
+    if (!segments.empty() && segments.back().offset + segments.back().size == piece.offset)
+      segments.back().size += piece.size;
+    else if (piece.size > 0)
+      segments.push_back(piece);
+  }
+  return segments;
+}
+
+} // namespace mneme

@@ -1,0 +1,46 @@
+/// parameter_choice: which parameters of a net a training changes.
+#pragma once
+#include "runtime/base/class_range.hpp"
+#include <string>
+#include <vector>
+namespace mneme {
+
+class model;
+
+/// Layers of which nothing is chosen are in evaluation mode: their running statistics stay as they are, and what they
+/// drop or draw in training they do not. A layer without parameters goes with the one that it reads.
+class parameter_choice {
+public:
+  /// All that are not frozen for good.
+  parameter_choice() = default;
+  /// The head: its rows and scale, and its hidden layers.
+  [[nodiscard]] static parameter_choice head_of(const model& net);
+  /// All but the head.
+  [[nodiscard]] static parameter_choice body_of(const model& net);
+  /// Layers by name: "fc1", or "layer4" for "layer4.0.conv1" and all others behind the same dot. Throws
+  /// std::invalid_argument where a name is that of no layer which can be trained.
+  [[nodiscard]] static parameter_choice layers_of(const model& net, const std::vector<std::string>& names);
+
+  /// True of the default: nothing was left out.
+  [[nodiscard]] bool whole() const noexcept { return chosen_.empty(); }
+  /// True if training changes the parameter at `index` of the layout, by gradients or by running statistics.
+  [[nodiscard]] bool changes(const model& net, std::size_t index) const;
+  /// True if it changes one of the parameters from `first` to before `last`. @pre not whole()
+  [[nodiscard]] bool changes_any(std::size_t first, std::size_t last) const;
+  /// True if results of a row depend on the others of its step in training: such steps are never padded.
+  [[nodiscard]] bool mixes_rows(const model& net) const;
+
+private:
+  explicit parameter_choice(std::vector<bool> chosen) : chosen_(std::move(chosen)) {}
+
+  std::vector<bool> chosen_; // by the layout; empty: all
+};
+
+/// Contiguous pieces of [P] that gradients may change, given the classes of the loss; of none, the loss is on features.
+struct segment {
+  std::int64_t offset = 0, size = 0;
+};
+[[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes,
+                                                    const parameter_choice& trained = {});
+
+} // namespace mneme

@@ -1,0 +1,139 @@
+// What a group leaves: losses, weights or gradients, and why there are none.
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/training/fused_training.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+namespace mneme {
+namespace {
+
+/// matrix[k], which shares its memory. One such view leaves for every client, so it is made without the dispatcher.
+at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
+  auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
+                                                      matrix.key_set(), matrix.dtype());
+  row.unsafeGetTensorImpl()->set_storage_offset(matrix.storage_offset() + k * matrix.stride(0));
+  row.unsafeGetTensorImpl()->set_sizes_contiguous(matrix.sizes().slice(1));
+  return row;
+}
+
+bool is_finite(const at::Tensor& values) {
+  if (!values.is_cpu() || values.scalar_type() != at::kFloat)
+    return at::isfinite(values).all().item<bool>();
+  bool finite = true;
+  kernels::check_finite(finite, values.const_data_ptr<float>(), values.numel());
+  return finite;
+}
+
+} // namespace
+
+/// Sums up the losses of the last epoch; on a device, there: the host does not wait for it at every step.
+void fused_training::note_losses(model_run run, const at::Tensor& values) {
+  if (!values.is_cpu()) {
+    if (!losses_.defined())
+      losses_ = at::zeros({std::ssize(clients_)}, values.options());
+    losses_.narrow(0, run.first, run.count).add_(values);
+    return;
+  }
+  const auto* const sums = values.const_data_ptr<double>();
+  for (std::int64_t i = 0; i < run.count; ++i)
+    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
+}
+
+/// Zeros for what steps add to: [K, P], or [K, n] of row norms.
+void fused_training::take_result_memory() {
+  const auto models = std::ssize(clients_);
+  if (options_.result == training_result::row_norms)
+    result_ = at::zeros({models, clients_[0].plan.rows}, weights_.options().dtype(at::kDouble));
+  else if (options_.result != training_result::weights)
+    result_ = at::zeros({models, net_.size()}, weights_.options());
+}
+
+/// Adds what the step's gradients are wanted for.
+void fused_training::note_gradients(model_run run, std::int64_t s) {
+  for (auto k = run.first; k < run.first + run.count; ++k) {
+    const auto& client = clients_[static_cast<std::size_t>(k)];
+    const auto gradient = gradients_.select(0, k), result = result_.select(0, k);
+    if (options_.result == training_result::row_norms) {
+      result[client.order[static_cast<std::size_t>(s)]].copy_(norm_of(gradient));
+      continue;
+    }
+    const auto share = static_cast<double>(client.plan.rows_of(s)) / static_cast<double>(client.plan.rows);
+    for (const auto& piece : trained_) {
+      const auto own = gradient.narrow(0, piece.offset, piece.size);
+      auto sum = result.narrow(0, piece.offset, piece.size);
+      if (options_.result == training_result::gradient)
+        sum.add_(own, share);
+      else
+        sum.addcmul_(own, own);
+    }
+  }
+}
+
+/// Over all that is trained: a float64 of its device.
+at::Tensor fused_training::norm_of(const at::Tensor& gradient) const {
+  if (!gradient.is_cpu()) {
+    auto squares = at::zeros({}, gradient.options().dtype(at::kDouble));
+    for (const auto& piece : trained_)
+      squares += gradient.narrow(0, piece.offset, piece.size).square().sum(at::kDouble);
+    return squares.sqrt_();
+  }
+  double squares = 0.0;
+  for (const auto& piece : trained_)
+    kernels::add_squares(squares, gradient.const_data_ptr<float>() + piece.offset, piece.size);
+  return at::scalar_tensor(std::sqrt(squares), at::kDouble);
+}
+
+/// Copies what the host needs of a training on a device: the losses, and which weights are finite.
+void fused_training::copy_to_host() {
+  if (images_.device().is_cpu() || !losses_.defined())
+    return;
+  const auto sums = losses_.cpu(), finite = at::isfinite(result_.defined() ? result_ : weights_).all(1).cpu();
+  for (std::size_t k = 0; k < clients_.size(); ++k) {
+    clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
+    clients_[k].finite = finite.const_data_ptr<bool>()[k];
+  }
+}
+
+job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) const {
+  train_output out{.rows_seen = trained.job->samples.size()};
+  const bool idle = trained.plan.steps() == 0;
+  const auto& start = trained.job->start->at(flat_weights);
+  if (!idle)
+    out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
+  at::Tensor made;
+  if (options_.result == training_result::weights) {
+    made = idle ? start : row_of(weights_, k);
+    out.weights = weights_only(made);
+  } else if (options_.result == training_result::row_norms) {
+    made = idle ? at::zeros({trained.job->samples.size()}, at::kDouble)
+                : result_.select(0, k).narrow(0, 0, trained.plan.rows).cpu();
+    out.row_norms = made;
+  } else {
+    const bool squares = options_.result == training_result::squared_gradients;
+    made = idle ? at::zeros_like(start) : row_of(result_, k);
+    if (squares && !idle)
+      made = made / static_cast<double>(trained.plan.steps());
+    out.gradients = made;
+  }
+  if (!idle && (!std::isfinite(out.loss_mean) || !trained.finite || (made.is_cpu() && !is_finite(made))))
+    return failure_of(trained, made);
+  return work_output{std::move(out)};
+}
+
+/// What diverged, in words: the first parameter that holds a value which is no number.
+std::string fused_training::failure_of(const client& trained, const at::Tensor& made) const {
+  std::string where = "the loss is";
+  for (const auto& parameter : net_.layout())
+    if (made.numel() == net_.size() && !is_finite(made.narrow(0, parameter.offset, parameter.size))) {
+      where = parameter.name + " holds values that are";
+      break;
+    }
+  if (options_.result != training_result::weights)
+    return "there are no gradients: " + where + " NaN or infinite; the weights that they are taken at, or the " +
+           std::to_string(trained.plan.rows) + " rows, hold such values";
+  return "training diverged: after " + std::to_string(options_.epochs * trained.plan.steps()) + " steps on " +
+         std::to_string(trained.plan.rows) + " rows " + where +
+         " NaN or infinite; a smaller training.learning_rate (now " + values_text(options_.learning_rate) +
+         ") or a training.clip_norm may help";
+}
+
+} // namespace mneme

@@ -1,0 +1,77 @@
+#include "runtime/training/impossible_training.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+/// What is wrong with what a method says of `rows`.
+std::string wrong_notes(const row_notes& notes, const sample_view& samples, const char* rows, const train_job& job) {
+  const auto n = samples.size(), classes = job.options.classes.size();
+  if (notes.weights && std::ssize(*notes.weights) != n)
+    return fmt::format("there are {} weights of {} {}; expected one of each", notes.weights->size(), n, rows);
+  if (!notes.targets.defined())
+    return {};
+  const auto& targets = notes.targets;
+  if (targets.scalar_type() != at::kFloat || targets.dim() != 2 || targets.size(0) != n || targets.size(1) != classes ||
+      !targets.is_contiguous() || !targets.is_cpu())
+    return fmt::format("targets of {} are {}{}; expected contiguous float32 [{}, {}] of the host, a row of each and a "
+                       "column per class of the loss",
+                       rows, c10::toString(targets.scalar_type()), targets.sizes().vec(), n, classes);
+  if (job.objective && !job.objective->reads_targets())
+    return fmt::format("{} have targets, and the objective '{}' reads labels only", rows, job.objective->identity());
+  return {};
+}
+
+std::string wrong_replay(const train_job& job) {
+  const auto& replay = job.replay;
+  if (replay.samples.size() == 0)
+    return {};
+  if (job.options.replay_rows <= 0)
+    return fmt::format("there are {} rows to replay, and replay_rows = {} of them join a step; expected 1 or more",
+                       replay.samples.size(), job.options.replay_rows);
+  if (job.samples.size() > 0 && replay.samples.source->shape() != job.samples.source->shape())
+    return fmt::format("rows to replay have the shape {}; expected that of the job's own, {}",
+                       replay.samples.source->shape(), job.samples.source->shape());
+  return wrong_notes(replay.notes, replay.samples, "rows to replay", job);
+}
+
+std::string wrong_result(const train_job& job) {
+  if (job.options.result == training_result::weights)
+    return {};
+  if (job.options.epochs > 1)
+    return fmt::format("gradients are taken in one pass over the rows; expected epochs = 1, not {}",
+                       job.options.epochs);
+  if (job.replay.samples.size() > 0)
+    return "gradients are those of one set of rows, and there are rows to replay; expected none";
+  return {};
+}
+
+std::string wrong_maps(const train_job& job) {
+  if (job.options.maps.empty())
+    return {};
+  const auto known = job.net->maps();
+  for (const auto& name : job.options.maps)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return fmt::format("the net '{}' shows no map '{}'; expected names of: {}", job.net->identity(), name,
+                         known.empty() ? "none, it has no maps" : fmt::format("{}", fmt::join(known, ", ")));
+  return {};
+}
+
+} // namespace
+
+std::string why_impossible(const train_job& job) {
+  if (job.net->classes() == 0)
+    return fmt::format("the net '{}' has no head, so there is nothing to train", job.net->identity());
+  if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
+    return "the loss is to be shown what a teacher says, and there is no teacher";
+  if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())
+    return why;
+  if (auto why = wrong_maps(job); !why.empty())
+    return why;
+  if (auto why = wrong_result(job); !why.empty())
+    return why;
+  return wrong_replay(job);
+}
+
+} // namespace mneme

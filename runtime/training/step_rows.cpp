@@ -1,0 +1,167 @@
+#include "runtime/training/step_rows.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <numeric>
+namespace mneme {
+namespace {
+
+// Streams of the second set lie beside those of the first.
+constexpr std::uint64_t second_shuffles = std::uint64_t{1} << 32U; // behind all epochs
+constexpr std::int64_t second_rows = std::int64_t{1} << 31U;       // behind all positions
+
+void shuffle_rows(const train_job& job, std::uint64_t index, std::span<std::int64_t> order) {
+  auto key = key_for(job.stream, purpose::shuffle);
+  key.index = index;
+  std::iota(order.begin(), order.end(), 0);
+  if (!job.options.in_order)
+    rng_stream(key).shuffle(order);
+}
+
+} // namespace
+
+// -- which rows -------------------------------------------------------------------------------------------------------
+
+void replay_order::begin(const train_job& job, std::int64_t rows) {
+  job_ = &job;
+  rows_ = rows;
+  pass_ = -1;
+}
+
+void replay_order::shuffle(std::int64_t pass) {
+  pass_ = pass;
+  shuffled_.resize(static_cast<std::size_t>(job_->replay.samples.size()));
+  shuffle_rows(*job_, second_shuffles | static_cast<std::uint64_t>(pass), shuffled_);
+}
+
+std::span<const std::int64_t> replay_order::at(std::int64_t number) {
+  const auto size = job_->replay.samples.size();
+  taken_.clear();
+  for (auto i = number * rows_; i < (number + 1) * rows_; ++i) {
+    if (i / size != pass_)
+      shuffle(i / size);
+    taken_.push_back(shuffled_[static_cast<std::size_t>(i % size)]);
+  }
+  return taken_;
+}
+
+void client_rows::shuffle(std::int64_t epoch) { shuffle_rows(*job, static_cast<std::uint64_t>(epoch), order); }
+
+// -- what they are ----------------------------------------------------------------------------------------------------
+
+void step_rows::clear() {
+  rows_.clear();
+  augment_.clear();
+  noise_.clear();
+  runs_.clear();
+}
+
+void step_rows::add(client_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s,
+                    const row_marks& to) {
+  const auto& job = *client.job;
+  const auto real = client.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
+  append({.samples = job.samples,
+          .notes = job.notes,
+          .positions = client.order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(real)),
+          .padded = shape.own,
+          .weight = 1.0F / static_cast<float>(real),
+          .draw = epoch},
+         job.stream, to);
+  if (shape.replayed == 0)
+    return;
+  const auto number = epoch * client.plan.steps() + s, classes = options_.classes.size();
+  append({.samples = job.replay.samples,
+          .notes = job.replay.notes,
+          .positions = client.replay.at(number),
+          .padded = shape.replayed,
+          .weight = static_cast<float>(options_.replay_weight / static_cast<double>(client.replayed.rows)),
+          .draw = number,
+          .place = second_rows},
+         job.stream,
+         {.labels = to.labels + shape.own,
+          .weights = to.weights + shape.own,
+          .targets = to.targets ? to.targets + shape.own * classes : nullptr});
+}
+
+void step_rows::append(const part& rows, const rng_key& stream, const row_marks& to) {
+  const auto& source = *rows.samples.source;
+  if (runs_.empty() || *runs_.back().source != rows.samples.source)
+    runs_.push_back({.source = &rows.samples.source, .first = rows_.size()});
+  const auto first = rows_.size(), real = rows.positions.size();
+  rows_.resize(first + static_cast<std::size_t>(rows.padded), padding_row);
+  const auto* const listed = rows.samples.rows->data();
+  for (std::size_t i = 0; i < real; ++i)
+    rows_[first + i] = listed[rows.positions[i]];
+  const auto place_of = [&](std::size_t i) {
+    return rows.place ? *rows.place + static_cast<std::int64_t>(i) : rows.positions[i];
+  };
+  if (options_.augment != augmentation_kind::none) {
+    augment_.resize(rows_.size());
+    for (std::size_t i = 0; i < real; ++i)
+      augment_[first + i] = drawn_augmentation(options_.augment, stream, rows.draw, place_of(i));
+  }
+  if (source.deviations.defined()) {
+    noise_.resize(rows_.size()); // others before it have none
+    for (std::size_t i = 0; i < real; ++i)
+      noise_[first + i] = noise_key(stream, rows.draw, place_of(i));
+  }
+  write_marks(rows, std::span(rows_).subspan(first, real), to);
+}
+
+/// Labels, weights and targets of a part, whose real rows are `listed`.
+void step_rows::write_marks(const part& rows, std::span<const std::int64_t> listed, const row_marks& to) const {
+  const auto& source = *rows.samples.source;
+  const auto& covered = options_.classes;
+  const bool told = rows.notes.targets.defined();
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto label = source.label(listed[i]);
+    const bool known = covered.low <= label && label < covered.high;
+    if (!known && !told)
+      throw std::invalid_argument("row " + std::to_string(listed[i]) + " has label " + std::to_string(label) +
+                                  ", but the loss covers labels " + std::to_string(covered.low) + " to " +
+                                  std::to_string(covered.high - 1));
+    to.labels[i] = known ? label - covered.low : -1;
+    to.weights[i] = rows.weight;
+  }
+  for (std::size_t i = 0; rows.notes.weights && i < listed.size(); ++i)
+    to.weights[i] *= (*rows.notes.weights)[static_cast<std::size_t>(rows.positions[i])];
+  const auto padding = rows.padded - std::ssize(listed);
+  std::fill_n(to.labels + listed.size(), padding, -1);
+  std::fill_n(to.weights + listed.size(), padding, 0.0F);
+  if (to.targets)
+    write_targets(rows, to);
+}
+
+/// A row without a target is told to be its label; padding is told nothing.
+void step_rows::write_targets(const part& rows, const row_marks& to) const {
+  const auto classes = options_.classes.size();
+  std::fill_n(to.targets, rows.padded * classes, 0.0F);
+  for (std::size_t i = 0; i < rows.positions.size(); ++i) {
+    float* const target = to.targets + static_cast<std::int64_t>(i) * classes;
+    if (rows.notes.targets.defined())
+      std::copy_n(rows.notes.targets.const_data_ptr<float>() + rows.positions[i] * classes, classes, target);
+    else
+      target[to.labels[i]] = 1.0F;
+  }
+}
+
+// -- pixels -----------------------------------------------------------------------------------------------------------
+
+void step_rows::gather_into(at::Tensor& out, image_store& images) const {
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const auto& source = *runs_[i].source;
+    const auto first = runs_[i].first, last = i + 1 < runs_.size() ? runs_[i + 1].first : rows_.size();
+    auto target = out.narrow(0, static_cast<std::int64_t>(first), static_cast<std::int64_t>(last - first));
+    const auto part_of = [&]<class Value>(const std::vector<Value>& whole, bool wanted) {
+      return wanted ? std::span(whole).subspan(first, last - first) : std::span<const Value>{};
+    };
+    images.gather_into(target, source, part_of(rows_, true), part_of(augment_, !augment_.empty()),
+                       part_of(noise_, source->deviations.defined()));
+  }
+}
+
+void step_rows::gather_into(float* out) const {
+  MNEME_CHECK(runs_.size() == 1, runs_.size());
+  gather_any(**runs_[0].source, rows_, augment_, noise_, out);
+}
+
+} // namespace mneme

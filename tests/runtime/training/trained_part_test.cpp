@@ -1,0 +1,195 @@
+// What is trained of a net, and what is not.
+#include "runtime/training/executor.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/learning.hpp"
+#include "tests/support/reference_gather.hpp"
+#include <ATen/Parallel.h>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+const shape3 small{3, 10, 9};
+
+/// Clients with these numbers of rows, from starts of their own.
+std::vector<job> clients_of(const model_ref& net, training_options options,
+                            const std::vector<std::int64_t>& rows = {7, 3, 4, 0, 7}) {
+  const auto source = drawn_data(40, small, net->classes());
+  options.classes = {0, net->classes()};
+  std::vector<job> jobs;
+  for (std::uint64_t k = 0; k < rows.size(); ++k)
+    jobs.push_back({.id = {{k}, 0, 0},
+                    .request = train_job{.net = net,
+                                         .start = weights_only(initial_weights(*net, k)),
+                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                         .options = options,
+                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+  return jobs;
+}
+
+outcomes run_all(const std::vector<job>& jobs) { return make_executor("cpu")->run(jobs); }
+
+/// A part of a net, as options say it.
+training_options with_part(training_options options, trainable_part part, std::vector<std::string> layers = {}) {
+  options.trained = part;
+  options.layers = std::move(layers);
+  return options;
+}
+
+/// Every parameter changes if and only if it is chosen, and clients end with the same bits alone and fused.
+void check_part(const model_ref& net, const training_options& options) {
+  INFO(net->identity());
+  const auto jobs = clients_of(net, options);
+  const auto choice = trained_parameters(*net, options.trained, options.layers);
+  const auto together = run_all(jobs);
+  for (std::size_t k = 0; k < jobs.size(); ++k) {
+    INFO("client " << k);
+    const auto& job = std::get<train_job>(jobs[k].request);
+    const auto &before = job.start->at(flat_weights), &after = weights_of(together[k]);
+    CHECK(same_bits(after, weights_of(run_all({jobs[k]})[0])));
+    for (std::size_t i = 0; i < net->layout().size(); ++i) {
+      const auto& entry = net->layout()[i];
+      INFO(entry.name);
+      const auto part_of = [&](const at::Tensor& flat) { return flat.narrow(0, entry.offset, entry.size); };
+      CHECK(same_bits(part_of(before), part_of(after)) == !(choice.changes(*net, i) && job.samples.size() > 0));
+    }
+  }
+}
+
+/// Two linear layers with a ReLU, trained in the order of the rows with SGD in float64; `trained` of the four tensors.
+at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trained) {
+  const auto& with = job.options;
+  auto flat = job.start->at(flat_weights).to(at::kDouble);
+  auto momentum = at::zeros_like(flat);
+  for (std::int64_t first = 0; first < job.samples.size(); first += with.batch_rows) {
+    const auto count = std::min(with.batch_rows, job.samples.size() - first);
+    const auto rows =
+        std::span(*job.samples.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    std::vector<std::int64_t> labels;
+    for (const auto row : rows)
+      labels.push_back(job.samples.source->label(row));
+    const auto x = reference_gather(*job.samples.source, rows, {}).flatten(1).to(at::kDouble);
+    flat = flat.detach().set_requires_grad(true);
+    std::vector<at::Tensor> parts;
+    for (const auto& entry : job.net->layout())
+      parts.push_back(flat.narrow(0, entry.offset, entry.size).view(entry.shape));
+    const auto logits = at::linear(at::relu(at::linear(x, parts[0], parts[1])), parts[2], parts[3]);
+    at::cross_entropy_loss(logits, at::tensor(labels, at::kLong)).backward();
+    const auto gradient = flat.grad();
+    flat = flat.detach().clone();
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto& entry = job.net->layout()[i];
+      const auto own = [&](const at::Tensor& whole) { return whole.narrow(0, entry.offset, entry.size); };
+      own(momentum).mul_(with.momentum).add_(own(gradient)).add_(own(flat), with.weight_decay);
+      if (trained[i])
+        own(flat).sub_(own(momentum), with.learning_rate);
+    }
+  }
+  return flat.to(at::kFloat);
+}
+
+} // namespace
+
+TEST_CASE("what is not trained keeps every bit, its running statistics too, fused and alone", "[trained part]") {
+  at::set_num_threads(1);
+  for (const auto& base :
+       {training_options{.epochs = 2, .batch_rows = 4},
+        training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
+        training_options{.optimizer = optimizer_kind::adamw, .batch_rows = 4, .weight_decay = 0.1}}) {
+    for (const auto part : {trainable_part::head, trainable_part::body}) {
+      check_part(net_of("resnet8", small, 6), with_part(base, part));
+      check_part(net_of("resnet8", small, 6, {{"norm", "group"}}), with_part(base, part));
+      check_part(net_of("cnn", small, 6), with_part(base, part));
+      check_part(mlp_of({21}, 270, 6), with_part(base, part));
+    }
+    check_part(net_of("resnet8", small, 6), with_part(base, trainable_part::layers, {"layer2"}));
+    check_part(net_of("resnet8", small, 6), with_part(base, trainable_part::layers, {"layer3.0.bn1", "conv1"}));
+    check_part(net_of("cnn", small, 6), with_part(base, trainable_part::layers, {"fc1"}));
+    check_part(mlp_of({21, 9}, 270, 6), with_part(base, trainable_part::layers, {"fc1", "fc3"}));
+  }
+  // Means and log deviations are of one product.
+  check_part(net_of("vee", {1, 1, 270}, 6), with_part({.batch_rows = 4}, trainable_part::layers, {"encoder.mu"}));
+}
+
+TEST_CASE("a part of a net trains as autograd says in float64, straight into weights and through an optimizer",
+          "[trained part]") {
+  at::set_num_threads(1);
+  const auto net = mlp_of({21}, 270, 6);
+  for (const auto& base :
+       {training_options{.batch_rows = 4, .in_order = true},
+        training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.05, .in_order = true}}) {
+    const auto check = [&](const training_options& options, const std::array<bool, 4>& trained) {
+      const auto jobs = clients_of(net, options, {23});
+      CHECK(largest_difference(weights_of(run_all(jobs)[0]).clone(),
+                               plainly_trained(std::get<train_job>(jobs[0].request), trained)) < 2e-6);
+    };
+    check(with_part(base, trainable_part::body), {true, true, false, false});
+    check(with_part(base, trainable_part::layers, {"fc1"}), {true, true, false, false});
+    check(with_part(base, trainable_part::layers, {"fc2"}), {false, false, true, true});
+    check(with_part(base, trainable_part::layers, {"fc2", "fc1"}), {true, true, true, true});
+    check(with_part(base, trainable_part::head), {false, false, true, true});
+  }
+}
+
+TEST_CASE("naming all layers trains as naming none, and the head as head", "[trained part]") {
+  at::set_num_threads(1);
+  const auto net = net_of("cnn", small, 6);
+  const training_options base{.batch_rows = 4, .momentum = 0.9};
+  const auto after = [&](const training_options& options) {
+    return weights_of(run_all(clients_of(net, options, {7}))[0]).clone();
+  };
+  CHECK(same_bits(after(base), after(with_part(base, trainable_part::layers, {"conv1", "conv2", "fc1", "fc2"}))));
+  CHECK(
+      same_bits(after(with_part(base, trainable_part::head)), after(with_part(base, trainable_part::layers, {"fc2"}))));
+}
+
+TEST_CASE("layers are dropped only behind what is trained", "[trained part]") {
+  at::set_num_threads(1);
+  const auto net = net_of("cnn", small, 6); // drops behind its convolutions, and behind fc1
+  const auto draws = [&](const std::vector<std::string>& layers) {
+    auto jobs = clients_of(net, with_part({.batch_rows = 0}, trainable_part::layers, layers), {7});
+    const auto first = weights_of(run_all(jobs)[0]).clone();
+    std::get<train_job>(jobs[0].request).stream.visit = 9;
+    return largest_difference(first, weights_of(run_all(jobs)[0])) > 1e-5;
+  };
+  CHECK_FALSE(draws({"fc2"}));
+  CHECK(draws({"fc1"}));
+  CHECK(draws({"conv2"}));
+  CHECK_FALSE(draws({"conv1"})); // pixels that it makes are read by conv2, which is not trained
+}
+
+TEST_CASE("in evaluation mode running statistics stay and nothing is dropped, while all is trained", "[trained part]") {
+  at::set_num_threads(1);
+  const auto residual = net_of("resnet8", small, 6), dropping = net_of("cnn", small, 6);
+  for (const auto& net : {residual, dropping}) {
+    auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 4, .evaluation = true});
+    const auto together = run_all(jobs);
+    for (std::size_t k = 0; k < jobs.size(); ++k) {
+      CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]})[0])));
+      const auto& before = std::get<train_job>(jobs[k].request).start->at(flat_weights);
+      for (const auto& entry : net->layout())
+        if (entry.buffer)
+          CHECK(same_bits(before.narrow(0, entry.offset, entry.size),
+                          weights_of(together[k]).narrow(0, entry.offset, entry.size)));
+    }
+    CHECK_FALSE(same_bits(weights_of(together[0]), std::get<train_job>(jobs[0].request).start->at(flat_weights)));
+  }
+  auto jobs = clients_of(dropping, {.batch_rows = 0, .evaluation = true}, {7});
+  const auto first = weights_of(run_all(jobs)[0]).clone();
+  std::get<train_job>(jobs[0].request).stream.visit = 9;
+  CHECK(largest_difference(first, weights_of(run_all(jobs)[0])) < 1e-6);
+}
+
+TEST_CASE("a part that is not there is refused by name", "[trained part]") {
+  const auto refusal = [](const model_ref& net, const training_options& options) {
+    return std::get<std::string>(run_all(clients_of(net, options, {7}))[0]);
+  };
+  const auto net = mlp_of({21}, 270, 6);
+  CHECK(refusal(net, with_part({}, trainable_part::layers, {"fc3"})) ==
+        "the net 'mlp 270-21-6' has no layer 'fc3' that could be trained; expected names of: fc1, fc2");
+  CHECK(refusal(net, with_part({}, trainable_part::layers)) ==
+        "layers are to be trained, and none is named; expected a name at least");
+  CHECK(refusal(net_of("linear", small, 6), with_part({}, trainable_part::body)) ==
+        "the net 'linear 270-6' is nothing but a head, so its body cannot be trained");
+}

@@ -1,0 +1,130 @@
+// Maps on the way through a net, as a loss sees them.
+#include "runtime/models/function.hpp"
+#include "runtime/training/executor.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/support/learning.hpp"
+#include "tests/support/reference_gather.hpp"
+#include <ATen/Parallel.h>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+const shape3 small{3, 10, 9};
+
+/// Cross-entropy plus, over rows and maps, the mean of sum |map - the teacher's|^2 * weight, model by model.
+class map_loss final : public loss {
+public:
+  explicit map_loss(double weight) : weight_(weight) {}
+  std::string identity() const override { return "maps"; }
+  loss_output operator()(const loss_input& in) const override {
+    auto out = (*cross_entropy_objective())(in);
+    for (std::size_t m = 0; m < in.maps.size(); ++m) {
+      const auto apart = in.maps[m] - in.teacher_maps[m];
+      out.d_maps.push_back(apart * (2.0 * weight_) * in.row_weight.unsqueeze(2).unsqueeze(3).unsqueeze(4));
+    }
+    return out;
+  }
+
+private:
+  double weight_;
+};
+
+std::vector<job> clients_of(const model_ref& net, training_options options, const std::vector<std::int64_t>& rows) {
+  const auto source = drawn_data(40, small, net->classes());
+  options.classes = {0, net->classes()};
+  std::vector<job> jobs;
+  for (std::uint64_t k = 0; k < rows.size(); ++k)
+    jobs.push_back({.id = {{k}, 0, 0},
+                    .request = train_job{.net = net,
+                                         .start = weights_only(initial_weights(*net, k)),
+                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
+                                         .objective = std::make_shared<const map_loss>(0.05),
+                                         .teacher = weights_only(initial_weights(*net, 20 + k % 2)),
+                                         .options = options,
+                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+  return jobs;
+}
+
+outcomes run_all(const std::vector<job>& jobs) { return make_executor("cpu")->run(jobs); }
+at::Tensor gradients_of(const job& queued) {
+  const auto outcome = run_all({queued})[0];
+  if (const auto* why = std::get_if<std::string>(&outcome))
+    FAIL("job failed: " << *why);
+  return std::get<train_output>(std::get<work_output>(outcome)).gradients;
+}
+
+/// The same gradient by autograd through the net as a function, in float64.
+at::Tensor plain_gradient(const train_job& job, double weight) {
+  const auto& net = *job.net;
+  const auto rows = reference_gather(*job.samples.source, *job.samples.rows, {}).unsqueeze(0).to(at::kDouble);
+  const training_mode mode;
+  const function_mode as_trained{.training = job.options.evaluation ? nullptr : &mode};
+  const auto flat = job.start->at(flat_weights).unsqueeze(0).to(at::kDouble).set_requires_grad(true);
+  const auto taught = net.differentiable(job.teacher->at(flat_weights).unsqueeze(0).to(at::kDouble), rows, {0, 6}, {});
+  const auto seen = net.differentiable(flat, rows, {0, 6}, as_trained);
+  std::vector<std::int64_t> labels;
+  for (const auto row : *job.samples.rows)
+    labels.push_back(job.samples.source->label(row));
+  auto loss = at::cross_entropy_loss(seen.logits[0], at::tensor(labels, at::kLong));
+  for (std::size_t m = 0; m < seen.maps.size(); ++m)
+    for (const auto& name : job.options.maps)
+      if (seen.maps[m].name == name)
+        loss = loss + weight * (seen.maps[m].values - taught.maps[m].values).square().sum() /
+                          static_cast<double>(job.samples.size());
+  return torch::autograd::grad({loss}, {flat})[0][0].to(at::kFloat);
+}
+
+} // namespace
+
+TEST_CASE("losses of maps have autograd's gradients", "[maps]") {
+  at::set_num_threads(1);
+  const auto check = [](const model_ref& net, const std::vector<std::string>& maps, bool evaluation) {
+    INFO(net->identity());
+    auto jobs = clients_of(net,
+                           {.batch_rows = 0,
+                            .in_order = true,
+                            .taught_features = true,
+                            .maps = maps,
+                            .result = training_result::gradient,
+                            .evaluation = evaluation},
+                           {5});
+    auto& job = std::get<train_job>(jobs[0].request);
+    const auto expected = plain_gradient(job, 0.05);
+    const auto bound = 1e-4 * expected.abs().max().item<double>();
+    for (const auto& piece : trained_segments(*net, {0, 6}))
+      CHECK(largest_difference(gradients_of(jobs[0]).narrow(0, piece.offset, piece.size).contiguous(),
+                               expected.narrow(0, piece.offset, piece.size).contiguous()) < bound);
+    job.options.maps.clear();
+    CHECK(largest_difference(gradients_of(jobs[0]).contiguous(), expected) > 10 * bound);
+  };
+  for (const bool evaluation : {false, true}) {
+    check(net_of("resnet8", small, 6, {{"norm", "group"}}), {"layer1", "layer3"}, evaluation);
+    check(net_of("resnet8", small, 6), {"layer2"}, evaluation);
+    check(mlp_of({21, 9}, 270, 6), {"fc2", "fc1"}, evaluation);
+  }
+  check(net_of("cnn", small, 6), {"conv2", "conv1"}, true); // in another order
+}
+
+TEST_CASE("clients whose losses read maps end with the same bits alone and fused", "[maps]") {
+  at::set_num_threads(1);
+  for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
+    const auto names = net->maps();
+    const auto jobs =
+        clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true, .maps = names}, {7, 3, 4, 0, 7});
+    const auto together = run_all(jobs);
+    for (std::size_t k = 0; k < jobs.size(); ++k)
+      CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]})[0])));
+  }
+}
+
+TEST_CASE("a map that is not there is refused by name", "[maps]") {
+  const auto refusal = [](const model_ref& net) {
+    return std::get<std::string>(run_all(clients_of(net, {.maps = {"layer9"}}, {3}))[0]);
+  };
+  CHECK(refusal(net_of("resnet8", small, 6)).find("shows no map 'layer9'; expected names of: ") != std::string::npos);
+  CHECK(refusal(net_of("linear", small, 6)) ==
+        "the net 'linear 270-6' shows no map 'layer9'; expected names of: none, it has no maps");
+}
