@@ -5,6 +5,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <set>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 using namespace mneme;
@@ -63,6 +64,20 @@ const std::vector<event_record> two_events{
     {.at = virtual_time{3662s}, .actor = "server", .event = "close", .task = {1}, .round = {9}}};
 
 } // namespace
+
+TEST_CASE("a run.json or summary.json that is no ordinary file is not waited for") {
+  const test::scratch_folder folder;
+  auto made = run_directory::create(folder.path() / "run", "");
+  REQUIRE(made);
+  made->write_origin({.scenario = "a", .trace = false});
+  CHECK(made->origin()->scenario == "a");
+  for (const auto* const name : {"checkpoint/run.json", "summary.json"}) {
+    std::filesystem::remove(folder.path() / "run" / name);
+    REQUIRE(::mkfifo((folder.path() / "run" / name).c_str(), 0600) == 0);
+  }
+  CHECK_FALSE(made->origin());
+  CHECK(made->status().empty());
+}
 
 TEST_CASE("runs of one name get folders of their own") {
   const elsewhere here;
