@@ -107,6 +107,19 @@ TEST_CASE("two creations at the same time never share a folder") {
   CHECK(distinct.contains("runs/same-24"));
 }
 
+TEST_CASE("a run's folder appears with its mark, and nothing is left beside it") {
+  const test::scratch_folder folder;
+  const auto out = folder.path() / "run";
+  {
+    const auto made = run_directory::create(out, "");
+    REQUIRE(made);
+    CHECK(run_directory::never_began(out));      // whoever is killed now blocks nobody
+    CHECK_FALSE(run_directory::create(out, "")); // but the lock holds as long as it lives
+  }
+  CHECK(run_directory::create(out, ""));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
 TEST_CASE("an --out that exists is refused, and one whose parents are missing is made") {
   const test::scratch_folder folder;
   const auto out = folder.path() / "a" / "b" / "c";
