@@ -64,7 +64,8 @@ std::string report_text(const run_summary& summary, const accuracy_matrix& matri
   line("final accuracy",
        percent_text(metrics.final_accuracy) + ", mean over tasks " + percent_text(metrics.final_accuracy_task_mean));
   line("average incremental", percent_text(metrics.average_incremental_accuracy));
-  line("forgetting", percent_text(metrics.forgetting));
+  line("forgetting", percent_text(metrics.forgetting) + " from the best before the last task, " +
+                         percent_text(metrics.forgetting_including_last) + " from the best of all");
   line("traffic", mebibytes_text(summary.upload_bytes) + " up, " + mebibytes_text(summary.download_bytes) + " down");
   line("clients", fmt::format("{} client-rounds, {} late, {} dropped out", summary.client_rounds, summary.late_uploads,
                               summary.dropped));

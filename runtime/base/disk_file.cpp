@@ -48,4 +48,19 @@ expected<void> disk_file::seek(std::uint64_t byte) {
 
 std::string disk_file::place(std::uint64_t byte) const { return fmt::format("{}: byte {}", path_.string(), byte); }
 
+expected<std::string> text_of_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+  auto file = disk_file::open(path);
+  if (!file)
+    return tl::unexpected(file.error());
+  if (file->size_bytes() > bytes_max)
+    return failed(path.string(),
+                  fmt::format("the file has {} bytes, but one like it has at most {}", file->size_bytes(), bytes_max));
+  std::string text(file->size_bytes(), '\0');
+  const auto bytes = file->read({reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  text.resize(*bytes);
+  return text;
+}
+
 } // namespace mneme

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 namespace mneme {
 
 class disk_file {
@@ -33,5 +34,8 @@ private:
   std::unique_ptr<std::FILE, closer> file_{};
   std::uint64_t size_bytes_ = 0, position_ = 0;
 };
+
+/// All of an ordinary file that holds text. Fails like disk_file::open(), and where it is larger than `bytes_max`.
+[[nodiscard]] expected<std::string> text_of_file(const std::filesystem::path& path, std::uint64_t bytes_max);
 
 } // namespace mneme

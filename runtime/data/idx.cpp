@@ -88,7 +88,13 @@ expected<void> check_same_rows(const std::filesystem::path& images, const std::f
     return held;
   if (auto held = check_claim(*of_images, *pictures, row_bytes); !held)
     return held;
-  return *pictures == *classes ? expected<void>{} : not_together(*of_images, *pictures, *classes);
+  if (*pictures != *classes)
+    return not_together(*of_images, *pictures, *classes);
+  if (*classes > layout.rows_max)
+    return failed(of_labels->place(4), fmt::format("the header states {} rows, but data sets in this format have at "
+                                                   "most {}: it is damaged, fetch the file again",
+                                                   *classes, layout.rows_max));
+  return {};
 }
 
 } // namespace

@@ -8,6 +8,7 @@ namespace mneme {
 /// What the images of a data set look like: anything else in a file is a diagnostic.
 struct idx_layout {
   std::int64_t height = 28, width = 28, classes = 10;
+  std::int64_t rows_max = 1'000'000; ///< No file of this format has more: a packed one could hold a thousand in a byte.
 };
 
 /// All labels of an idx1 file, each below `classes`.

@@ -121,7 +121,6 @@ private:
 };
 
 constexpr std::uint64_t file_bytes_max = std::uint64_t{1} << 28U;
-constexpr std::int64_t pixels_max = std::int64_t{1} << 27U;
 
 expected<std::vector<std::uint8_t>> bytes_of(const std::filesystem::path& path) {
   auto file = disk_file::open(path);
@@ -140,7 +139,8 @@ expected<std::vector<std::uint8_t>> bytes_of(const std::filesystem::path& path) 
 
 } // namespace
 
-expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t shorter_side_min_px) {
+expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t shorter_side_min_px,
+                               std::int64_t pixels_max) {
   const auto bytes = bytes_of(file);
   if (!bytes)
     return tl::unexpected(bytes.error());
@@ -153,8 +153,9 @@ expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t s
   if (image.printed())
     return failed(file.string(), "the picture is in the four colours of printers (CMYK): convert it to RGB");
   if (image.file_pixels() > pixels_max)
-    return failed(file.string(), fmt::format("the header states {} pixels, but pictures of data sets have at most {}",
-                                             image.file_pixels(), pixels_max));
+    return failed(file.string(),
+                  fmt::format("the header states {} pixels, but pictures of this data set have at most {}",
+                              image.file_pixels(), pixels_max));
   auto planes = new_tensor({3, image.height(), image.width()}, at::kByte);
   std::vector<std::uint8_t> line(static_cast<std::size_t>(3 * image.width()));
   if (!image.decode(line.data(), planes.mutable_data_ptr<std::uint8_t>()))

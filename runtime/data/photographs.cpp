@@ -24,7 +24,10 @@ bool is_jpeg(const path& file) {
 /// [3, side_px, side_px]
 expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
   const auto whole_px = fit == photograph_fit::centre ? (8 * side_px + 6) / 7 : 0;
-  auto planes = read_jpeg(file, whole_px);
+  // A picture of another size is refused by its size below; one much larger, before it takes memory.
+  constexpr std::int64_t times_larger = 64;
+  const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : photograph_pixels_max;
+  auto planes = read_jpeg(file, whole_px, pixels_max);
   if (!planes)
     return planes;
   const auto height = planes->size(1), width = planes->size(2);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int64_t channels = 3, side = 32;
 constexpr std::size_t pixel_bytes = channels * side * side;
+constexpr std::int64_t records_max = 1'000'000; // a packed file could hold a megabyte in a thousand bytes
 
 struct record_file {
   byte_stream stream{};
@@ -107,6 +108,10 @@ expected<image_table> read_records(const std::vector<std::filesystem::path>& fil
       wrong.insert(wrong.end(), file.error().begin(), file.error().end());
   if (!wrong.empty())
     return tl::unexpected(wrong);
+  if (records > records_max)
+    return failed(files.front().string(), fmt::format("there are {} records in all, but data sets in this format have "
+                                                      "at most {}: fetch the files again",
+                                                      records, records_max));
   record_reader reader(layout, limits, records);
   for (auto& file : opened)
     if (auto read = reader.read(file); !read)

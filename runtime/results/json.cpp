@@ -1,6 +1,6 @@
+#include "runtime/base/disk_file.hpp"
 #include "runtime/results/run_directory.hpp"
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 namespace mneme {
 namespace {
@@ -16,8 +16,9 @@ std::string dumped(const json& value, int indent) {
 
 /// The file's value; discarded if there is none.
 json read(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return json::parse(in, nullptr, false);
+  constexpr std::uint64_t bytes_max = std::uint64_t{1} << 26U;
+  const auto text = text_of_file(file, bytes_max);
+  return text ? json::parse(*text, nullptr, false) : json(json::value_t::discarded);
 }
 
 void add_metrics(json& to, const continual_metrics& metrics) {

@@ -1,13 +1,16 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/data/partition.hpp"
+#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 namespace mneme {
 namespace {
 
@@ -37,12 +40,8 @@ constexpr const char* checkpoints_name = "checkpoint";
 
 /// What a run writes before its scenario.toml.
 const std::set<std::string>& left_behind() {
-  static const std::set<std::string> names{checkpoints_name,
-                                           "checkpoint/run.json",
-                                           "checkpoint/run.json.part",
-                                           "partition.csv",
-                                           "partition.csv.part",
-                                           "scenario.toml.part"};
+  static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
+                                           "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
   return names;
 }
 
@@ -69,6 +68,30 @@ expected<open_file> locked(const fs::path& folder) {
   } catch (const std::system_error& e) {
     return failed("", e.what());
   }
+}
+
+/// Makes the folder of a run, with the mark that a run was to begin and the lock upon it, all at once or not at all:
+/// whoever is killed in between leaves no empty folder that blocks the next, and nobody else takes it over.
+std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
+  static std::atomic<int> made{0};
+  const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), made++);
+  if (auto error = make_folder(hidden))
+    return error;
+  lock = locked(hidden); // it moves along with the folder
+  auto error = make_folder(hidden / checkpoints_name);
+  if (!error && ::renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
+    error = {errno, std::generic_category()};
+  if (!error)
+    return {};
+  std::error_code ignored;
+  fs::remove_all(hidden, ignored);
+  if (error != std::errc::invalid_argument && error != std::errc::function_not_supported)
+    return error;
+  error = make_folder(path); // this file system cannot rename so
+  if (error)
+    return error;
+  lock = locked(path);
+  return make_folder(path / checkpoints_name);
 }
 
 /// Seconds with nine decimals: nothing of a virtual time is lost.
@@ -103,15 +126,12 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
     return cannot_create(wanted, error);
   for (std::int64_t number = 1;; ++number) {
     const auto path = number == 1 ? wanted : fs::path(wanted.string() + "-" + std::to_string(number));
-    const auto error = make_folder(path);
-    if (!error) {
-      auto lock = locked(path);
-      if (!lock)
-        return tl::unexpected{lock.error()};
-      if (auto mark = make_folder(path / checkpoints_name)) // from here on it can be told that a run was to begin
-        return cannot_create(path, mark);
-      return run_directory(path, std::move(*lock));
-    }
+    std::optional<expected<open_file>> own;
+    const auto error = make_marked_folder(path, own);
+    if (!error && own->has_value())
+      return run_directory(path, std::move(**own));
+    if (!error)
+      return tl::unexpected{own->error()};
     if (error == std::errc::file_exists && !out.empty() && never_began(path))
       if (auto lock = locked(path); lock && never_began(path)) { // a run that begins just now holds the lock
         for (const auto& name : left_behind())
@@ -130,8 +150,8 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
 expected<run_directory> run_directory::open(const fs::path& path) {
   std::error_code none;
   if (!fs::is_directory(path, none))
-    return failed("", fmt::format("'{}' is no folder; expected that of a run, as in mneme resume runs/NAME",
-                                  path.string()));
+    return failed(
+        "", fmt::format("'{}' is no folder; expected that of a run, as in mneme resume runs/NAME", path.string()));
   if (!fs::exists(path / "scenario.toml", none))
     return failed("", fmt::format("'{}' has no scenario.toml: the run ended before it began, or this is another "
                                   "folder; run the scenario again with mneme run, which may name the same folder "
@@ -151,7 +171,8 @@ expected<run_origin> run_directory::origin() const { return parsed_origin(checkp
 std::string run_directory::status() const { return status_in(path_ / "summary.json"); }
 
 void run_directory::expect_in_place() const {
-  struct stat held {}, found {};
+  struct stat held {
+  }, found{};
   const bool in_place = ::fstat(lock_.descriptor(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
                         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
   if (!in_place)
@@ -181,8 +202,8 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
     if (entry.path().extension() == ".part")
       fs::remove(entry.path());
   expect_in_place();
-  for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "timeline.jsonl", "metrics.jsonl",
-                           "accuracy_matrix.csv"})
+  for (const char* name :
+       {"summary.json", "model.safetensors", "accuracy.svg", "timeline.jsonl", "metrics.jsonl", "accuracy_matrix.csv"})
     fs::remove(path_ / name);
   std::string lines;
   for (const auto& evaluation : evaluations)

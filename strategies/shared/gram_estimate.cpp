@@ -32,18 +32,28 @@ void held_sums::add(const at::Tensor& sums, const at::Tensor& counts) {
   const auto values = sums.cpu(), numbers = counts.cpu();
   classes_.resize(static_cast<std::size_t>(numbers.size(1)));
   for (std::int64_t c = 0; c < numbers.size(1); ++c) {
-    const auto rows = numbers.select(1, c).nonzero().view({-1}); // parts
-    if (rows.numel() == 0)
-      continue;
-    classes_[static_cast<std::size_t>(c)].sums.push_back(values.select(1, c).index_select(0, rows));
-    classes_[static_cast<std::size_t>(c)].counts.push_back(numbers.select(1, c).index_select(0, rows));
+    auto& kept = classes_[static_cast<std::size_t>(c)];
+    const auto of_class = values.select(1, c), count = numbers.select(1, c); // [P, M], [P]
+    const auto with = count.nonzero().view({-1}), without = count.eq(0).nonzero().view({-1});
+    if (with.numel() > 0) {
+      kept.sums.push_back(of_class.index_select(0, with));
+      kept.counts.push_back(count.index_select(0, with));
+    }
+    // The server cannot tell noise from rows: C of eq. 8 is the sum of all that was sent.
+    const auto noise = of_class.index_select(0, without);
+    if (noise.any().item<bool>())
+      kept.without_rows = kept.without_rows.defined() ? kept.without_rows + noise.sum(0) : noise.sum(0);
   }
 }
 
 void held_sums::add_to(at::Tensor& into, std::int64_t first) const {
-  for (std::size_t c = 0; c < classes_.size(); ++c)
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    auto row = into.select(0, first + static_cast<std::int64_t>(c));
     for (const auto& part : classes_[c].sums)
-      into.select(0, first + static_cast<std::int64_t>(c)).add_(part.sum(0));
+      row.add_(part.sum(0));
+    if (classes_[c].without_rows.defined())
+      row.add_(classes_[c].without_rows);
+  }
 }
 
 tensors_ref held_sums::take(const at::Tensor& gram, std::int64_t clients, const estimate_rules& rules) {

@@ -30,13 +30,13 @@ struct estimate_rules {
   bool clamp_b = false;
 };
 
-/// The class sums of a task's clients, as they come in: parts that hold no row of a class are not kept, so memory
-/// grows with the rows of the task at most.
+/// The class sums of a task's clients, as they come in: of parts that hold no row of a class only the sum is kept, so
+/// memory grows with the rows of the task at most. Without privacy noise it is zero.
 class held_sums {
 public:
   /// @param sums [P, C, M] float64, of P parts @param counts [P, C] float64
   void add(const at::Tensor& sums, const at::Tensor& counts);
-  /// Adds the sums of class c to row first + c of `into` [classes, M].
+  /// Adds the sums of class c, those of parts without rows among them, to row first + c of `into` [classes, M].
   void add_to(at::Tensor& into, std::int64_t first) const;
   /// What estimate_grams() works on; forgets everything. @param clients all parts of all clients that took part
   [[nodiscard]] tensors_ref take(const at::Tensor& gram, std::int64_t clients, const estimate_rules& rules);
@@ -48,9 +48,10 @@ public:
 private:
   struct class_part {
     std::vector<at::Tensor> sums{}, counts{}; ///< [n, M], [n] of each client that holds the class
+    at::Tensor without_rows{};                ///< [M] sum over parts without a row, or undefined: all zero
     template <class Archive>
     void persist(Archive& state) {
-      state(sums)(counts);
+      state(sums)(counts)(without_rows);
     }
   };
   std::vector<class_part> classes_;

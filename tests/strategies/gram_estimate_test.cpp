@@ -170,3 +170,18 @@ TEST_CASE("the estimate's variance follows its law", "[stsa]") {
     before = sum;
   }
 }
+
+TEST_CASE("what parts without rows send reaches the class sums, and not the estimate", "[stsa]") {
+  held_sums held;
+  // Two parts, two classes, two features; the first part has no row of class 1 any more, by noise on its counts.
+  const auto sums = at::tensor({1.0, 2.0, 10.0, 20.0, 3.0, 4.0, 30.0, 40.0}, at::kDouble).view({2, 2, 2});
+  held.add(sums, at::tensor({2.0, 0.0, 1.0, 5.0}, at::kDouble).view({2, 2}));
+  held.add(sums, at::zeros({2, 2}, at::kDouble));
+  auto into = at::zeros({3, 2}, at::kDouble);
+  held.add_to(into, 1);
+  CHECK(into.equal(at::tensor({0.0, 0.0, 8.0, 12.0, 80.0, 120.0}, at::kDouble).view({3, 2})));
+  const auto asked = held.take(at::zeros({3}, at::kDouble), 4, {});
+  CHECK(asked->at("holders").equal(at::tensor({std::int64_t{2}, std::int64_t{1}})));
+  CHECK(asked->at("counts").equal(at::tensor({2.0, 1.0, 5.0}, at::kDouble)));
+  CHECK(asked->at("sums").equal(at::tensor({1.0, 2.0, 3.0, 4.0, 30.0, 40.0}, at::kDouble).view({3, 2})));
+}

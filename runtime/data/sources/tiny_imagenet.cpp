@@ -1,13 +1,13 @@
 // Tiny ImageNet: 64x64 photographs of 200 classes (Stanford's course CS231n 2015), folders of JPEG files. Classes are
 // numbered in the order of their WordNet names. Test rows are the validation images, whose classes stand in a text
 // file; those of the test folder are not public.
+#include "runtime/base/disk_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/photographs.hpp"
 #include "runtime/data/splits.hpp"
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <sstream>
 namespace mneme {
 namespace {
@@ -15,6 +15,7 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::int64_t side_px = 64;
+constexpr std::uint64_t list_bytes_max = std::uint64_t{1} << 26U; // 24 times the list of validation images
 
 const file_set files{.data_set = "tiny-imagenet",
                      .folders = {"tiny-imagenet-200"},
@@ -23,8 +24,11 @@ const file_set files{.data_set = "tiny-imagenet",
 
 /// The classes, sorted.
 expected<std::vector<std::string>> read_classes(const path& file) {
+  const auto text = text_of_file(file, list_bytes_max);
+  if (!text)
+    return tl::unexpected(text.error());
   std::vector<std::string> names;
-  std::ifstream lines(file);
+  std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' '))
       line.pop_back();
@@ -58,8 +62,11 @@ expected<image_table> read_train(const path& folder, const std::vector<std::stri
 
 /// The lines of `file`: name, class, and a box that is not read.
 expected<image_table> read_validation(const path& file, const std::vector<std::string>& classes, row_limits limits) {
+  const auto text = text_of_file(file, list_bytes_max);
+  if (!text)
+    return tl::unexpected(text.error());
   std::vector<photograph> photographs;
-  std::ifstream lines(file);
+  std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string name, label;

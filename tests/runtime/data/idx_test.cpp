@@ -74,6 +74,16 @@ TEST_CASE("packed labels are unpacked only if there are images for them", "[data
   CHECK(peak_kib() - before < 100'000); // they would take 500 MB
 }
 
+TEST_CASE("packed images that agree with their labels take no memory where no data set has so many", "[data]") {
+  constexpr std::uint32_t rows = 3'000'000;
+  const scratch_folder folder;
+  write_file(folder.path() / "images.gz", gzipped(idx_images(1, 2, rows) + std::string(4UL * rows - 4, '\0')));
+  write_file(folder.path() / "labels.gz", gzipped(idx_labels(std::string(rows, '\0'))));
+  CHECK_THAT(said(read_idx(folder.path() / "images.gz", folder.path() / "labels.gz", tiny, {})),
+             ContainsSubstring("labels.gz: unpacked byte 4: error: the header states 3000000 rows, but data sets in "
+                               "this format have at most 1000000"));
+}
+
 TEST_CASE("images and labels of different numbers are refused", "[data]") {
   const idx_pair files(idx_images(4, 2), idx_labels(five_labels));
   CHECK_THAT(said(files.read()),

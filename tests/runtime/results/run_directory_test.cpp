@@ -5,6 +5,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <set>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 using namespace mneme;
@@ -64,6 +65,20 @@ const std::vector<event_record> two_events{
 
 } // namespace
 
+TEST_CASE("a run.json or summary.json that is no ordinary file is not waited for") {
+  const test::scratch_folder folder;
+  auto made = run_directory::create(folder.path() / "run", "");
+  REQUIRE(made);
+  made->write_origin({.scenario = "a", .trace = false});
+  CHECK(made->origin()->scenario == "a");
+  for (const auto* const name : {"checkpoint/run.json", "summary.json"}) {
+    std::filesystem::remove(folder.path() / "run" / name);
+    REQUIRE(::mkfifo((folder.path() / "run" / name).c_str(), 0600) == 0);
+  }
+  CHECK_FALSE(made->origin());
+  CHECK(made->status().empty());
+}
+
 TEST_CASE("runs of one name get folders of their own") {
   const elsewhere here;
   for (const char* expected :
@@ -90,6 +105,19 @@ TEST_CASE("two creations at the same time never share a folder") {
   const std::set<fs::path> distinct(paths.begin(), paths.end());
   CHECK(distinct.size() == paths.size());
   CHECK(distinct.contains("runs/same-24"));
+}
+
+TEST_CASE("a run's folder appears with its mark, and nothing is left beside it") {
+  const test::scratch_folder folder;
+  const auto out = folder.path() / "run";
+  {
+    const auto made = run_directory::create(out, "");
+    REQUIRE(made);
+    CHECK(run_directory::never_began(out));      // whoever is killed now blocks nobody
+    CHECK_FALSE(run_directory::create(out, "")); // but the lock holds as long as it lives
+  }
+  CHECK(run_directory::create(out, ""));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
 TEST_CASE("an --out that exists is refused, and one whose parents are missing is made") {

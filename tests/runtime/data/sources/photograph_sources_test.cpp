@@ -4,6 +4,7 @@
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/stat.h>
 using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
@@ -97,6 +98,17 @@ TEST_CASE("tiny-imagenet: what is damaged is named", "[data]") {
              ContainsSubstring("n00000001_1.JPEG: error: is no whole JPEG file"));
   CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 64, 63)),
              ContainsSubstring("val_1.JPEG: error: the picture has 64x63 pixels, but this data set has 64x64"));
+  CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 640, 640)),
+             ContainsSubstring("val_1.JPEG: error: the header states 409600 pixels, but pictures of this data set have "
+                               "at most 262144"));
+  for (const auto* const list : {"wnids.txt", "val/val_annotations.txt"}) {
+    std::filesystem::remove_all(folder);
+    put_tiny(root.path());
+    std::filesystem::remove(folder / list);
+    REQUIRE(::mkfifo((folder / list).c_str(), 0600) == 0);
+    CHECK_THAT(said(load_data({.name = "tiny-imagenet", .root = root.path()}, 1)),
+               ContainsSubstring(std::string(list) + ": error: is no ordinary file"));
+  }
   CHECK_THAT(with("wnids.txt", "n00000001\n../../etc\n"),
              ContainsSubstring("wnids.txt:2: error: expected the name of a class"));
   CHECK_THAT(with("wnids.txt", "n00000001\nn00000003\n"), ContainsSubstring("n00000003"));
