@@ -22,12 +22,6 @@ std::string event_line(const char* event, const std::string& text) {
   return one_line(line);
 }
 
-int columns_of(std::FILE* out) {
-  winsize size{};
-  const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
-
 /// "[#####...............]", 20 characters between the brackets.
 std::string bar(double share) {
   const std::string full(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 20.0), '#');
@@ -51,6 +45,12 @@ std::string per_task_text(const std::vector<double>& accuracies) {
 }
 
 } // namespace
+
+int columns_of(std::FILE* out) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
 
 progress_style default_style(std::FILE* out) {
   const char* kind = std::getenv("TERM");

@@ -14,6 +14,9 @@ enum class progress_style { block, lines, json, quiet };
 /// block if `out` is a terminal, else lines.
 [[nodiscard]] progress_style default_style(std::FILE* out);
 
+/// Columns of the terminal behind `out`; 80 where it is none.
+[[nodiscard]] int columns_of(std::FILE* out);
+
 /// Writes to one stream; never throws, whatever becomes of the stream. A run that failed says why
 /// in every style.
 class progress {

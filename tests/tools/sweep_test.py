@@ -117,6 +117,10 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(refused.stderr.count("the run is failed"), 2)
         compared = mneme("compare", self.path("runs"), "--where", "status=done")
         self.assertEqual(compared.returncode, 0, compared.stderr)
+        one = next(name for name in os.listdir(self.path("runs")) if name.startswith("swept-"))
+        refused = mneme("compare", os.path.join(self.path("runs"), one), "--where", "status=done")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--where chooses among those of a folder that holds runs", refused.stderr)
         listed = mneme("list", "runs", "--in", self.path("runs"), "--where", "status=failed")
         self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line each, and why each failed
 

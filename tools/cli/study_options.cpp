@@ -47,6 +47,8 @@ expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& 
     const fs::path folder = fs::path(name).has_filename() ? fs::path(name) : fs::path(name).parent_path();
     std::error_code none;
     if (!fs::is_directory(folder, none) || is_run_folder(folder)) {
+      if (!where.empty())
+        wrong.push_back({name, "is the folder of a run: --where chooses among those of a folder that holds runs"});
       auto run = read_stored_run(folder);
       run ? add(std::move(*run)) : append(wrong, run.error());
       continue;

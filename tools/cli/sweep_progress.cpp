@@ -56,8 +56,13 @@ void sweep_progress::draw(const std::map<std::string, double>& shares) {
     if (listed++ < runs_shown)
       text += fmt::format("  {:3.0f} %  {:.60}\n", 100.0 * done, printable(label));
   text += fmt::format("{} gone, {} left\n", elapsed_text(elapsed), left);
-  block_lines_ = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  std::fputs(text.c_str(), out_);
+  const auto columns = static_cast<std::size_t>(columns_of(out_));
+  for (std::size_t begin = 0; begin < text.size(); ++block_lines_) {
+    const auto end = text.find('\n', begin);
+    // a line that wraps would be two for the terminal, and the block would not find its start again
+    std::fprintf(out_, "%s\n", text.substr(begin, std::min(end - begin, columns - 1)).c_str());
+    begin = end + 1;
+  }
   std::fflush(out_);
   drawn_.emplace();
 }
