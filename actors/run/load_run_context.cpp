@@ -66,7 +66,17 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (!settings.model.module.empty())
     return read_module(settings, tasks, device);
-  settings.model.kind->use_head(settings.strategy.method->needs().head);
+  auto& kind = *settings.model.kind;
+  if (kind.reads_tokens() && tasks.tokens == 0)
+    return failed(settings.where("model.name"), "\"" + settings.model.name +
+                                                    "\" reads rows of tokens, and data.name = \"" + settings.data.name +
+                                                    "\" has images; expected data of tokens or another net");
+  if (!kind.reads_tokens() && tasks.tokens > 0)
+    return failed(settings.where("model.name"), "\"" + settings.model.name +
+                                                    "\" reads images, and the data are rows of tokens; expected a net "
+                                                    "that reads tokens, as \"lstm\"");
+  kind.use_head(settings.strategy.method->needs().head);
+  kind.use_tokens(tasks.tokens);
   auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(settings.where("model.name"), net.error());
