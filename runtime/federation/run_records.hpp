@@ -15,6 +15,12 @@ struct progress_snapshot {
   std::int64_t in_flight = 0, client_rounds = 0;
 };
 
+/// How far a long program has come.
+struct program_progress {
+  std::string name{};
+  double share = 0.0; ///< In [0, 1].
+};
+
 /// Lines of events.csv.
 struct recorded_events {
   std::vector<event_record> events{};

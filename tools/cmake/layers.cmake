@@ -18,7 +18,7 @@ layer(runtime/federation base storage method population results)
 
 layer(strategies base kernels models data method training)
 
-layer(actors/protocol population training federation)
+layer(actors/protocol data population training federation)
 layer(actors/scheduler federation protocol)
 layer(actors/compute base method training federation protocol)
 layer(actors/server base storage method compute)

@@ -1,0 +1,120 @@
+"""A short search with tools/fuzz, and that its parts find what is planted."""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, run_tests  # noqa: E402
+
+sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+from checkpoint_bytes import with_checksum  # noqa: E402
+from key_tables import KeyTables  # noqa: E402
+from mutations import mutated  # noqa: E402
+from scenario_draws import drawn_scenario  # noqa: E402
+
+FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
+# Stands for a program whose digest depends on the width of fused groups.
+SPOILT = """#!/usr/bin/env python3
+import os, sys
+words = sys.argv[1:]
+if words[0] == "run" and any(word.startswith("worker.models_max") for word in words):
+    words += ["--set", "training.learning_rate=0.011"]
+os.execv({program!r}, [{program!r}, *words])
+"""
+# Stands for a reader that does not survive what it reads: files of odd length end it by a signal.
+FRAGILE = """#!/bin/sh
+for word in "$@"; do file=$word; done
+case $1 in validate) [ $(($(wc -c <"$(dirname "$file")/p.csv") % 2)) = 0 ] || kill -SEGV $$ ;; esac
+exit 0
+"""
+
+
+class Fuzz(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mneme-fuzz-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def search(self, *arguments, program=PROGRAM):
+        return subprocess.run([sys.executable, FUZZ, *arguments, "--program", program, "--into", self.folder],
+                              capture_output=True, text=True, timeout=900)
+
+    def script(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+    def test_random_scenarios_end_alike_however_they_are_computed(self):
+        done = self.search("scenarios", "--count", "4", "--seed", "100", "--seconds", "600")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"4 drawn, \d refused, \d done, \d failed alike, 0 found")
+
+    def test_damaged_files_of_every_kind_are_refused_in_words(self):
+        done = self.search("readers", "--count", "2", "--seconds", "600")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for reader in ("toml", "safetensors", "idx", "gz", "xz", "cifar", "pacs", "jpeg", "partition", "availability",
+                       "torn_checkpoint", "forged_checkpoint"):
+            self.assertIn(f"2 {reader}", done.stdout)
+
+    def test_writes_that_fail_leave_a_run_that_can_go_on(self):
+        if not (shutil.which("cc") or shutil.which("gcc")):
+            self.skipTest("no C compiler")
+        done = self.search("faults", "--count", "10", "--seconds", "600")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"10 calls, \d+ went on, \d+ resumed, \d+ refused, 0 found")
+
+    def test_a_digest_that_depends_on_the_width_is_found_and_shrunk(self):
+        done = self.search("scenarios", "--count", "1", "--seed", "100",
+                           program=self.script("spoilt", SPOILT.format(program=PROGRAM)))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("seed 100: --threads", done.stdout)
+        self.assertIn("run_digest", done.stdout)
+        with open(os.path.join(self.folder, "found-100.toml"), encoding="utf-8") as file:
+            small = file.read()
+        self.assertIn("# seed 100: ", small)
+        drawn = drawn_scenario(KeyTables(PROGRAM), 100)
+        self.assertLess(small.count(" = "), len(drawn.settings))
+
+    def test_a_reader_that_ends_by_a_signal_is_found(self):
+        done = self.search("readers", "--count", "5", "--only", "partition",
+                           program=self.script("fragile", FRAGILE))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("it ended with code -11", done.stdout)
+
+    def test_a_new_key_is_drawn_the_day_it_is_added(self):
+        program = self.script("newer", f"""#!/bin/sh
+'{PROGRAM}' "$@"
+[ "$*" != "help training" ] || printf '  shiny = 3\\n      integer in [2, 4]. New.\\n'
+""")
+        tables = KeyTables(program)
+        shiny = {setting[2] for seed in range(60) for setting in drawn_scenario(tables, seed).settings
+                 if setting[1] == "shiny"}
+        self.assertEqual(shiny, {"2", "3", "4"})
+
+    def test_draws_and_damage_follow_from_their_seeds(self):
+        tables = KeyTables(PROGRAM)
+        self.assertEqual(drawn_scenario(tables, 7).text(), drawn_scenario(tables, 7).text())
+        self.assertNotEqual(drawn_scenario(tables, 7).text(), drawn_scenario(tables, 8).text())
+        honest = json.dumps(list(range(500))).encode()
+        self.assertEqual(mutated(honest, random.Random(3)), mutated(honest, random.Random(3)))
+        self.assertTrue(any(mutated(honest, random.Random(seed)) != honest for seed in range(5)))
+
+    def test_the_checksum_of_a_forged_checkpoint_fits(self):
+        out = os.path.join(self.folder, "run")
+        subprocess.run([PROGRAM, "run", os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--quiet", "--out",
+                        out, "--set", "checkpoint.force=true"], check=True)
+        folder = os.path.join(out, "checkpoint")
+        newest = max(name for name in os.listdir(folder) if name.endswith(".checkpoint"))
+        with open(os.path.join(folder, newest), "rb") as file:
+            honest = file.read()
+        self.assertEqual(with_checksum(honest), honest)
+
+
+if __name__ == "__main__":
+    run_tests()

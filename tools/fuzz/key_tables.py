@@ -1,0 +1,95 @@
+"""The keys of a scenario as the program itself tells them: `mneme help` is printed from the table that reads a
+scenario, so a new key is known here the day it is added."""
+import re
+import subprocess
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Key:
+    section: str
+    name: str
+    default: str          # as TOML
+    kind: str             # "integer", "number", "boolean", "word", "duration", "size", "device", "list", "path", "text"
+    low: float = 0.0
+    high: float = 0.0
+    open_low: bool = False
+    words: list = field(default_factory=list)
+
+    @property
+    def full_name(self):
+        return f"{self.section}.{self.name}" if self.section else self.name
+
+
+def _bounds(key, text):
+    """"integer in [1, 8]", "number > 0": into the key."""
+    unbounded = 1e12
+    key.low, key.high = -unbounded, unbounded
+    if between := re.match(r"\w+ in ([\[(])([^,]+), ([^\])]+)", text):
+        key.open_low = between[1] == "("
+        key.low, key.high = float(between[2]), float(between[3])
+    elif above := re.match(r"\w+ (>=?) (\S+?)[.,]?(\s|$)", text):
+        key.open_low = above[1] == ">"
+        key.low = float(above[2])
+
+
+def _key(section, name, default, expected):
+    key = Key(section, name, default, "text")
+    if expected.startswith('"'):
+        key.kind = "word"
+        key.words = re.findall(r'"([^"]*)"', expected.split(". ")[0])
+        return key
+    for start, kind in (("boolean", "boolean"), ("integer", "integer"), ("duration", "duration"), ("size", "size"),
+                        ("list", "list"), ("path", "path")):
+        if expected.startswith(start):
+            key.kind = kind
+    if expected.startswith("number"):
+        key.kind = "device" if "a list of them" in expected.split(". ")[0] else "number"
+    if key.kind == "list":
+        key.words = re.findall(r"^list of (\w+)", expected)
+        _bounds(key, expected.replace("list of integers", "integers").replace("list of numbers", "numbers"))
+    elif key.kind in ("integer", "number", "device"):
+        _bounds(key, expected)
+    return key
+
+
+def _keys_in(section, text):
+    """The pairs of lines "  name = default" and "      expected. meaning."."""
+    lines = text.splitlines()
+    keys = []
+    for line, after in zip(lines, lines[1:]):
+        said = re.match(r"  (\w+) = (.*)$", line)
+        if said and after.startswith("      "):
+            keys.append(_key(section, said[1], said[2], after.strip()))
+    return keys
+
+
+class KeyTables:
+    """All sections, and the keys that each method and each model has of its own."""
+
+    def __init__(self, program):
+        self._program = program
+        self.sections = {name: self._keys(name, name) for name in self._section_names()}
+        self.sections[""] = _keys_in("", self._help().split("\nSections:\n")[0])
+        methods, models = self._listed("strategies"), self._listed("models")
+        self.methods = {name: self._keys("strategy", name) for name in methods}
+        self.models = {name: self._keys("model", name) for name in models}
+
+    def all(self):
+        return [key for keys in (*self.sections.values(), *self.methods.values(), *self.models.values())
+                for key in keys]
+
+    def _help(self, topic=None):
+        words = [self._program, "help"] + ([topic] if topic else [])
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    def _section_names(self):
+        listed = self._help().split("\nSections:\n")[1]
+        return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
+
+    def _keys(self, section, topic):
+        return _keys_in(section, self._help(topic))
+
+    def _listed(self, things):
+        out = subprocess.run([self._program, "list", things], capture_output=True, text=True, check=True, timeout=60)
+        return re.findall(r"^  (\S+)  ", out.stdout, re.MULTILINE)

@@ -1,0 +1,208 @@
+"""For each reader of the program: an honest input, and the command that reads it."""
+import gzip
+import json
+import lzma
+import os
+import shutil
+import struct
+import subprocess
+
+from checkpoint_bytes import with_checksum
+from jpeg_bytes import small_jpeg
+
+BASE = """seed = 1
+[data]
+{data}
+[tasks]
+kind = "single"
+[clients]
+count = 2
+[rounds]
+per_task = 2
+[model]
+name = "linear"
+{model}
+[partition]
+{partition}
+[devices]
+{devices}
+[strategy]
+name = "fedavg"
+"""
+MADE = 'name = "synthetic"\nshape = [4]\nclasses = 3\nrows = 30'
+
+
+def _scenario(data=MADE, model="", partition='kind = "iid"', devices=""):
+    return BASE.format(data=data, model=model, partition=partition, devices=devices)
+
+
+class ReaderCase:
+    """`honest`: the bytes that are damaged, written to `target`; `words` then reads them."""
+
+    def __init__(self, folder, program, target, honest, words):
+        self.folder, self.program = folder, program
+        self.target, self.honest, self.words = os.path.join(folder, target), honest, words
+        os.makedirs(os.path.dirname(self.target), exist_ok=True)
+
+    def _write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def command(self, damaged):
+        """The words that read the damaged bytes."""
+        with open(self.target, "wb") as file:
+            file.write(damaged)
+        return [self.program, *self.words]
+
+
+def _idx_images(rows, side):
+    return struct.pack(">IIII", 0x803, rows, side, side) + bytes(i % 251 for i in range(rows * side * side))
+
+
+def _idx_labels(rows):
+    return struct.pack(">II", 0x801, rows) + bytes(i % 10 for i in range(rows))
+
+
+class _WithScenario(ReaderCase):
+    def __init__(self, folder, program, target, honest, scenario, beside=()):
+        super().__init__(folder, program, target, honest, ["validate", os.path.join(folder, "s.toml")])
+        self._write("s.toml", scenario)
+        for name, content in beside:
+            self._write(name, content)
+
+
+def toml_case(folder, program):
+    return ReaderCase(folder, program, "s.toml", _scenario(MADE, 'trainable = "head"').encode(),
+                      ["validate", os.path.join(folder, "s.toml")])
+
+
+def safetensors_case(folder, program):
+    header = json.dumps({"fc.weight": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]},
+                         "fc.bias": {"dtype": "F32", "shape": [3], "data_offsets": [48, 60]}}).encode()
+    honest = struct.pack("<Q", len(header)) + header + struct.pack("<15f", *range(15))
+    return _WithScenario(folder, program, "w.safetensors", honest, _scenario(model='weights = "w.safetensors"'))
+
+
+def _idx_case(folder, program, packed_name, pack):
+    scenario = _scenario(data=f'name = "mnist"\nroot = "{folder}"')
+    images = {"train-images-idx3-ubyte": _idx_images(20, 28), "t10k-images-idx3-ubyte": _idx_images(10, 28),
+              "t10k-labels-idx1-ubyte": _idx_labels(10)}
+    labels = pack(_idx_labels(20))
+    return _WithScenario(folder, program, "train-labels-idx1-ubyte" + packed_name, labels, scenario, images.items())
+
+
+def idx_case(folder, program):
+    return _idx_case(folder, program, "", lambda data: data)
+
+
+def gz_case(folder, program):
+    return _idx_case(folder, program, ".gz", gzip.compress)
+
+
+def xz_case(folder, program):
+    return _idx_case(folder, program, ".xz", lzma.compress)
+
+
+def idx_images_case(folder, program):
+    scenario = _scenario(data=f'name = "mnist"\nroot = "{folder}"')
+    beside = {"train-labels-idx1-ubyte": _idx_labels(20), "t10k-images-idx3-ubyte": _idx_images(10, 28),
+              "t10k-labels-idx1-ubyte": _idx_labels(10)}
+    return _WithScenario(folder, program, "train-images-idx3-ubyte.gz", gzip.compress(_idx_images(20, 28)), scenario,
+                         beside.items())
+
+
+def cifar_case(folder, program):
+    records = b"".join(bytes([row % 10]) + bytes(i % 256 for i in range(3072)) for row in range(10))
+    beside = {f"data_batch_{n}.bin": records for n in range(2, 6)} | {"test_batch.bin": records}
+    return _WithScenario(folder, program, "data_batch_1.bin", records,
+                         _scenario(data=f'name = "cifar10"\nroot = "{folder}"'), beside.items())
+
+
+def pacs_case(folder, program):
+    records = b"".join(bytes([row % 4, row % 7]) + bytes(i % 256 for i in range(3072)) for row in range(140))
+    return _WithScenario(folder, program, "pacs32.bin", records, _scenario(data=f'name = "pacs"\nroot = "{folder}"'))
+
+
+def jpeg_case(folder, program):
+    names = [f"n0000000{n}" for n in range(3)]
+    beside = {"wnids.txt": "\n".join(names) + "\n"}
+    for name in names:
+        beside[f"train/{name}/images/{name}_0.JPEG"] = small_jpeg(64)
+        beside[f"val/images/val_{name}.JPEG"] = small_jpeg(64)
+    beside["val/val_annotations.txt"] = "".join(f"val_{name}.JPEG\t{name}\t0\t0\t62\t62\n" for name in names)
+    return _WithScenario(folder, program, f"train/{names[0]}/images/{names[0]}_1.JPEG", small_jpeg(64),
+                         _scenario(data=f'name = "tiny-imagenet"\nroot = "{folder}"'), beside.items())
+
+
+def lists_case(folder, program):
+    made = jpeg_case(folder, program)
+    made.command(made.honest)  # writes the picture
+    annotations = os.path.join(folder, "val", "val_annotations.txt")
+    with open(annotations, "rb") as file:
+        honest = file.read()
+    return ReaderCase(folder, program, "val/val_annotations.txt", honest, made.words)
+
+
+def partition_case(folder, program):
+    csv = "client,row,task\n" + "".join(f"{row % 2},{row},1\n" for row in range(30))
+    return _WithScenario(folder, program, "p.csv", csv.encode(),
+                         _scenario(partition='kind = "file"\nfile = "p.csv"'))
+
+
+def availability_case(folder, program):
+    csv = "client,from,to\n" + "".join(f"{client},{start},{start + 40}\n" for client in range(2)
+                                       for start in (0, 100, 200.5))
+    return _WithScenario(folder, program, "a.csv", csv.encode(),
+                         _scenario(devices='availability = "file"\navailability_file = "a.csv"'))
+
+
+class _RunFolderCase(ReaderCase):
+    """A file of a run that was interrupted; every command reads a fresh copy of its folder."""
+
+    def __init__(self, folder, program, named=None, mend=None):
+        self._kept, self._mend = os.path.join(folder, "kept"), mend or (lambda data: data)
+        shutil.rmtree(self._kept, ignore_errors=True)
+        os.makedirs(folder, exist_ok=True)
+        scenario = os.path.join(folder, "s.toml")
+        with open(scenario, "w", encoding="utf-8") as file:
+            file.write(_scenario().replace("fedavg", "fed-ewc").replace('"single"', '"class-incremental"\ncount = 3'))
+        environment = dict(os.environ)
+        subprocess.run([program, "run", scenario, "--quiet", "--trace", "--out", self._kept, "--threads", "1", "--set",
+                        "checkpoint.force=true", "--set", "rounds.per_task=3"], check=True, env=environment,
+                       capture_output=True)
+        for name in ("summary.json", "model.safetensors"):
+            os.remove(os.path.join(self._kept, name))
+        folder_of_checkpoints = os.path.join(self._kept, "checkpoint")
+        checkpoints = sorted(name for name in os.listdir(folder_of_checkpoints) if name.endswith(".checkpoint"))
+        for name in checkpoints[1:]:  # the oldest has a round left to compute
+            os.remove(os.path.join(folder_of_checkpoints, name))
+        named = os.path.join("checkpoint", named or checkpoints[0])
+        with open(os.path.join(self._kept, named), "rb") as file:
+            honest = file.read()
+        super().__init__(folder, program, os.path.join("run", named), honest,
+                         ["resume", os.path.join(folder, "run"), "--quiet", "--threads", "1"])
+
+    def command(self, damaged):
+        shutil.rmtree(os.path.join(self.folder, "run"), ignore_errors=True)
+        shutil.copytree(self._kept, os.path.join(self.folder, "run"))
+        return super().command(self._mend(damaged))
+
+
+def run_json_case(folder, program):
+    return _RunFolderCase(folder, program, "run.json")
+
+
+def torn_checkpoint_case(folder, program):
+    return _RunFolderCase(folder, program)
+
+
+def forged_checkpoint_case(folder, program):
+    """As torn, but the checksum fits: sizes, ids and counts are all that stands between the file and memory."""
+    return _RunFolderCase(folder, program, mend=with_checksum)
+
+
+CASES = {name[:-len("_case")]: made for name, made in list(globals().items())
+         if name.endswith("_case") and not name.startswith("_")}

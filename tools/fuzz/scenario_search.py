@@ -1,0 +1,114 @@
+"""Runs drawn scenarios in several ways each; a scenario that fails is shrunk and written beside its seed."""
+import os
+
+from scenario_draws import GIVEN, DrawnScenario, drawn_scenario
+from ways_to_run import difference, drawn_ways, run_program
+
+REPAIRS_MAX = 12
+SHRINKS_MAX = 60  # runs of the failing ways
+KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
+
+
+def kind_of(fault):
+    """What must stay the same while a scenario is shrunk."""
+    for kind in ("did not end", "ended with code", "differs from", "validate"):
+        if kind in fault:
+            return kind
+    return fault
+
+
+class ScenarioSearch:
+    def __init__(self, program, tables, folder):
+        self.program, self.tables, self.folder = program, tables, folder
+        self.counts = {"drawn": 0, "refused": 0, "done": 0, "failed alike": 0, "found": 0}
+        os.makedirs(folder, exist_ok=True)
+
+    def try_seed(self, seed):
+        """None, or what was found in the scenario of this seed."""
+        self.counts["drawn"] += 1
+        scenario, fault = self._accepted(drawn_scenario(self.tables, seed), seed)
+        ways = drawn_ways(seed)
+        if scenario and not fault:
+            fault = self._fault_of(scenario, ways, seed)
+        if scenario is None and not fault:
+            self.counts["refused"] += 1
+        if not fault:
+            return None
+        self.counts["found"] += 1
+        return self._report(seed, scenario, ways, fault)
+
+    def _write(self, scenario, seed):
+        path = os.path.join(self.folder, f"{seed}.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(scenario.text())
+        return path
+
+    def _accepted(self, scenario, seed):
+        """Without what validation refuses, line by line; (None, None) where it cannot be mended, (scenario, fault)
+        where validation itself goes wrong."""
+        for _ in range(REPAIRS_MAX):
+            code, errors, _ = run_program([self.program, "validate", self._write(scenario, seed)])
+            if code == 0:
+                return scenario, None
+            if code not in (1, 2) or "error: " not in errors:
+                return scenario, f"validate: code {code}: {errors[-500:]}"
+            mended = scenario.without_refused(errors)
+            if not mended:
+                return None, None
+            scenario = mended
+        return None, None
+
+    def _fault_of(self, scenario, ways, seed, counting=True):
+        path, first = self._write(scenario, seed), None
+        for way in ways:
+            ended = way.run(self.program, path, os.path.join(self.folder, f"{seed}.run"),
+                            first.seconds if first else 1.0)
+            if fault := ended.fault():
+                return f"{way}: {fault}"
+            if first is None:
+                first = ended
+                continue
+            if differing := difference(first, ended):
+                values = "; ".join(f"{name}: {first.facts.get(name)} and {ended.facts.get(name)}"
+                                   for name in differing[:4])
+                return f"{way} differs from {ways[0]}: {values}"
+        if counting:
+            self.counts["done" if first.code == 0 else "failed alike" if first.code == 1 else "refused"] += 1
+        return None
+
+    def _report(self, seed, scenario, ways, fault):
+        small = self._shrunk(scenario, ways, seed, kind_of(fault))
+        path = os.path.join(self.folder, f"found-{seed}.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"# seed {seed}: {fault}\n".replace("\n", " ").rstrip() + "\n" + small.text())
+        return f"seed {seed}: {fault}\n  shrunk to {path}"
+
+    def _shrunk(self, scenario, ways, seed, kind):
+        """As few settings as still fail in this way, besides those that keep it small."""
+        tries, step = 0, max(len(scenario.settings) // 4, 1)
+        while tries < SHRINKS_MAX:
+            smaller = None
+            for at in range(0, len(scenario.settings), step):
+                dropped = [setting for setting in scenario.settings[at:at + step]
+                           if ".".join(setting[:2]).lstrip(".") not in KEPT]
+                tried = DrawnScenario([s for s in scenario.settings if s not in dropped])
+                tries += 1
+                if dropped and self._still_fails(tried, ways, seed, kind):
+                    smaller = tried
+                    break
+                if tries >= SHRINKS_MAX:
+                    break
+            if smaller:
+                scenario = smaller
+            elif step == 1:
+                break
+            else:
+                step = max(step // 2, 1)
+        return scenario
+
+    def _still_fails(self, scenario, ways, seed, kind):
+        code, errors, _ = run_program([self.program, "validate", self._write(scenario, seed)])
+        if code in (1, 2) and "error: " in errors:
+            return False
+        fault = self._fault_of(scenario, ways, seed, counting=False)
+        return fault is not None and kind_of(fault) == kind

@@ -1,0 +1,130 @@
+"""One scenario run in several ways, which must all end alike: digest, model and metrics, or the same failure."""
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+MEMORY_BYTES = 8 << 30  # addresses of a process
+LIMIT_S = 60
+ALLOWED_CODES = {0, 1, 2}
+
+
+def _limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+@dataclass
+class Ended:
+    code: int         # of the process; negative: a signal; None: it did not end in time
+    errors: str
+    seconds: float
+    facts: dict       # what must be equal in all ways
+
+    def fault(self):
+        """What no run may do, or None."""
+        if self.code is None:
+            return f"it did not end within {LIMIT_S} s"
+        if self.code not in ALLOWED_CODES:
+            return f"it ended with code {self.code}: {self.errors[-500:]}"
+        if self.code != 0 and "error: " not in self.errors:
+            return f"it ended with code {self.code} and gave no reason: {self.errors[-500:]}"
+        return None
+
+
+def run_program(words, limit_s=LIMIT_S, environment=None):
+    """(code or None, stderr, seconds)"""
+    began = time.monotonic()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+                               preexec_fn=_limit_memory, env=environment)
+    try:
+        errors = process.communicate(timeout=limit_s)[1]
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        process.kill()
+        errors, code = process.communicate()[1], None
+    return code, errors, time.monotonic() - began
+
+
+def facts_of(folder):
+    """What a run folder says that must not depend on how the run was computed."""
+    facts = {}
+    try:
+        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        for name in ("status", "error", "run_digest", "rounds", "client_rounds", "late_uploads", "dropped",
+                     "virtual_seconds", "upload_bytes", "download_bytes", "final_accuracy", "forgetting"):
+            facts[name] = summary.get(name)
+    except (OSError, ValueError) as why:
+        facts["summary"] = type(why).__name__
+    for name in ("model.safetensors", "metrics.jsonl", "accuracy_matrix.csv"):
+        try:
+            with open(os.path.join(folder, name), "rb") as file:
+                facts[name] = hashlib.md5(file.read()).hexdigest()
+        except OSError:
+            facts[name] = None
+    return facts
+
+
+def _finished(folder, code, errors, seconds):
+    return Ended(code, errors, seconds, {"code": code, **(facts_of(folder) if code in (0, 1) else {})})
+
+
+class Way:
+    """A number of threads, settings of [worker] and of memory that change no result, and how often a run is killed."""
+
+    def __init__(self, threads, settings=(), kills=0, seed=0):
+        self.threads, self.settings, self.kills, self.seed = threads, list(settings), kills, seed
+
+    def __str__(self):
+        text = f"--threads {self.threads}" + "".join(f" --set {setting}" for setting in self.settings)
+        return text + (f", killed {self.kills} times (seed {self.seed})" if self.kills else "")
+
+    def run(self, program, scenario, folder, undisturbed_s=1.0):
+        shutil.rmtree(folder, ignore_errors=True)
+        sets = [word for setting in self.settings for word in ("--set", setting)]
+        words = [program, "run", scenario, "--quiet", "--out", folder, "--threads", str(self.threads), *sets]
+        if self.kills:
+            return self._run_with_kills(program, words, folder, undisturbed_s)
+        return _finished(folder, *run_program(words))
+
+    def _run_with_kills(self, program, words, folder, undisturbed_s):
+        draw = random.Random(self.seed)
+        words += ["--set", "checkpoint.every=1", "--set", "checkpoint.force=true"]
+        resume = [program, "resume", folder, "--quiet", "--threads"]
+        for _ in range(self.kills):
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       preexec_fn=_limit_memory)
+            try:
+                process.wait(timeout=draw.uniform(0.1, 1.1) * max(undisturbed_s, 0.3))
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            if os.path.exists(os.path.join(folder, "scenario.toml")):
+                words = resume + [str(draw.choice([1, 2, 3]))]
+        if os.path.exists(os.path.join(folder, "summary.json")):
+            with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+                if json.load(file)["status"] == "done":
+                    return _finished(folder, 0, "", 0.0)
+        return _finished(folder, *run_program(words))
+
+
+def drawn_ways(seed):
+    """Ways that a scenario's results may not depend on; the first is the plain one."""
+    draw = random.Random(seed)
+    wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.models_max={draw.choice([1, 2, 3, 7])}"]
+    tight = ['worker.ahead_max="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]
+    return [Way(1), Way(draw.choice([2, 3, 4]), wide), Way(draw.choice([1, 2]), tight),
+            Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed)]
+
+
+def difference(first, other):
+    """The names of facts that differ; empty: none."""
+    return sorted(name for name in first.facts.keys() | other.facts.keys()
+                  if first.facts.get(name) != other.facts.get(name))
