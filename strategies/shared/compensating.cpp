@@ -42,7 +42,7 @@ struct compensating_method::client_memory {
   row_list current{};   ///< Those it held last.
   row_list pending{};   ///< Those it held before them, and has not taken exemplars of.
   row_list exemplars{}; ///< Class by class, the best first.
-  double entropy = 0.0; ///< Of the round before.
+  double entropy = 0.0; ///< In the round before.
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
 
@@ -64,8 +64,8 @@ struct compensating_method::client_memory {
     made->put("current", at::tensor(current, at::kLong));
     made->put("pending", at::tensor(pending, at::kLong));
     made->put("exemplars", at::tensor(exemplars, at::kLong));
-    made->put("numbers", at::tensor(std::vector<double>{entropy, is_waiting ? 1.0 : 0.0, static_cast<double>(known_task)},
-                                    at::kDouble));
+    const std::vector<double> numbers{entropy, is_waiting ? 1.0 : 0.0, static_cast<double>(known_task)};
+    made->put("numbers", at::tensor(numbers, at::kDouble));
     return made;
   }
 
@@ -185,7 +185,7 @@ train_job compensating_method::training(const client_context& ctx, const broadca
   return job;
 }
 
-/// Of each class the row whose feature is nearest to the class mean.
+/// The row of each class whose feature is nearest to the class mean.
 sample_view compensating_method::prototypes_of(const client_context& ctx, const at::Tensor& features) const {
   const auto& rows = *ctx.samples().rows;
   row_list labels, chosen;
@@ -268,8 +268,8 @@ public:
   compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known, rate_schedule rates)
       : averaging_server(setup), clients_(setup.clients), known_(std::move(known)) {
     if (rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
-      warning_ = fmt::format("strategy.rates = \"code-quirk\" was made for 10 rounds of 20 epochs; with rounds.per_task "
-                             "= {} and training.epochs = {} its decays fall elsewhere",
+      warning_ = fmt::format("strategy.rates = \"code-quirk\" was made for 10 rounds of 20 epochs; with "
+                             "rounds.per_task = {} and training.epochs = {} its decays fall elsewhere",
                              setup.rounds.per_task, setup.training.epochs);
     auto once = std::make_shared<tensor_map>();
     once->put("encoder", known_->weights);
@@ -326,7 +326,8 @@ diagnostics compensating_method::check(const method_setup& setup) const {
       break;
     }
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
+    wrong.push_back(
+        {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
   if (with.memory_rows < setup.classes)
     wrong.push_back({"strategy.memory", fmt::format("strategy.memory = {}: fewer exemplars than the run has classes "
                                                     "leave none of some; expected at least {}",
@@ -338,8 +339,8 @@ diagnostics compensating_method::check(const method_setup& setup) const {
                                  with.proxy.first_scored, setup.rounds.per_task)});
   if (with.proxy.inversion.kept > with.proxy.inversion.steps)
     wrong.push_back({"strategy.images_per_gradient",
-                     fmt::format("strategy.images_per_gradient = {}: the last iterates are the images; expected at most "
-                                 "strategy.reconstruction_steps = {}",
+                     fmt::format("strategy.images_per_gradient = {}: the last iterates are the images; expected at "
+                                 "most strategy.reconstruction_steps = {}",
                                  with.proxy.inversion.kept, with.proxy.inversion.steps)});
   return wrong;
 }

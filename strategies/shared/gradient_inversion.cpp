@@ -1,5 +1,6 @@
 #include "strategies/shared/gradient_inversion.hpp"
 #include "runtime/method/gradients.hpp"
+#include "runtime/models/function.hpp"
 #include "strategies/shared/lbfgs.hpp"
 #include <ATen/ATen.h>
 #include <cmath>

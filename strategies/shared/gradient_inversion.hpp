@@ -53,8 +53,8 @@ struct inversion_options {
 [[nodiscard]] program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& with);
 
 /// A program that turns a client's prototypes, its rows, into the gradients they leave in the encoder: the eight
-/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are `perturbed`, "weights" of the net and "seen" [1], the
-/// classes seen: 50 steps of descent on the net's binary cross-entropy move their pixels, as released.
+/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are `perturbed`, "weights" of the net and "seen", how
+/// many classes were: 50 steps of descent on the net's binary cross-entropy move their pixels, as released.
 [[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder, bool perturbed);
 
 } // namespace mneme

@@ -8,7 +8,7 @@ constexpr std::int64_t iterations_max = 20, evaluations_max = 25;
 constexpr std::size_t history_max = 100;
 constexpr double gradient_tolerance = 1e-7, change_tolerance = 1e-9, curvature_min = 1e-10;
 
-double inner(const at::Tensor& a, const at::Tensor& b) { return at::dot(a, b).item<double>(); }
+double product_of(const at::Tensor& a, const at::Tensor& b) { return at::dot(a, b).item<double>(); }
 double largest(const at::Tensor& values) { return values.abs().max().item<double>(); }
 
 } // namespace
@@ -16,7 +16,7 @@ double largest(const at::Tensor& values) { return values.abs().max().item<double
 /// The two loops of Nocedal 1980 over the history, which gains the newest pair where it is curved enough.
 at::Tensor lbfgs::direction(const at::Tensor& gradient) {
   const auto change = gradient - gradient_before_, move = direction_ * length_;
-  if (const auto curvature = inner(change, move); curvature > curvature_min) {
+  if (const auto curvature = product_of(change, move); curvature > curvature_min) {
     if (changes_.size() == history_max) {
       changes_.erase(changes_.begin());
       moves_.erase(moves_.begin());
@@ -25,17 +25,17 @@ at::Tensor lbfgs::direction(const at::Tensor& gradient) {
     changes_.push_back(change);
     moves_.push_back(move);
     inverses_.push_back(1.0 / curvature);
-    scale_ = curvature / inner(change, change);
+    scale_ = curvature / product_of(change, change);
   }
   std::vector<double> shares(changes_.size());
   auto along = -gradient;
   for (auto i = changes_.size(); i-- > 0;) {
-    shares[i] = inner(moves_[i], along) * inverses_[i];
+    shares[i] = product_of(moves_[i], along) * inverses_[i];
     along.add_(changes_[i], -shares[i]);
   }
   along.mul_(scale_);
   for (std::size_t i = 0; i < changes_.size(); ++i)
-    along.add_(moves_[i], shares[i] - inner(changes_[i], along) * inverses_[i]);
+    along.add_(moves_[i], shares[i] - product_of(changes_[i], along) * inverses_[i]);
   return along;
 }
 
@@ -61,7 +61,7 @@ bool lbfgs::tell(double value, const at::Tensor& gradient) {
   gradient_before_ = gradient.clone();
   value_before_ = value;
   length_ = iterations_ == 1 ? std::min(1.0, 1.0 / gradient.abs().sum().item<double>()) * rate_ : rate_;
-  if (inner(gradient, direction_) > -change_tolerance)
+  if (product_of(gradient, direction_) > -change_tolerance)
     return ends();
   x_ = x_ + direction_ * length_;
   return of_step_ == iterations_max ? ends() : true; // the last point of a step is evaluated by the next one

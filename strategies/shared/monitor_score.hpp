@@ -15,8 +15,8 @@ struct feature_noise {
   std::int64_t copies = 5;
 };
 
-/// Noise for one row of a class whose features have `variances` [D] float64: redrawn until it keeps its bound, and after
-/// 20 draws scaled onto it. All zeros where nothing varies.
+/// Noise for one row of a class whose features have `variances` [D] float64: redrawn until it keeps its bound, and
+/// after 20 draws scaled onto it. All zeros where nothing varies.
 [[nodiscard]] at::Tensor accepted_noise(const at::Tensor& variances, const feature_noise& how, rng_stream& stream);
 
 /// Unbiased variances of the features of each class: [L, D] float64, zeros for a class with one row; classes ascend.

@@ -128,7 +128,7 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place
 /// B1 is what was best until now.
 void prototype_proxy::begin_task() {
   models_.before = models_.latest;
-  images_ = labels_ = {}; // only the newest classes are watched
+  images_ = labels_ = at::Tensor(); // only the newest classes are watched
   rounds_ = 0;
   ++tasks_;
   if (with_.reset == best_reset::every_task || (with_.reset == best_reset::second_task && tasks_ == 2))
@@ -168,9 +168,9 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& made) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// omega_t = (C_old omega_(t-1) + sum over new classes of Tr(cov_c) / d) / (C_old + C_new) (eq. 12); or, as released, the
-/// root of the mean of Tr / d, once, when the second task begins. There it is taken from training images on the server;
-/// here from reconstructions, which is what the proxy has.
+/// omega_t = (C_old omega_(t-1) + sum over new classes of Tr(cov_c) / d) / (C_old + C_new) (eq. 12); or, as released,
+/// the root of the mean of Tr / d, once, when the second task begins. There it is taken from training images on the
+/// server; here from reconstructions, which is what the proxy has.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L]
   const auto fresh = static_cast<double>(traces.size(0)), old = static_cast<double>(scaled_classes_);
