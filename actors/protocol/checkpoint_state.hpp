@@ -14,6 +14,7 @@ struct recorded_past {
   std::uint64_t events_bytes = 0; ///< Length of events.csv at the checkpoint; what follows was written after it.
   accuracy_matrix matrix{};
   std::vector<evaluation_record> evaluations{};
+  timeline course{}; ///< For timeline.jsonl.
   double wall_seconds = 0.0, cpu_seconds = 0.0, busy_seconds = 0.0;
   std::int64_t peak_rss_bytes = 0;
   void persist(archive& state);

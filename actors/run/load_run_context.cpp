@@ -94,13 +94,13 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
 
 } // namespace
 
-expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings,
-                                                        std::shared_ptr<const partition>* split, run_context_use use) {
+expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, const run_context_request& request) {
   diagnostics problems;
   const auto device = resolve_device(settings.worker.device);
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
-  auto raw = load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+  auto raw = request.data ? expected<raw_data>(*request.data)
+                          : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
   gather(problems, raw);
   if (!problems.empty())
     return tl::unexpected{problems};
@@ -122,7 +122,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   gather(problems, trace);
   expected<at::Tensor> initial;
   if (net) {
-    initial = starting_weights(settings, **net, use);
+    initial = starting_weights(settings, **net, request.use);
     gather(problems, initial);
   }
   if (!problems.empty())
@@ -143,8 +143,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   settings.strategy.method->prepare(*setup);
   made->method = settings.strategy.method;
   made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->population, made->needs.rows);
-  if (split)
-    *split = *parts;
+  if (request.split)
+    *request.split = *parts;
   return made;
 }
 

@@ -58,7 +58,8 @@ progress_style default_style(std::FILE* out) {
   return moves_cursor ? progress_style::block : progress_style::lines;
 }
 
-progress::progress(std::FILE* out, progress_style style) : out_(out), style_(style) {}
+progress::progress(std::FILE* out, progress_style style, std::atomic<double>* share_done)
+    : out_(out), style_(style), share_done_(share_done) {}
 
 void progress::started(const std::string& title, const std::string& directory, std::int64_t seed,
                        const std::string& scenario_digest) {
@@ -87,6 +88,8 @@ void progress::tick(const progress_snapshot& now) {
   last_ = now;
   program_.reset();
   rounds_done_ = std::max<std::int64_t>(rounds_done_, now.round.value);
+  if (share_done_)
+    share_done_->store(share(), std::memory_order_relaxed);
   redraw_block();
 }
 
@@ -135,13 +138,16 @@ void progress::finished(const run_summary& summary, const accuracy_matrix& matri
 
 double progress::elapsed_s() const { return began_.seconds(); }
 
+double progress::share() const {
+  return last_.rounds > 0 ? static_cast<double>(rounds_done_) / static_cast<double>(last_.rounds) : 0.0;
+}
+
 std::string progress::block_text() const {
   const double elapsed = std::max(elapsed_s(), 1e-3);
-  const double share = last_.rounds > 0 ? static_cast<double>(rounds_done_) / static_cast<double>(last_.rounds) : 0.0;
   const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
-  const auto left = here > 0.0 && share > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
-  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", bar(share), 100.0 * share,
+  const auto left = here > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
+  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", bar(share()), 100.0 * share(),
                      of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
                      percent_text(accuracy_)) +
          fmt::format("virtual {}  {} clients in flight\n", elapsed_text(in_seconds(last_.at)), last_.in_flight) +

@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/protocol/recorder_clock.hpp"
 #include "runtime/federation/run_records.hpp"
+#include <atomic>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ enum class progress_style { block, lines, json, quiet };
 /// in every style.
 class progress {
 public:
-  progress(std::FILE* out, progress_style style);
+  /// @param share_done kept at the share of the rounds that is done, whatever the style; may be null
+  progress(std::FILE* out, progress_style style, std::atomic<double>* share_done = nullptr);
   /// Title, seed and scenario digest come first. The clock for rates and time left starts here.
   void started(const std::string& title, const std::string& directory, std::int64_t seed,
                const std::string& scenario_digest);
@@ -35,6 +37,7 @@ public:
 private:
   [[nodiscard]] double elapsed_s() const;
   [[nodiscard]] std::string block_text() const;
+  [[nodiscard]] double share() const;
   void draw_block();
   void redraw_block();
   void erase_block();
@@ -43,6 +46,7 @@ private:
 
   std::FILE* out_;
   progress_style style_;
+  std::atomic<double>* share_done_;
   std::string directory_{};
   progress_snapshot last_{};
   std::optional<program_progress> program_{}; ///< Shown until the run has moved on.

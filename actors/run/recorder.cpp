@@ -20,6 +20,21 @@ std::int64_t peak_rss_bytes() {
   return std::int64_t{usage.ru_maxrss} * 1024; // Linux counts in KiB
 }
 
+timeline_bin bin_of(const progress_snapshot& now) {
+  return {.first = now.round,
+          .last = now.round,
+          .task = now.task,
+          .at = now.at,
+          .in_flight = now.in_flight,
+          .clients_enrolled = now.clients_enrolled,
+          .client_rounds = now.client_rounds,
+          .late_uploads = now.late_uploads,
+          .dropped = now.dropped,
+          .upload_bytes = now.upload_bytes,
+          .download_bytes = now.download_bytes,
+          .staleness_sum = now.staleness_sum};
+}
+
 const char* words(run_status status) {
   switch (status) {
   case run_status::done:
@@ -67,6 +82,7 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
       [this](const progress_snapshot& now) {
         past_.rounds = now.round.value + 1;
         past_.client_rounds = now.client_rounds;
+        past_.course.add(bin_of(now));
         setup_.view->tick(now);
       },
       [this](const program_progress& now) { setup_.view->tick(now); },
@@ -106,6 +122,11 @@ run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
   if (!past_.evaluations.empty())
     setup_.files->write("accuracy.svg", accuracy_plot_svg(context_->scenario.title, past_.evaluations));
+  std::string course;
+  for (const auto& bin : past_.course.bins())
+    course += json_text(bin) + "\n";
+  if (!course.empty())
+    setup_.files->write("timeline.jsonl", course);
   setup_.files->write("summary.json", json_text(summary));
   setup_.view->finished(summary, past_.matrix);
   return summary;

@@ -27,11 +27,6 @@ std::size_t control_threads(const run_context& context, const run_options& optio
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
-std::string default_name(const scenario& settings, const std::string& digest) {
-  return settings.name + "-" + settings.strategy.name + "-s" + std::to_string(settings.seed) + "-" +
-         digest.substr(0, 8);
-}
-
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
 expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, const run_options& options,
                                                      std::shared_ptr<const partition>* split) {
@@ -43,7 +38,7 @@ expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, c
   }();
   MNEME_CHECK(types_known);
   compute_on_one_thread();
-  auto loaded = load_run_context(settings, split);
+  auto loaded = load_run_context(settings, {.split = split, .data = options.data.get()});
   if (!loaded)
     return loaded;
   auto& context = **loaded;
@@ -178,19 +173,24 @@ void say_where(const prepared_run& run, const starting_point& from) {
 
 } // namespace
 
+std::string default_run_name(const scenario& settings, const std::string& digest) {
+  return settings.name + "-" + settings.strategy.name + "-s" + std::to_string(settings.seed) + "-" +
+         digest.substr(0, 8);
+}
+
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
   auto loaded = ready_context(settings, options, options.trace ? &split : nullptr);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   prepared_run run{.context = *loaded, .digest = scenario_digest(settings)};
-  auto directory = run_directory::create(options.out, default_name(settings, run.digest));
+  auto directory = run_directory::create(options.out, default_run_name(settings, run.digest));
   if (!directory)
     return tl::unexpected{directory.error()};
   run.files = std::make_shared<run_directory>(std::move(*directory));
-  run.view = std::make_shared<progress>(stdout, options.style);
+  run.view = std::make_shared<progress>(stdout, options.style, options.share_done);
   try {
-    run.files->write_origin({.scenario = settings.name, .trace = options.trace});
+    run.files->write_origin({.scenario = settings.name, .scenario_digest = run.digest, .trace = options.trace});
     if (split)
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
@@ -223,7 +223,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   prepared_run run{.context = *loaded,
                    .files = std::make_shared<run_directory>(std::move(*directory)),
                    .digest = scenario_digest(read->value),
-                   .view = std::make_shared<progress>(stdout, options.style)};
+                   .view = std::make_shared<progress>(stdout, options.style, options.share_done)};
   const auto from = starting_point_of(run);
   if (!from)
     return tl::unexpected{from.error()};
@@ -242,8 +242,8 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   return perform(run, std::move(setup), options);
 }
 
-diagnostics check_against_data(const scenario& settings) {
-  const auto loaded = load_run_context(settings, nullptr, run_context_use::check);
+diagnostics check_against_data(const scenario& settings, const raw_data* data) {
+  const auto loaded = load_run_context(settings, {.use = run_context_use::check, .data = data});
   return loaded ? diagnostics{} : loaded.error();
 }
 

@@ -6,6 +6,8 @@
 #include <atomic>
 namespace mneme {
 
+struct raw_data;
+
 struct run_options {
   std::filesystem::path out{}; ///< Empty: runs/<scenario>-<strategy>-s<seed>-<digest8>.
   std::int64_t threads = 0;    ///< CAF threads, and workers where worker.count is 0; 0: one per core.
@@ -19,7 +21,14 @@ struct run_options {
   /// Results that are known and not delivered go into checkpoints up to here; more are computed again, which costs
   /// nothing before a crash.
   byte_size stored_results_max{std::int64_t{16} << 20};
+  /// What load_data() would give for the scenario, so that runs of forked processes share it; null: it is loaded.
+  std::shared_ptr<const raw_data> data{};
+  /// Kept at the share of the rounds that is done, for another process that shows it; may be null.
+  std::atomic<double>* share_done = nullptr;
 };
+
+/// <scenario>-<strategy>-s<seed>-<digest8>
+[[nodiscard]] std::string default_run_name(const scenario& settings, const std::string& digest);
 
 /// Loads the data, builds the model, runs the federation and writes the run directory. Fails with
 /// diagnostics for bad input, before anything is written; a run that starts ends with its summary,
@@ -35,6 +44,7 @@ struct run_options {
                                                                      const run_options& options);
 
 /// What can be checked without running: data files, tasks, partition, model and weights. For `mneme validate`.
-[[nodiscard]] diagnostics check_against_data(const scenario& settings);
+/// @param data what load_data() would give; null: it is loaded
+[[nodiscard]] diagnostics check_against_data(const scenario& settings, const raw_data* data = nullptr);
 
 } // namespace mneme

@@ -18,6 +18,7 @@ struct data_source {
   std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
                                    std::uint64_t seed)>
       load{};
+  bool from_seed = false; ///< The rows are made, and others with every seed.
 };
 
 /// Registers a source before main(): `const source_registration line{{.name = ...}};`

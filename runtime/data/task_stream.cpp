@@ -1,6 +1,5 @@
 #include "runtime/data/task_stream.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/data/large_pages.hpp"
 #include "runtime/data/task_plan.hpp"
 #include "runtime/data/transforms.hpp"
 #include <algorithm>
@@ -34,7 +33,6 @@ std::vector<std::int64_t> rows_of(const task_plan& plan, const std::vector<std::
 dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset made;
   made.images = std::move(table.images);
-  prefer_large_pages(made.images);
   made.file_rows = std::move(table.file_rows);
   made.labels.resize(position.size());
   std::transform(position.begin(), position.end(), made.labels.begin(),

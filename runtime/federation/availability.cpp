@@ -135,6 +135,22 @@ void availability::follow_up(const entry& change) {
   }
 }
 
+bool availability::is_sound(std::size_t tasks) const {
+  const auto count = static_cast<std::size_t>(clients_->size());
+  const auto is_of_client = [count](bool kept, const auto& values) { return values.size() == (kept ? count : 0); };
+  const auto is_possible = [&](const entry& change) {
+    return change.client.value < count && change.at.time_since_epoch().count() >= 0 &&
+           change.change < number(kind::entered_task) + tasks && (random_ || change.change > number(kind::left)) &&
+           (reaches_ || change.change < number(kind::reachable) || change.change >= number(kind::entered_task)) &&
+           (staggered_ || change.change < number(kind::entered_task));
+  };
+  return is_of_client(random_ || reaches_, flags_) && is_of_client(random_, stays_) &&
+         is_of_client(staggered_ || clients_->has_staying_clients(), entered_) && opened_.value < tasks &&
+         enrolled_ >= 0 && enrolled_ <= clients_->size() && std::is_heap(calendar_.begin(), calendar_.end(), later) &&
+         std::all_of(calendar_.begin(), calendar_.end(), is_possible) &&
+         std::all_of(entered_.begin(), entered_.end(), [&](task_id task) { return task <= opened_; });
+}
+
 membership availability::member(client_id client) const {
   if (!random_)
     return clients_->member(client, task_of(client));

@@ -39,6 +39,8 @@ public:
   [[nodiscard]] std::int64_t enrolled() const;
   /// Changes come for ever, so that waiting for them alone proves nothing.
   [[nodiscard]] bool endless() const;
+  /// What was loaded is a calendar of these clients and of so many tasks.
+  [[nodiscard]] bool is_sound(std::size_t tasks) const;
   template <class Archive>
   void persist(Archive& state) {
     state(opened_)(calendar_).plain(flags_).plain(stays_).plain(entered_)(enrolled_);

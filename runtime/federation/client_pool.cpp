@@ -108,6 +108,12 @@ std::optional<assignment_id> client_pool::assignment_of(client_id client) const 
   return found->second;
 }
 
+bool client_pool::is_sound() const {
+  const auto clients = settings_->clients->size();
+  return std::ssize(records_) == clients && availability_.is_sound(settings_->tasks.size()) &&
+         idle_.is_sound(settings_->is_async() ? clients : 0) && opened_.value < settings_->tasks.size();
+}
+
 void client_pool::persist(archive& state) { state.plain(records_)(availability_)(idle_)(opened_)(plan_); }
 
 } // namespace mneme

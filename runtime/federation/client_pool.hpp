@@ -53,6 +53,8 @@ public:
   [[nodiscard]] std::optional<assignment_id> assignment_of(client_id client) const;
 
   void persist(archive& state);
+  /// What was loaded is of these clients and tasks.
+  [[nodiscard]] bool is_sound() const;
 
 private:
   /// All that an idle client costs, besides its rows and what it remembers.

@@ -140,6 +140,9 @@ private:
   void persist_memories(archive& state);
   void persist_assignments(archive& state);
   void persist_assignment(archive& state, assignment_in_flight& saved, bool with_results);
+  void expect_possible(const assignment_in_flight& saved, assignment_phase phase,
+                       const std::vector<virtual_duration>& stages, std::uint64_t reached) const;
+  void expect_sound() const;
   [[nodiscard]] bool stores_results();
 
   const federation_settings settings_;

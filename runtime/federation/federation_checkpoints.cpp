@@ -108,6 +108,8 @@ void federation::persist_memories(archive& state) {
     client_id client;
     memory_ref memory;
     state(client)(memory);
+    if (client.value >= settings_.clients->size())
+      throw archive_error("remembers what a client knows that there is not");
     memories_.put(client, std::move(memory));
   }
 }
@@ -120,6 +122,8 @@ void federation::persist_assignments(archive& state) {
   for (const auto id : ids) {
     assignment_in_flight loaded;
     persist_assignment(state, state.loading() ? loaded : in_flight_.at(id), with_results);
+    if (state.loading() && (loaded.id != id || in_flight_.find(id)))
+      throw archive_error("has an assignment in the place of another");
     if (state.loading())
       in_flight_.add(std::move(loaded));
   }
@@ -139,6 +143,7 @@ void federation::persist_assignment(archive& state, assignment_in_flight& saved,
     state(saved.result);
   if (!state.loading())
     return;
+  expect_possible(saved, phase, stages, reached);
   saved.stages.assign(stages.begin(), stages.end());
   saved.stages_reached = reached;
   saved.upload_size_known = settings_.upload_size_known && !saved.looks;
@@ -164,12 +169,17 @@ bool federation::stores_results() {
 // -- going on ---------------------------------------------------------------------------------------------------------
 
 void federation::resume(archive saved) {
+  const auto refuse = [this](const std::string& why) {
+    in_flight_ = {}; // no shard knows of them
+    fail(why);
+  };
   try {
     persist(saved);
+    expect_sound();
   } catch (const archive_error& e) {
-    return fail(std::string("the checkpoint cannot be read: it ") + e.what());
+    return refuse(std::string("the checkpoint cannot be read: it ") + e.what());
   } catch (const std::exception& e) {
-    return fail(e.what());
+    return refuse(e.what());
   }
   if (settings_.has_proxy)
     command(restore_proxy{std::move(saved)});

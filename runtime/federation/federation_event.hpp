@@ -13,12 +13,17 @@ struct federation_event {
     churn,         ///< Clients come, go, or change task by themselves.
     proxy_arrival, ///< What a client sends to the proxy reaches it.
   };
+  static constexpr auto last_kind = kind::proxy_arrival;
   kind event_kind = kind::stage_over;
   assignment_id assignment{}; ///< stage_over, arrival, drop_out, proxy_arrival
   round_id round{};           ///< deadline
   /// The keys of a scenario that decide when it happens.
   [[nodiscard]] const char* deciding_keys() const;
-  void persist(archive& state) { state(event_kind)(assignment)(round); }
+  void persist(archive& state) {
+    state(event_kind)(assignment)(round);
+    if (event_kind > last_kind)
+      throw archive_error("has an event of a kind that there is not");
+  }
 };
 
 } // namespace mneme

@@ -229,7 +229,13 @@ void federation::round_closed() {
                                       place.rounds_of_task * (tasks - place.task.value),
                             .at = queue_.now(),
                             .in_flight = static_cast<std::int64_t>(in_flight_.size()),
-                            .client_rounds = log_.report().client_rounds});
+                            .client_rounds = log_.report().client_rounds,
+                            .clients_enrolled = pool_.enrolled(),
+                            .late_uploads = log_.report().late_uploads,
+                            .dropped = log_.report().dropped,
+                            .upload_bytes = log_.report().upload_bytes,
+                            .download_bytes = log_.report().download_bytes,
+                            .staleness_sum = log_.report().staleness_sum});
   const auto every = settings_.evaluation.every;
   if (!round_.is_last_of_task() && (every == 0 || (place.round.value + 1) % every != 0))
     return next_round();

@@ -1,7 +1,7 @@
 // The federation's waves: real work that virtual time waits for. What runs together follows from virtual bookkeeping
 // alone, and while a wave is out only what it cannot change goes on.
-#include "runtime/federation/federation.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/federation/federation.hpp"
 #include <algorithm>
 #include <limits>
 namespace mneme {
@@ -94,6 +94,13 @@ void federation::learn_durations(const wave_report& report) {
       duration = {};
     if (owner.upload_size_known && id.stage > 0)
       fail_known_size(owner, id);
+    if (!owner.fits(id.stage, duration)) {
+      wave_.failed({.last_job = id,
+                    .client = owner.client,
+                    .round = owner.round,
+                    .reason = "this round took another time before: the checkpoint is not of this run"});
+      continue;
+    }
     auto due = owner.learn(id.stage, duration);
     if (owner.upload_size_known) // the result is not needed before the upload arrives
       due += settings_.clients->upload_time(owner.client, owner.upload_bytes);

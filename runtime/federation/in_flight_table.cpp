@@ -6,14 +6,17 @@
 #include <utility>
 namespace mneme {
 
+bool assignment_in_flight::fits(std::uint32_t stage, virtual_duration takes) const noexcept {
+  return stage == stages.size() || (stage < stages.size() && (stages[stage] == takes || horizon == end_of_runs));
+}
+
 virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
+  MNEME_CHECK(fits(stage, takes), id.value, stage, takes.count());
   stages_run = stage + 1;
   if (stage == stages.size()) {
     stages.push_back(std::min(takes, end_of_runs - horizon)); // what comes later never happens
     return horizon += stages.back();
   }
-  const bool ends_runs = horizon == end_of_runs;
-  MNEME_CHECK(stage < stages.size() && (stages[stage] == takes || ends_runs), id.value, stage, takes.count());
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
 }
 

@@ -38,6 +38,8 @@ struct assignment_in_flight {
   client_result result{};      ///< finished: known once the last stage has run, perhaps long before its time.
   c10::SmallVector<virtual_duration, 2> stages{}; ///< How long each known stage takes.
 
+  /// False where a round that runs again takes another time than before: its checkpoint was not of this run.
+  [[nodiscard]] bool fits(std::uint32_t stage, virtual_duration takes) const noexcept;
   /// A stage's duration is known; where a round runs again, it was. Returns when its jobs are due.
   virtual_time learn(std::uint32_t stage, virtual_duration takes);
   /// When its events leave the queue, from the end of its last stage back to the one that is in the queue; nothing if

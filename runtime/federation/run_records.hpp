@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/results/run_directory.hpp"
+#include "runtime/results/timeline.hpp"
 #include <string>
 #include <vector>
 namespace mneme {
@@ -13,6 +14,8 @@ struct progress_snapshot {
   std::int64_t tasks = 0, rounds = 0; ///< The whole run has so many; rounds may grow when a method sets its own.
   virtual_time at{};
   std::int64_t in_flight = 0, client_rounds = 0;
+  std::int64_t clients_enrolled = 0, late_uploads = 0, dropped = 0;     ///< As in evaluation_record.
+  std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Since the run began.
 };
 
 /// How far a long program has come.

@@ -1,34 +1,9 @@
 #include "runtime/kernels/token_rows.hpp"
-#include "runtime/kernels/instruction_set.hpp"
+#include "runtime/kernels/vector_steps.hpp"
 #include <cmath>
 #include <vector>
 namespace mneme::kernels {
 namespace {
-
-template <int Lanes>
-struct integers {
-  typedef std::int32_t type __attribute__((vector_size(Lanes * sizeof(std::int32_t))));
-};
-
-/// x becomes e^x for x <= 0, to 1e-7 of its value; below -87 it stays at e^-87. NaN stays.
-template <int Lanes>
-MNEME_INLINE void exponentiate(typename floats<Lanes>::type& x) {
-  using vec = typename floats<Lanes>::type;
-  using whole = typename integers<Lanes>::type;
-  constexpr float lowest = -87.0F, log2_e = 1.44269504F;
-  constexpr float ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F; // the first has few digits: n * ln2_high is exact
-  constexpr float rounder = 12582912.0F;                              // 1.5 * 2^23: adding it leaves whole numbers
-  x = x < lowest ? vec{} + lowest : x;
-  const vec shifted = x * log2_e + rounder, n = shifted - rounder;
-  const vec r = (x - n * ln2_high) - n * ln2_low; // in [-ln 2 / 2, ln 2 / 2]
-  vec y = r * 0.00139464466F + 0.00836915169F;    // minimax fit of (e^r - 1 - r) / r^2
-  y = y * r + 0.0416662631F;
-  y = y * r + 0.166665160F;
-  y = y * r + 0.500000008F;
-  y = y * r * r + r + 1.0F;
-  const whole power = ((whole)shifted - 0x4B400000 + 127) << 23; // 2^n by its exponent
-  x = y * (vec)power;
-}
 
 /// Phi(x), and e^(-x^2 / 2), from which phi follows.
 template <int Lanes>
@@ -50,32 +25,6 @@ MNEME_INLINE void distribute(const typename floats<Lanes>::type& x, typename flo
   p = p * u + 0.169190118F;
   const vec tail = 0.5F * bell * u * p;
   phi = x < 0.0F ? tail : 1.0F - tail;
-}
-
-/// Calls `step` on vectors of `Inputs` arrays; what is left over goes through a vector too.
-template <int Lanes, int Inputs, class Step>
-MNEME_INLINE void for_vectors(float* out, const float* const (&in)[Inputs], std::int64_t n, const Step& step) {
-  using vec = typename floats<Lanes>::type;
-  vec x[Inputs], y;
-  std::int64_t i = 0;
-  for (; i + Lanes <= n; i += Lanes) {
-    for (int j = 0; j < Inputs; ++j)
-      load(x[j], in[j] + i);
-    step.template operator()<Lanes>(y, x);
-    store(out + i, y);
-  }
-  if (i == n)
-    return;
-  float rest[Lanes];
-  for (int j = 0; j < Inputs; ++j) {
-    for (std::int64_t k = 0; k < Lanes; ++k)
-      rest[k] = i + k < n ? in[j][i + k] : 0.0F;
-    load(x[j], rest);
-  }
-  step.template operator()<Lanes>(y, x);
-  store(rest, y);
-  for (std::int64_t k = 0; i + k < n; ++k)
-    out[i + k] = rest[k];
 }
 
 struct gelu_step {

@@ -4,6 +4,11 @@
 #include <set>
 #include <stdexcept>
 namespace mneme {
+namespace {
+
+constexpr std::size_t identity_bytes_max = 1 << 20;
+
+} // namespace
 
 std::int64_t declared_tensor::bytes() const {
   auto elements = static_cast<std::int64_t>(c10::elementSize(type));
@@ -35,6 +40,10 @@ void check_promises(const program_job& job) {
   }
   if (names.empty())
     throw std::invalid_argument("program '" + job.body->name() + "' declares no outcome");
+  // Asked for here, where an exception is the round's, and not the engine's.
+  if (job.body->stacked_bytes(job) < 0 || job.body->identity().size() > identity_bytes_max)
+    throw std::invalid_argument("program '" + job.body->name() +
+                                "': stacked_bytes() is below 0, or identity() a text of more than a megabyte");
 }
 
 } // namespace mneme

@@ -152,7 +152,6 @@ void attention_layer::composite_backward(const layer_pass&, const backward_data&
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor attention_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto [queries, keys, values] = operands_of(in.contiguous()); // [K B, H, .., d]
   const auto scores = stacked_product(queries.flatten(0, 1), keys.flatten(0, 1)) * scale();

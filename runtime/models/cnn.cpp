@@ -1,3 +1,4 @@
+#include "runtime/models/activation_key.hpp"
 #include "runtime/models/network.hpp"
 namespace mneme {
 namespace {
@@ -6,6 +7,11 @@ namespace {
 /// "Adaptive Federated Optimization": two convolutions without padding, dropout, one hidden layer.
 class cnn_kind final : public model_kind {
 public:
+  void keys(key_table& table) override {
+    activation_key(table, activation_);
+    head_keys(table);
+  }
+
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     const auto [channels, height, width] = shape;
@@ -13,16 +19,17 @@ public:
       return tl::unexpected("cnn needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
                             std::to_string(width) + "; mlp takes any shape");
-    auto net = std::make_shared<network>("cnn " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
-                                             std::to_string(width) + "-" + std::to_string(classes),
-                                         shape);
-    net->add_convolution("conv1", {.filters = 32, .after = activation::relu});
+    auto net =
+        std::make_shared<network>("cnn " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
+                                      std::to_string(width) + "-" + std::to_string(classes) + in_identity(activation_),
+                                  shape);
+    net->add_convolution("conv1", {.filters = 32, .after = activation_});
     net->mark_map("conv1");
-    net->add_convolution("conv2", {.filters = 64, .after = activation::relu});
+    net->add_convolution("conv2", {.filters = 64, .after = activation_});
     net->mark_map("conv2");
     net->add_max_pool(2, 2, 0);
     net->add_dropout(0.25);
-    net->add_linear("fc1", 128, activation::relu);
+    net->add_linear("fc1", 128, activation_);
     net->add_dropout(0.5);
     net->add_head("fc2", classes, head());
     return net;
@@ -30,6 +37,8 @@ public:
 
 private:
   static constexpr std::int64_t smallest_px = 6; // below, nothing is left after the pooling
+
+  activation activation_ = activation::relu;
 };
 
 const model_registration line{{.name = "cnn",

@@ -114,7 +114,6 @@ void convolution_layer::composite_backward(const layer_pass& pass, const backwar
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor convolution_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto filters =
       pass.weights_at(shape_.weight_offset, {shape_.kernel, shape_.kernel, shape_.in.channels, shape_.filters});
@@ -124,9 +123,9 @@ at::Tensor convolution_layer::function(const function_pass& pass, const at::Tens
     const auto from = filters.size(0) == 1 ? 0 : k;
     const auto own = filters.select(0, from).permute({3, 2, 0, 1}).clone(at::MemoryFormat::Contiguous);
     const auto images = images_of(in, k, shape_.in).clone(at::MemoryFormat::Contiguous);
-    const auto y = at::convolution(images, own, biased() ? bias.select(0, from).clone() : at::Tensor{},
-                                   {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding}, {1, 1}, false,
-                                   {0, 0}, 1);
+    const auto y =
+        at::convolution(images, own, biased() ? bias.select(0, from).clone() : at::Tensor{},
+                        {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding}, {1, 1}, false, {0, 0}, 1);
     results.push_back(y.permute({0, 2, 3, 1}).flatten(1));
   }
   const auto y = at::stack(results);

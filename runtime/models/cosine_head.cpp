@@ -47,7 +47,7 @@ void cosine_head::backward(const layer_pass& pass, const backward_data& data, co
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto x = unit(data.in.select(0, k)), w = unit(weight_of(pass, k, shape_.weight_offset, shape_.in));
     const auto scale = pass.weights_row(k).narrow(0, shape_.scale_offset, 1).clone(); // a sink may be the weights
-    const auto d_out = data.d_out.select(0, k);                                     // [B, C]
+    const auto d_out = data.d_out.select(0, k);                                       // [B, C]
     const auto d_scale = (d_out * x.rows.mm(w.rows.t())).sum().view({1});
     const auto d_cos = d_out * scale;
     if (data.d_in)
@@ -59,7 +59,6 @@ void cosine_head::backward(const layer_pass& pass, const backward_data& data, co
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------
-
 
 at::Tensor cosine_head::function(const function_pass& pass, const at::Tensor& in) const {
   const auto directions = [](const at::Tensor& rows) {

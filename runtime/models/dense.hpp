@@ -3,15 +3,21 @@
 #include <cstdint>
 namespace mneme {
 
-/// What follows the product inside the layer.
-enum class activation : std::uint8_t { none, relu };
+/// What follows a layer.
+enum class activation : std::uint8_t { none, relu, leaky, sigmoid, tanh, silu };
+/// True for what layers with parameters do themselves; a network adds the others as layers of their own.
+[[nodiscard]] constexpr bool is_built_in(activation kind) {
+  return kind == activation::none || kind == activation::relu;
+}
+/// The part of `kind` that layers with parameters do themselves.
+[[nodiscard]] constexpr activation built_in(activation kind) { return is_built_in(kind) ? kind : activation::none; }
 
 /// A fully connected layer of a net.
 struct dense_layer {
   std::int64_t in = 0, out = 0;
   std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] within a model's [P].
-  activation after = activation::none;
-  bool head = false; ///< Has a row per class, and computes those of the pass only.
+  activation after = activation::none;             ///< Built in.
+  bool head = false;                               ///< Has a row per class, and computes those of the pass only.
 
   /// The rows that a pass over `classes` computes, as a layer of their own.
   [[nodiscard]] dense_layer rows_for(std::int64_t low, std::int64_t high) const;

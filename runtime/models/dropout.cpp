@@ -57,7 +57,6 @@ void dropout_layer::backward(const layer_pass&, const backward_data& data, const
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor dropout_layer::function(const function_pass& pass, const at::Tensor& in) const {
   if (!pass.training)
     return in;

@@ -29,7 +29,6 @@ void gelu_layer::composite_backward(const layer_pass&, const backward_data& data
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor gelu_layer::function(const function_pass&, const at::Tensor& in) const {
   return by_element(in, [](const at::Tensor& values) { return at::gelu(values); });
 }

@@ -1,3 +1,4 @@
+#include "runtime/models/activation_key.hpp"
 #include "runtime/models/network.hpp"
 namespace mneme {
 namespace {
@@ -5,6 +6,11 @@ namespace {
 /// LeNet-5 (LeCun et al. 1998) with ReLU, max-pooling and full connections from conv1 to conv2, as it is used today.
 class lenet_kind final : public model_kind {
 public:
+  void keys(key_table& table) override {
+    activation_key(table, activation_);
+    head_keys(table);
+  }
+
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     const auto [channels, height, width] = shape;
@@ -13,24 +19,27 @@ public:
       return tl::unexpected("lenet needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
                             std::to_string(width) + "; mlp takes any shape");
-    auto net = std::make_shared<network>("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
-                                             std::to_string(width) + "-" + std::to_string(classes),
-                                         shape);
-    net->add_convolution("conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation::relu});
+    auto net =
+        std::make_shared<network>("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
+                                      std::to_string(width) + "-" + std::to_string(classes) + in_identity(activation_),
+                                  shape);
+    net->add_convolution("conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation_});
     net->add_max_pool(2, 2, 0);
     net->mark_map("conv1");
-    net->add_convolution("conv2", {.filters = 16, .kernel = 5, .after = activation::relu});
+    net->add_convolution("conv2", {.filters = 16, .kernel = 5, .after = activation_});
     net->add_max_pool(2, 2, 0);
     net->mark_map("conv2");
-    net->add_linear("fc1", 120, activation::relu);
+    net->add_linear("fc1", 120, activation_);
     net->mark_map("fc1");
-    net->add_linear("fc2", 84, activation::relu);
+    net->add_linear("fc2", 84, activation_);
     net->add_head("fc3", classes, head());
     return net;
   }
 
 private:
   static constexpr std::int64_t smallest_px = 16; // below, nothing is left after the second pooling
+
+  activation activation_ = activation::relu;
 };
 
 const model_registration line{{.name = "lenet",

@@ -5,6 +5,8 @@ namespace {
 /// Softmax regression on the pixels: a head and nothing else.
 class linear_kind final : public model_kind {
 public:
+  void keys(key_table& table) override { head_keys(table); }
+
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     const auto inputs = shape[0] * shape[1] * shape[2];

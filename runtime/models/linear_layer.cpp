@@ -64,7 +64,6 @@ void linear_layer::composite_backward(const layer_pass& pass, const backward_dat
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
   auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});
   auto bias = pass.weights_at(shape_.bias_offset, {1, shape_.out});

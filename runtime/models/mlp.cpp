@@ -1,13 +1,16 @@
+#include "runtime/models/activation_key.hpp"
 #include "runtime/models/network.hpp"
 #include "runtime/options/keys.hpp"
 namespace mneme {
 namespace {
 
-/// Fully connected layers with ReLU between them.
+/// Fully connected layers with an activation between them.
 class mlp_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
     table.integers("hidden", hidden_, {.low = 1, .high = 65'536}, "Widths of the hidden layers, from the input on.");
+    activation_key(table, activation_);
+    head_keys(table);
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
@@ -15,10 +18,10 @@ public:
     auto identity = "mlp " + std::to_string(shape[0] * shape[1] * shape[2]) + "-";
     for (const auto width : hidden_)
       identity += std::to_string(width) + "-";
-    auto net = std::make_shared<network>(identity + std::to_string(classes), shape);
+    auto net = std::make_shared<network>(identity + std::to_string(classes) + in_identity(activation_), shape);
     for (std::size_t i = 0; i < hidden_.size(); ++i) {
       const auto name = "fc" + std::to_string(i + 1);
-      net->add_linear(name, hidden_[i], activation::relu);
+      net->add_linear(name, hidden_[i], activation_);
       net->mark_map(name);
     }
     net->add_head("fc" + std::to_string(hidden_.size() + 1), classes, head());
@@ -27,10 +30,11 @@ public:
 
 private:
   std::vector<std::int64_t> hidden_{200, 100};
+  activation activation_ = activation::relu;
 };
 
 const model_registration line{{.name = "mlp",
-                               .summary = "multi-layer perceptron with ReLU",
+                               .summary = "multi-layer perceptron",
                                .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<mlp_kind>(); }}};
 
 } // namespace

@@ -64,6 +64,8 @@ std::vector<segment> trained_segments(const model& net, class_range classes, boo
   std::vector<segment> segments;
   for (const auto& parameter : net.layout()) {
     segment piece{parameter.offset, parameter.size};
+    if (parameter.head && classes.size() == 0)
+      continue; // the pass ends at the features
     if (parameter.head && !parameter.whole) {
       MNEME_CHECK(0 <= classes.low && classes.high <= parameter.shape[0], classes.low, classes.high, parameter.name);
       const auto row = parameter.size / parameter.shape[0];
@@ -77,6 +79,11 @@ std::vector<segment> trained_segments(const model& net, class_range classes, boo
       segments.push_back(piece);
   }
   return segments;
+}
+
+void model_kind::head_keys(key_table& table) {
+  table.integers("head_hidden", head_.hidden, {.low = 1, .high = 65'536},
+                 "Widths of hidden layers of the head, with ReLU; model.trainable = \"head\" trains them too.");
 }
 
 model_registration::model_registration(model_entry entry) { registered<model_entry>().push_back(std::move(entry)); }

@@ -100,7 +100,8 @@ public:
                                             tape* keep, const training_mode* training = nullptr) const = 0;
   /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
   /// of the head outside `classes` are left as they are. `d_features` [K, B, D] adds a loss on
-  /// features; undefined: none. With `head_only` the gradient ends at the head. A sink that is the
+  /// features; undefined: none. `d_logits` is undefined where the pass was over no classes. With `head_only` the
+  /// gradient ends at the head. A sink that is the
   /// weights themselves is legal: each weight is read for the last time before it is written.
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                         const at::Tensor& d_features, bool head_only, const gradient_sink& out) const = 0;
@@ -121,21 +122,27 @@ using model_ref = std::shared_ptr<const model>;
 
 /// True if training changes the parameter, by gradients or by running statistics: it is not sent otherwise.
 [[nodiscard]] bool is_trained(const parameter& entry, bool head_only) noexcept;
-/// Contiguous pieces of [P] that training may change, given the classes of the loss.
+/// Contiguous pieces of [P] that training may change, given the classes of the loss; of none, the loss is on features.
 struct segment {
   std::int64_t offset = 0, size = 0;
 };
 [[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes, bool head_only);
 
-/// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018).
-enum class head_kind : std::uint8_t { linear, cosine };
+/// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018). None:
+/// the net ends at its features.
+enum class head_kind : std::uint8_t { linear, cosine, none };
+/// A head: hidden layers with ReLU, which are one for all classes, then a row per class.
+struct head_shape {
+  head_kind kind = head_kind::linear;
+  std::vector<std::int64_t> hidden{}; ///< Widths of its hidden layers.
+};
 
 /// A kind of model with its own keys: made by the scenario reader, built when the data are known.
 class model_kind {
 public:
   virtual ~model_kind() = default;
   /// The method's choice; before build().
-  void use_head(head_kind which) { head_ = which; }
+  void use_head(head_kind which) { head_.kind = which; }
   /// Binds the model's own keys of [model].
   virtual void keys(key_table&) {}
   /// @param shape C, H, W of the inputs. Fails, in words without a place, where the net cannot take them.
@@ -143,10 +150,12 @@ public:
                                                                    std::int64_t classes) const = 0;
 
 protected:
-  [[nodiscard]] head_kind head() const { return head_; }
+  [[nodiscard]] const head_shape& head() const { return head_; }
+  /// Binds the keys that all nets with a head have.
+  void head_keys(key_table& table);
 
 private:
-  head_kind head_ = head_kind::linear;
+  head_shape head_{};
 };
 
 struct model_entry {

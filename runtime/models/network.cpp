@@ -1,5 +1,6 @@
 #include "runtime/models/network.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/models/activation_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
 #include "runtime/models/dropout.hpp"
@@ -22,6 +23,8 @@ std::int64_t network::add_parameter(parameter entry) {
     entry.size *= extent;
   entry.offset = size();
   entry.frozen = frozen_;
+  if (in_head_ && !entry.head)
+    entry.head = entry.whole = true;
   layout_.push_back(std::move(entry));
   return layout_.back().offset;
 }
@@ -51,7 +54,7 @@ void network::add_convolution(const std::string& name, const convolution& layer)
                                  .kernel = layer.kernel,
                                  .stride = layer.stride,
                                  .padding = layer.padding,
-                                 .after = layer.after};
+                                 .after = built_in(layer.after)};
   shape.weight_offset = add_parameter({.name = name + ".weight",
                                        .shape = filters,
                                        .bound = layer.he_normal ? 0.0 : 1.0 / std::sqrt(fan_in),
@@ -64,11 +67,12 @@ void network::add_convolution(const std::string& name, const convolution& layer)
   auto made = std::make_unique<convolution_layer>(shape);
   const auto out = made->out_shape();
   add_node({.operation = std::move(made)}, out, true);
+  add_unless_built_in(layer.after);
 }
 
 void network::add_normalisation(const std::string& name, std::int64_t groups, activation after) {
   const auto in = shape_here();
-  normalisation_layer::shape shape{.in = in, .groups = groups, .after = after};
+  normalisation_layer::shape shape{.in = in, .groups = groups, .after = built_in(after)};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
   auto made = std::make_unique<normalisation_layer>(shape);
@@ -79,6 +83,17 @@ void network::add_normalisation(const std::string& name, std::int64_t groups, ac
     buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
   }
   add_node({.operation = std::move(made), .name = name}, in, true);
+  add_unless_built_in(after);
+}
+
+void network::add_activation(activation kind, double slope) {
+  const auto in = shape_here();
+  add_node({.operation = std::make_unique<activation_layer>(in.floats(), kind, slope)}, in, false);
+}
+
+void network::add_unless_built_in(activation after) {
+  if (!is_built_in(after))
+    add_activation(after);
 }
 
 void network::add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding) {
@@ -115,7 +130,8 @@ void network::add_subsampling(std::int64_t stride, std::int64_t channels) {
 
 void network::add_sum(place other, activation after) {
   MNEME_CHECK(shapes_[other].floats() == shape_here().floats(), identity_, shapes_[other].floats());
-  add_node({.other = other, .after = after}, shape_here(), false);
+  add_node({.other = other, .after = built_in(after)}, shape_here(), false);
+  add_unless_built_in(after);
 }
 
 parameter network::dense_weight(const std::string& name, std::int64_t out) const {
@@ -133,10 +149,11 @@ parameter network::dense_weight(const std::string& name, std::int64_t out) const
 void network::add_linear(const std::string& name, std::int64_t out, activation after) {
   const auto in = shape_here();
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  dense_layer shape{.in = in.floats(), .out = out, .after = after};
+  dense_layer shape{.in = in.floats(), .out = out, .after = built_in(after)};
   shape.weight_offset = add_parameter(dense_weight(name, out));
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
   add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
+  add_unless_built_in(after);
 }
 
 void network::add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width) {
@@ -152,21 +169,39 @@ void network::add_normal(const std::string& mean_name, const std::string& log_de
 
 void network::end_headless() {
   mark_features();
+  head_first_ = nodes_.size();
   feature_width_ = shapes_[features_].floats();
   place_buffers();
 }
 
-void network::add_head(const std::string& name, std::int64_t classes, head_kind kind) {
+void network::add_hidden_of_head(const std::vector<std::int64_t>& widths) {
+  identity_ += " head";
+  in_head_ = true;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    identity_ += (i == 0 ? " " : "-") + std::to_string(widths[i]);
+    add_linear("head" + std::to_string(i + 1), widths[i], activation::relu);
+  }
+  in_head_ = false;
+}
+
+void network::add_head(const std::string& name, std::int64_t classes, const head_shape& head) {
+  if (head.kind == head_kind::none) {
+    identity_ += " without head";
+    return end_headless();
+  }
+  if (features_ == 0)
+    mark_features();
+  head_first_ = nodes_.size();
+  if (!head.hidden.empty())
+    add_hidden_of_head(head.hidden);
   const auto in = shape_here();
   MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, identity_); // rows of the head lie as in files
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  if (features_ == 0)
-    mark_features();
   feature_width_ = shapes_[features_].floats();
   classes_ = classes;
   const auto weight_offset =
       add_parameter({.name = name + ".weight", .shape = {classes, in.floats()}, .head = true, .bound = bound});
-  if (kind == head_kind::cosine) {
+  if (head.kind == head_kind::cosine) {
     identity_ += " cosine";
     const auto scale_offset =
         add_parameter({.name = name + ".sigma", .shape = {1}, .head = true, .whole = true, .constant = 1.0});

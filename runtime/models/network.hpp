@@ -1,6 +1,7 @@
 /// network: a model made of layers that read each other's results; the last one is its head.
 #pragma once
 #include "runtime/models/layer.hpp"
+#include "runtime/models/upsampling.hpp"
 #include <optional>
 namespace mneme {
 
@@ -24,6 +25,8 @@ public:
   void add_convolution(const std::string& name, const convolution& layer);
   /// @param groups 0: batch normalisation
   void add_normalisation(const std::string& name, std::int64_t groups, activation after);
+  /// @param slope leaky: factor of values below zero
+  void add_activation(activation kind, double slope = 0.01);
   void add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding);
   void add_mean_pool();
   void add_dropout(double rate);
@@ -41,6 +44,19 @@ public:
   void mark_features() { features_ = last_; }
   /// What has been added last is one of the maps that differentiable() shows. @pre no feature and no head precedes it
   void mark_map(const std::string& name) { maps_.push_back({name, last_}); }
+
+  // Generators.
+  /// What has been added last, a flat row, as images that lie channel by channel.
+  void add_images(std::int64_t channels, std::int64_t height, std::int64_t width);
+  struct transposed_convolution {
+    std::int64_t filters = 0, kernel = 4, stride = 2, padding = 1;
+    std::int64_t further_px = 0; ///< PyTorch: output_padding.
+    bool bias = true;
+    activation after = activation::none;
+  };
+  /// @pre it is not the first layer
+  void add_transposed_convolution(const std::string& name, const transposed_convolution& layer);
+  void add_upsampling(std::int64_t height, std::int64_t width, upsampling kind);
 
   // Transformers: a place of tokens has the shape {tokens, 1, channels}.
   /// The images of the input in another size.
@@ -64,8 +80,8 @@ public:
   /// Parameters added from now on are frozen, or not. @pre only layers of transformers are added while they are
   void freeze(bool frozen) { frozen_ = frozen; }
 
-  /// Ends the net: one row per class.
-  void add_head(const std::string& name, std::int64_t classes, head_kind kind = head_kind::linear);
+  /// Ends the net: one row per class, behind hidden layers "head1", "head2", ... where the head has some.
+  void add_head(const std::string& name, std::int64_t classes, const head_shape& head = {});
   /// Ends the net without a head: what has been added last are its features.
   void end_headless();
   [[nodiscard]] place here() const { return last_; }
@@ -106,6 +122,7 @@ private:
   };
   void add_node(node entry, const image_shape& out, bool has_parameters);
   std::int64_t add_parameter(parameter entry);
+  void add_unless_built_in(activation after);
   /// The weight of a dense layer that reads what was added last.
   [[nodiscard]] parameter dense_weight(const std::string& name, std::int64_t out) const;
   void place_buffers();
@@ -117,7 +134,9 @@ private:
   [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
-  void back_node(std::size_t i, const layer_pass& pass, tape& with, const gradient_sink& sink) const;
+  void add_hidden_of_head(const std::vector<std::int64_t>& widths);
+  void back_head(const layer_pass& pass, tape& with, const gradient_sink& sink) const;
+  void back_node(std::size_t i, const layer_pass& pass, tape& with, bool d_in_wanted, const gradient_sink& sink) const;
   void back_sum(std::size_t i, tape& with) const;
 
   std::string identity_;
@@ -126,12 +145,13 @@ private:
   std::vector<node> nodes_;
   place last_ = 0;
   place features_ = 0;                      // value that features are; 0 until it is known
+  std::size_t head_first_ = 0;              // first node of the head
   std::vector<parameter> layout_, buffers_; // running statistics lie behind all parameters
   std::vector<normalisation_layer*> normalisations_;
   std::vector<map> maps_;
   std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
-  bool mixes_rows_ = false, frozen_ = false;
+  bool mixes_rows_ = false, frozen_ = false, in_head_ = false;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };
 

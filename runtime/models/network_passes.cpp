@@ -64,7 +64,6 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
     give_back(with, std::exchange(tensor, {}));
   with.values[0] = inputs.view({pass.models, pass.rows, shapes_[0].floats()});
   const bool features_only = classes.size() == 0;
-  MNEME_CHECK(!features_only || !with.for_backward, identity_);
   activations seen;
   if (features_ == 0)
     seen.features = with.values[0];
@@ -72,7 +71,7 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
     run_node(i, pass, with);
     if (i + 1 == features_)
       seen.features = with.values[i + 1];
-    if (i + 1 == nodes_.size())
+    if (i + 1 == nodes_.size() && !features_only)
       seen.logits = with.values[i + 1];
     if (!with.for_backward)
       forget(with, i);
@@ -127,21 +126,20 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   const layer_pass pass{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
                         &kept.memory};
   kept.gradients.resize(kept.values.size());
-  kept.gradients.back() = d_logits;
-  for (std::size_t i = nodes_.size(); i-- > 0;) {
-    const bool head = i + 1 == nodes_.size();
-    if (head && head_only) {
-      const auto& node = nodes_[i];
-      node.operation->backward(pass, {kept.values[node.from], kept.values[i + 1], kept.kept[i], kept.gradients[i + 1]},
-                               out);
-      break;
+  if (classes.size() > 0)
+    kept.gradients.back() = d_logits;
+  if (head_only)
+    back_head(pass, kept, out);
+  for (std::size_t i = head_only ? 0 : nodes_.size(); i-- > 0;) {
+    auto& d = kept.gradients[i + 1];
+    if (i + 1 == features_ && d_features.defined()) {
+      if (d.defined())
+        make_own(d), d.add_(d_features);
+      else
+        d = d_features;
     }
-    if (i + 1 == features_ && d_features.defined() && kept.gradients[i + 1].defined()) {
-      make_own(kept.gradients[i + 1]);
-      kept.gradients[i + 1].add_(d_features);
-    }
-    if (nodes_[i].learns && kept.gradients[i + 1].defined())
-      nodes_[i].operation ? back_node(i, pass, kept, out) : back_sum(i, kept);
+    if (nodes_[i].learns && d.defined())
+      nodes_[i].operation ? back_node(i, pass, kept, true, out) : back_sum(i, kept);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
   }
@@ -151,10 +149,17 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     give_back(kept, std::exchange(tensor, {}));
 }
 
-void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const gradient_sink& sink) const {
+/// The gradient ends at the features.
+void network::back_head(const layer_pass& pass, tape& with, const gradient_sink& sink) const {
+  for (std::size_t i = nodes_.size(); i-- > head_first_;)
+    back_node(i, pass, with, i > head_first_, sink);
+}
+
+void network::back_node(std::size_t i, const layer_pass& pass, tape& with, bool d_in_wanted,
+                        const gradient_sink& sink) const {
   const auto& node = nodes_[i];
   auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
-  const bool wanted = node.from > 0 && nodes_[node.from - 1].learns;
+  const bool wanted = d_in_wanted && node.from > 0 && nodes_[node.from - 1].learns;
   if (node.operation->idle(pass)) {
     if (d_in.defined())
       make_own(d_in), d_in.add_(d_out);

@@ -49,7 +49,7 @@ void network::add_tokens_linear(const std::string& name, const tokens_linear& la
                                    .in = in.channels,
                                    .out = layer.out,
                                    .scale = layer.scale,
-                                   .after = layer.after,
+                                   .after = built_in(layer.after),
                                    .frozen = frozen_};
   parameter weight{.name = name + ".weight", .shape = {layer.out, in.channels}};
   if (layer.drawn == initial::normal)
@@ -59,6 +59,7 @@ void network::add_tokens_linear(const std::string& name, const tokens_linear& la
   shape.weight_offset = add_parameter(std::move(weight));
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {layer.out}});
   add_node({.operation = std::make_unique<tokens_linear_layer>(shape)}, {in.height, in.width, layer.out}, !frozen_);
+  add_unless_built_in(layer.after);
 }
 
 void network::add_attention(std::int64_t heads, std::int64_t queries) {

@@ -219,7 +219,6 @@ void normalisation_layer::composite_backward(const layer_pass& pass, const backw
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor normalisation_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
   const auto of_channels = [&](std::int64_t offset) {

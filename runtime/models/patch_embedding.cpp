@@ -140,7 +140,6 @@ void first_token_layer::backward(const layer_pass&, const backward_data& data, c
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor resize_layer::function(const function_pass&, const at::Tensor& in) const {
   const auto images = in.reshape({-1, in_.channels, in_.height, in_.width});
   return at::upsample_bilinear2d(images, {out_.height, out_.width}, false).reshape({in.size(0), in.size(1), -1});

@@ -60,7 +60,6 @@ void mean_pool_layer::backward(const layer_pass& pass, const backward_data& data
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor max_pool_layer::function(const function_pass&, const at::Tensor& in) const {
   const auto largest = at::max_pool2d(images_of(in.contiguous(), shape_.in), {shape_.window, shape_.window},
                                       {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding});

@@ -10,13 +10,15 @@ enum class stem_kind : std::uint8_t { automatic, cifar, imagenet };
 
 /// What tells residual nets apart (He et al. 2016, "Deep Residual Learning for Image Recognition").
 struct resnet_shape {
-  std::vector<std::int64_t> widths{}; ///< Channels of each stage; all stages but the first halve the image.
-  std::int64_t blocks = 1;            ///< Blocks of a stage: two convolutions and a shortcut each.
+  std::int64_t width = 16; ///< Channels of the first stage; each of the others doubles them and halves the image.
+  std::vector<std::int64_t> blocks{}; ///< Blocks of each stage: convolutions and a shortcut each.
+  /// Blocks of a convolution of 1x1, one of 3x3 and one of 1x1 to four times the channels, instead of two of 3x3.
+  bool bottleneck = false;
   norm_kind norm = norm_kind::batch;
   std::int64_t groups_max = 32;
   shortcut_kind shortcut = shortcut_kind::convolution; ///< Shortcut of the blocks that halve the image.
   bool imagenet_stem = false;
-  head_kind head = head_kind::linear;
+  head_shape head{};
 };
 
 /// As many groups as are allowed, can be equal, and leave two channels in each: in one channel, normalisation over a
@@ -36,10 +38,10 @@ public:
   void add_all(std::int64_t classes) {
     add_stem();
     net_.mark_map("stem");
-    for (std::size_t stage = 0; stage < shape_.widths.size(); ++stage) {
+    for (std::size_t stage = 0; stage < shape_.blocks.size(); ++stage) {
       const auto name = "layer" + std::to_string(stage + 1);
-      for (std::int64_t block = 0; block < shape_.blocks; ++block)
-        add_block(name + "." + std::to_string(block), shape_.widths[stage], stage > 0 && block == 0 ? 2 : 1);
+      for (std::int64_t block = 0; block < shape_.blocks[stage]; ++block)
+        add_block(name + "." + std::to_string(block), shape_.width << stage, stage > 0 && block == 0 ? 2 : 1);
       net_.mark_map(name);
     }
     net_.add_mean_pool();
@@ -48,7 +50,7 @@ public:
 
 private:
   void add_stem() {
-    const auto width = shape_.widths.front();
+    const auto width = shape_.width;
     if (shape_.imagenet_stem)
       add_convolution("conv1", {.filters = width, .kernel = 7, .stride = 2, .padding = 3});
     else
@@ -60,16 +62,36 @@ private:
 
   void add_block(const std::string& name, std::int64_t width, std::int64_t stride) {
     const auto start = net_.here();
+    if (shape_.bottleneck)
+      add_narrow_branch(name, width, stride);
+    else
+      add_branch(name, width, stride);
+    const auto end = net_.here();
+    const auto channels = net_.shape_here().channels;
+    net_.go_to(start);
+    if (stride == 1 && net_.shape_here().channels == channels) {
+      net_.go_to(end);
+      return net_.add_sum(start, activation::relu);
+    }
+    add_shortcut(name + ".downsample", channels, stride);
+    net_.add_sum(end, activation::relu);
+  }
+
+  void add_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 3, .stride = stride, .padding = 1});
     add_normalisation(name + ".bn1", activation::relu);
     add_convolution(name + ".conv2", {.filters = width, .kernel = 3, .stride = 1, .padding = 1});
     add_normalisation(name + ".bn2", activation::none);
-    if (stride == 1)
-      return net_.add_sum(start, activation::relu);
-    const auto end = net_.here();
-    net_.go_to(start);
-    add_shortcut(name + ".downsample", width, stride);
-    net_.add_sum(end, activation::relu);
+  }
+
+  /// As torchvision builds it: the convolution of 3x3 halves the image, not the first of 1x1 as in the paper.
+  void add_narrow_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
+    add_convolution(name + ".conv1", {.filters = width, .kernel = 1, .stride = 1});
+    add_normalisation(name + ".bn1", activation::relu);
+    add_convolution(name + ".conv2", {.filters = width, .kernel = 3, .stride = stride, .padding = 1});
+    add_normalisation(name + ".bn2", activation::relu);
+    add_convolution(name + ".conv3", {.filters = 4 * width, .kernel = 1, .stride = 1});
+    add_normalisation(name + ".bn3", activation::none);
   }
 
   void add_shortcut(const std::string& name, std::int64_t width, std::int64_t stride) {
@@ -98,31 +120,37 @@ private:
 class resnet_kind : public model_kind {
 public:
   void keys(key_table& table) override {
+    table.integer("width", width_, {.low = 2, .high = 4096},
+                  "Channels of the first stage; each of the others has twice as many as the one before it.");
     table.choice("norm", norm_, {{"batch", norm_kind::batch}, {"group", norm_kind::group}},
                  "Normalisation: over a step's rows, or over groups of channels of each row.");
     table.integer("groups", groups_, {.low = 1, .high = 1024},
                   "Groups of channels, norm = \"group\": at most so many, with two channels or more in each.");
+    head_keys(table);
   }
 
 protected:
-  [[nodiscard]] resnet_shape shape_of(std::vector<std::int64_t> widths, std::int64_t blocks) const {
-    return {.widths = std::move(widths), .blocks = blocks, .norm = norm_, .groups_max = groups_, .head = head()};
+  explicit resnet_kind(std::int64_t width) : width_(width), usual_width_(width) {}
+
+  [[nodiscard]] resnet_shape shape_of(std::vector<std::int64_t> blocks) const {
+    return {.width = width_, .blocks = std::move(blocks), .norm = norm_, .groups_max = groups_, .head = head()};
   }
 
   /// @param name the kind's, and what its own keys add to its identity
-  [[nodiscard]] static tl::expected<model_ref, std::string> made(const std::string& name, const resnet_shape& net_shape,
-                                                                 std::array<std::int64_t, 3> shape,
-                                                                 std::int64_t classes) {
-    const auto [channels, height, width] = shape;
-    if (const auto smallest_px = smallest_px_of(net_shape); height < smallest_px || width < smallest_px)
+  [[nodiscard]] tl::expected<model_ref, std::string> made(const std::string& name, const resnet_shape& net_shape,
+                                                          std::array<std::int64_t, 3> shape,
+                                                          std::int64_t classes) const {
+    const auto [channels, height, pixels] = shape;
+    if (const auto smallest_px = smallest_px_of(net_shape); height < smallest_px || pixels < smallest_px)
       return tl::unexpected(name + " needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
-                            std::to_string(width) + "; mlp takes any shape");
+                            std::to_string(pixels) + "; mlp takes any shape");
     const auto norm = net_shape.norm == norm_kind::batch ? "batch" : "group" + std::to_string(net_shape.groups_max);
-    auto net =
-        std::make_shared<network>(name + " " + norm + " " + std::to_string(channels) + "x" + std::to_string(height) +
-                                      "x" + std::to_string(width) + "-" + std::to_string(classes),
-                                  shape);
+    const auto width = width_ == usual_width_ ? std::string{} : "width " + std::to_string(width_) + " ";
+    auto net = std::make_shared<network>(name + " " + width + norm + " " + std::to_string(channels) + "x" +
+                                             std::to_string(height) + "x" + std::to_string(pixels) + "-" +
+                                             std::to_string(classes),
+                                         shape);
     resnet_builder(*net, net_shape).add_all(classes);
     return net;
   }
@@ -130,18 +158,20 @@ protected:
 private:
   /// With a pixel less, the last halving would be of a single pixel.
   static std::int64_t smallest_px_of(const resnet_shape& shape) {
-    const auto halvings = shape.widths.size() - 1 + (shape.imagenet_stem ? 2 : 0);
+    const auto halvings = shape.blocks.size() - 1 + (shape.imagenet_stem ? 2 : 0);
     return (std::int64_t{1} << (halvings - 1)) + 1;
   }
 
   norm_kind norm_ = norm_kind::batch;
-  std::int64_t groups_ = 32;
+  std::int64_t groups_ = 32, width_, usual_width_;
 };
 
 /// The residual nets for CIFAR of section 4.2: 6 n + 2 layers in three stages of n blocks.
 template <std::int64_t Blocks>
 class cifar_resnet_kind final : public resnet_kind {
 public:
+  cifar_resnet_kind() : resnet_kind(16) {}
+
   void keys(key_table& table) override {
     resnet_kind::keys(table);
     table.choice("shortcut", shortcut_,
@@ -151,7 +181,7 @@ public:
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    auto net_shape = shape_of({16, 32, 64}, Blocks);
+    auto net_shape = shape_of({Blocks, Blocks, Blocks});
     net_shape.shortcut = shortcut_;
     const auto* const suffix = shortcut_ == shortcut_kind::option_a ? "" : " conv1x1";
     return made("resnet" + std::to_string(6 * Blocks + 2) + suffix, net_shape, shape, classes);
@@ -161,9 +191,12 @@ private:
   shortcut_kind shortcut_ = shortcut_kind::option_a;
 };
 
-/// The residual net of 18 layers, as torchvision builds it; stem "cifar" is what is made of it for small images.
-class resnet18_kind final : public resnet_kind {
+/// Residual nets of four stages, as torchvision builds them; stem "cifar" is what is made of them for small images.
+class torchvision_kind final : public resnet_kind {
 public:
+  torchvision_kind(std::string name, std::vector<std::int64_t> blocks, bool bottleneck)
+      : resnet_kind(64), name_(std::move(name)), blocks_(std::move(blocks)), bottleneck_(bottleneck) {}
+
   void keys(key_table& table) override {
     resnet_kind::keys(table);
     table.choice(
@@ -173,15 +206,19 @@ public:
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    auto net_shape = shape_of({64, 128, 256, 512}, 2);
+    auto net_shape = shape_of(blocks_);
+    net_shape.bottleneck = bottleneck_;
     net_shape.imagenet_stem =
         stem_ == stem_kind::automatic ? std::max(shape[1], shape[2]) > small_px : stem_ == stem_kind::imagenet;
-    return made(net_shape.imagenet_stem ? "resnet18 imagenet" : "resnet18 cifar", net_shape, shape, classes);
+    return made(name_ + (net_shape.imagenet_stem ? " imagenet" : " cifar"), net_shape, shape, classes);
   }
 
 private:
   static constexpr std::int64_t small_px = 64;
 
+  std::string name_;
+  std::vector<std::int64_t> blocks_;
+  bool bottleneck_;
   stem_kind stem_ = stem_kind::automatic;
 };
 
@@ -196,7 +233,21 @@ const model_registration medium{
 const model_registration large{
     {.name = "resnet18",
      .summary = "residual net of 18 layers as in torchvision, two blocks per stage, widths 64 to 512",
-     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<resnet18_kind>(); }}};
+     .make = []() -> std::unique_ptr<model_kind> {
+       return std::make_unique<torchvision_kind>("resnet18", std::vector<std::int64_t>{2, 2, 2, 2}, false);
+     }}};
+const model_registration deep{
+    {.name = "resnet50",
+     .summary = "residual net of 50 layers as in torchvision, bottleneck blocks, widths 256 to 2048",
+     .make = []() -> std::unique_ptr<model_kind> {
+       return std::make_unique<torchvision_kind>("resnet50", std::vector<std::int64_t>{3, 4, 6, 3}, true);
+     }}};
+const model_registration deepest{
+    {.name = "resnet152",
+     .summary = "residual net of 152 layers as in torchvision, bottleneck blocks, widths 256 to 2048",
+     .make = []() -> std::unique_ptr<model_kind> {
+       return std::make_unique<torchvision_kind>("resnet152", std::vector<std::int64_t>{3, 8, 36, 3}, true);
+     }}};
 
 } // namespace
 } // namespace mneme

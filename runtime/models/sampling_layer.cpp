@@ -67,7 +67,6 @@ void sampling_layer::backward(const layer_pass& pass, const backward_data& data,
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor sampling_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto mean = in.narrow(2, 0, shape_.width);
   if (!pass.training)

@@ -37,7 +37,6 @@ void subsampling_layer::backward(const layer_pass&, const backward_data& data, c
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor channels_last_layer::function(const function_pass&, const at::Tensor& in) const {
   return in.reshape({in.size(0), in.size(1), in_.channels, in_.pixels()}).transpose(2, 3).flatten(2);
 }

@@ -86,7 +86,6 @@ void tokens_linear_layer::composite_backward(const layer_pass& pass, const backw
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor tokens_linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});
   const auto bias = pass.weights_at(shape_.bias_offset, {1, shape_.out});

@@ -94,13 +94,12 @@ void tokens_norm_layer::composite_backward(const layer_pass& pass, const backwar
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-
 at::Tensor tokens_norm_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto x = in.reshape({pass.models, -1, shape_.channels});
   const auto [variance, mean] = at::var_mean(x, at::OptionalIntArrayRef({2}), 0, true);
-  const auto y = (x - mean) * at::rsqrt(variance + shape_.epsilon) *
-                     pass.weights_at(shape_.weight_offset, {1, shape_.channels}) +
-                 pass.weights_at(shape_.bias_offset, {1, shape_.channels});
+  const auto y =
+      (x - mean) * at::rsqrt(variance + shape_.epsilon) * pass.weights_at(shape_.weight_offset, {1, shape_.channels}) +
+      pass.weights_at(shape_.bias_offset, {1, shape_.channels});
   return y.reshape(in.sizes());
 }
 

@@ -20,6 +20,7 @@ public:
                   "Bottleneck of the adapter beside each MLP: only adapters and head are trained then; 0: none.");
     table.number("adapter_scale", adapter_scale_, {.low = 0.0, .high = 1e6},
                  "What an adapter's result is multiplied by.");
+    head_keys(table);
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,

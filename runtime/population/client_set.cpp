@@ -37,6 +37,19 @@ void client_set::put(client_id client, bool in) {
   size_ += in ? 1 : -1;
 }
 
+bool client_set::is_sound(std::int64_t clients) const {
+  client_set counted(clients);
+  if (words_.size() != counted.words_.size())
+    return false;
+  for (std::uint32_t client = 0; client < words_.size() * 64; ++client) {
+    if (client >= clients && contains({client}))
+      return false;
+    if (client < clients)
+      counted.put({client}, contains({client}));
+  }
+  return counted.blocks_ == blocks_ && counted.regions_ == regions_ && counted.size_ == size_;
+}
+
 client_id client_set::nth(std::int64_t n) const {
   MNEME_CHECK(n >= 0 && n < size_, n, size_);
   const auto region = walked(regions_, 0, n);

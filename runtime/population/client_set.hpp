@@ -19,6 +19,8 @@ public:
   void put(client_id client, bool in);
   /// The n-th smallest id, from 0. @pre 0 <= n < size()
   [[nodiscard]] client_id nth(std::int64_t n) const;
+  /// What was loaded is a set of clients 0 .. clients - 1, and its counts are true.
+  [[nodiscard]] bool is_sound(std::int64_t clients) const;
   template <class Archive>
   void persist(Archive& state) {
     state.plain(words_).plain(blocks_).plain(regions_)(size_);

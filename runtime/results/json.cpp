@@ -67,14 +67,22 @@ void add_costs(json& to, const run_summary& summary) {
 } // namespace
 
 std::string json_text(const run_origin& origin) {
-  return dumped({{"scenario", origin.scenario}, {"trace", origin.trace}}, 2) + "\n";
+  return dumped({{"scenario", origin.scenario},
+                 {"scenario_digest", origin.scenario_digest},
+                 {"mneme_version", MNEME_VERSION},
+                 {"trace", origin.trace}},
+                2) +
+         "\n";
 }
 
 expected<run_origin> parsed_origin(const std::filesystem::path& file) {
   auto object = read(file);
   if (!object.is_object() || !object["scenario"].is_string() || !object["trace"].is_boolean())
     return failed(file.string(), "this file does not say what was run; run the scenario again with mneme run");
-  return run_origin{.scenario = object["scenario"], .trace = object["trace"]};
+  const auto digest = object["scenario_digest"];
+  return run_origin{.scenario = object["scenario"],
+                    .scenario_digest = digest.is_string() ? digest.get<std::string>() : "",
+                    .trace = object["trace"]};
 }
 
 std::string status_in(const std::filesystem::path& file) {

@@ -181,7 +181,8 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
     if (entry.path().extension() == ".part")
       fs::remove(entry.path());
   expect_in_place();
-  for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "metrics.jsonl", "accuracy_matrix.csv"})
+  for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "timeline.jsonl", "metrics.jsonl",
+                           "accuracy_matrix.csv"})
     fs::remove(path_ / name);
   std::string lines;
   for (const auto& evaluation : evaluations)

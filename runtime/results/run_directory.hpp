@@ -44,7 +44,8 @@ struct run_summary {
 
 /// What a run directory says of its run besides the resolved scenario.
 struct run_origin {
-  std::string scenario{}; ///< Its name.
+  std::string scenario{};        ///< Its name.
+  std::string scenario_digest{}; ///< With it, runs that never ended are told apart.
   bool trace = false;
 };
 

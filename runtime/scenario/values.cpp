@@ -214,7 +214,15 @@ private:
   std::vector<problem> problems_;
 };
 
-std::string whole_text(const toml::node& value) {
+} // namespace
+
+std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from, const layer& source) {
+  value_reader reader(into, name, from, source);
+  std::visit(reader, into.target);
+  return reader.take();
+}
+
+std::string value_text(const toml::node& value) {
   if (const auto* text = value.as_string())
     return in_quotes(text->get());
   if (const auto* number = value.as_floating_point())
@@ -224,11 +232,11 @@ std::string whole_text(const toml::node& value) {
   if (const auto* truth = value.as_boolean())
     return truth->get() ? "true" : "false";
   if (const auto* list = value.as_array())
-    return in_brackets(joined(*list, whole_text));
+    return in_brackets(joined(*list, value_text));
   if (const auto* table = value.as_table()) {
     std::vector<std::string> entries;
     for (const auto& [key, node] : *table)
-      entries.push_back(std::string(key.str()) + " = " + whole_text(node));
+      entries.push_back(std::string(key.str()) + " = " + value_text(node));
     return "{ " + joined(entries, [](const std::string& entry) { return entry; }) + " }";
   }
   std::ostringstream out; // dates and times
@@ -239,17 +247,9 @@ std::string whole_text(const toml::node& value) {
   return out.str();
 }
 
-} // namespace
-
-std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from, const layer& source) {
-  value_reader reader(into, name, from, source);
-  std::visit(reader, into.target);
-  return reader.take();
-}
-
 std::string found_text(const toml::node& value) {
   constexpr std::size_t length_max = 60;
-  auto text = whole_text(value);
+  auto text = value_text(value);
   if (text.size() <= length_max)
     return text;
   auto end = length_max - 4;

@@ -8,6 +8,8 @@ namespace mneme {
 [[nodiscard]] std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from,
                                               const layer& source);
 
+/// A value as TOML that reads back to it.
+[[nodiscard]] std::string value_text(const toml::node& value);
 /// A value as the user would recognise it, cut after 60 characters.
 [[nodiscard]] std::string found_text(const toml::node& value);
 /// "a string", "an integer", "a table", ...

@@ -77,7 +77,7 @@ inline std::string timeless(const std::string& summary, workers were) {
 
 inline void check_equal_files(const fs::path& a, const fs::path& b, workers were = workers::alike) {
   for (const auto* name : {"scenario.toml", "metrics.jsonl", "events.csv", "accuracy_matrix.csv", "accuracy.svg",
-                           "model.safetensors", "partition.csv"}) {
+                           "timeline.jsonl", "model.safetensors", "partition.csv"}) {
     CAPTURE(name);
     CHECK(fs::exists(a / name) == fs::exists(b / name));
     CHECK(content_of(a / name) == content_of(b / name));

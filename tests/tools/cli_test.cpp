@@ -152,7 +152,8 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
     CHECK(result.errors == "error: " + error + "\n");
     CHECK(result.out.empty());
   };
-  refused("", "no command given; expected one of run, resume, validate, list, doctor, help");
+  refused("", "no command given; expected one of run, resume, sweep, compare, report, validate, list, new, schema, "
+              "completion, doctor, help");
   refused("rnu a.toml", "unknown command 'rnu'; did you mean 'run'?");
   refused("resum runs/x", "unknown command 'resum'; did you mean 'resume'?");
   refused("resume", "no run given; expected mneme resume RUN_DIR, as in mneme resume "
@@ -169,9 +170,9 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
   refused("run a.toml --threads two", "--threads = 'two': expected an integer in [1, 4096]");
   refused("help run list", "unexpected argument 'list'; expected mneme help TOPIC");
   refused("run a.toml --seeds 1,x",
-          "--seeds = '1,x': expected integers >= 0 with commas between them, as in --seeds 1,2,3");
+          "--seeds = '1,x': expected integers >= 0 with commas between them, as in 1,2,3 or 1-5");
   refused("run a.toml --seeds 1,1",
-          "--seeds = '1,1': seed 1 is there twice; expected different seeds, as in --seeds 1,2,3");
+          "--seeds = '1,1': seed 1 is there twice; expected different seeds, as in 1,2,3 or 1-5");
   refused("run a.toml --out .",
           "--out '.' exists already, and a run never writes into another's files; name a new folder");
   refused("validate", "no scenario given; expected mneme validate SCENARIO...");

@@ -15,27 +15,44 @@ namespace {
 struct command_line {
   run_arguments run{};
   resume_arguments resume{};
+  sweep_arguments sweep{};
   std::vector<std::string> to_validate{};
-  std::string listed{}, topic{}; // topic: for the help of help only
-  bool markdown = false, examined_as_json = false;
+  compare_arguments compare{};
+  report_arguments report{};
+  new_arguments made{};
+  list_arguments list{};
+  std::string shell{};
+  std::string topic{}; // for the help of help only
+  bool examined_as_json = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
+  CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
+    sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; done runs are not repeated.");
+    compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
+    report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
+    new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
+    schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
+    completion_command = app.add_subcommand("completion", "Print what a shell needs to complete commands and keys.");
     doctor_command =
         app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
     bind_resume();
+    bind_sweep();
+    bind_compare();
+    bind_list();
+    bind_report();
+    bind_new();
+    completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
     validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
-    list_command->add_option("WHAT", listed, "One of them; without it, all.")->type_name("");
-    list_command->add_flag("--markdown", markdown, "Strategies, models or datasets as the table in docs/catalogue.md.");
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
@@ -48,6 +65,18 @@ struct command_line {
     for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(command->get_name());
     return names;
+  }
+
+  /// The commands as a shell completes them.
+  [[nodiscard]] std::vector<completed_command> completed() const {
+    std::vector<completed_command> commands;
+    for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      commands.push_back({.name = command->get_name(), .summary = command->get_description()});
+      for (const auto* option : command->get_options())
+        for (const auto& name : option->get_lnames())
+          commands.back().options.push_back("--" + name);
+    }
+    return commands;
   }
 
 private:
@@ -66,6 +95,69 @@ private:
   void bind_resume() {
     resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
     bind_running(*resume_command, resume);
+  }
+  void bind_sweep() {
+    auto& to = *sweep_command;
+    to.add_option("SCENARIO", sweep.scenarios, "Scenario files, or one file with a [sweep] table.")->type_name("...");
+    to.add_option("--over", sweep.over, "A key and the values that it takes in turn.")
+        ->type_name("KEY=V1,V2")
+        ->allow_extra_args(false);
+    to.add_option("--set", sweep.settings, "Override a key in all runs.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    to.add_option("--seeds", sweep.seeds, "Each point once with each seed.")->type_name("1-5");
+    to.add_option("--out", sweep.out, "Folder that holds the runs and their catalogue; default: runs.")
+        ->type_name("DIR");
+    to.add_option("--jobs", sweep.jobs, "Runs at a time; default: one per core.")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+    to.add_option("--threads", sweep.threads, "Threads of each run; default: the cores, shared out.")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+    auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
+    to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
+  }
+  void bind_compare() {
+    auto& to = *compare_command;
+    to.add_option("DIR", compare.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
+    to.add_option("--by", compare.by, "Scenario keys that make rows; default: what tells the runs apart.")
+        ->type_name("KEY,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    to.add_option("--columns", compare.columns, "A scenario key whose values make columns.")->type_name("KEY");
+    to.add_option("--metric", compare.metrics,
+                  "Names of summary.json, time_to_accuracy.70 (virtual seconds to 70 %) or task_2 (its last accuracy).")
+        ->type_name("NAME,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    to.add_option("--baseline", compare.baseline, "The row that others differ from; default: the first.")
+        ->type_name("LABEL,...");
+    bind_where(to, compare.where);
+    to.add_option("--format", compare.format, "text, csv, markdown or latex.")->type_name("FORMAT");
+  }
+  void bind_report() {
+    auto& to = *report_command;
+    to.add_option("DIR", report.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
+    to.add_option("-o,--out", report.file, "The page; default: report.html.")->type_name("FILE");
+    to.add_option("--svg", report.svg, "Write each figure as a file of its own, too.")->type_name("DIR");
+    bind_where(to, report.where);
+  }
+  void bind_new() {
+    new_command->add_option("METHOD DATASET", made.names, "As mneme list strategies and datasets name them.")
+        ->type_name("");
+    new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
+  }
+  void bind_list() {
+    auto& to = *list_command;
+    to.add_option("WHAT", list.listed, "One of them; without it, all but runs.")->type_name("");
+    to.add_flag("--markdown", list.markdown, "Strategies, models or datasets as the table in docs/catalogue.md.");
+    to.add_option("--in", list.folder, "runs: the folder that holds them; default: runs.")->type_name("DIR");
+    bind_where(to, list.where);
+  }
+  static void bind_where(CLI::App& to, std::vector<std::string>& into) {
+    to.add_option("--where", into, "Only runs for which this holds, as in rounds.cohort=5 or 'final_accuracy>=70'.")
+        ->type_name("FILTER")
+        ->allow_extra_args(false);
   }
   /// Options of a run that begins or goes on.
   template <class Arguments>
@@ -97,12 +189,24 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
 int dispatch(const command_line& line) {
   if (*line.run_command)
     return run_scenarios(line.run);
+  if (*line.sweep_command)
+    return sweep_scenarios(line.sweep);
   if (*line.resume_command)
     return resume_run(line.resume);
   if (*line.validate_command)
     return validate_scenarios(line.to_validate);
   if (*line.list_command)
-    return list_things(line.listed, line.markdown);
+    return list_things(line.list);
+  if (*line.compare_command)
+    return compare_folders(line.compare);
+  if (*line.report_command)
+    return report_runs(line.report);
+  if (*line.new_command)
+    return new_scenario(line.made);
+  if (*line.completion_command)
+    return print_completion(line.shell, line.completed());
+  if (*line.schema_command)
+    return print_schema();
   if (*line.doctor_command)
     return examine(line.examined_as_json);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));

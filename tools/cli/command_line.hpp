@@ -1,5 +1,6 @@
 /// The command line of mneme: what the user typed, and which command it becomes.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 namespace mneme {
@@ -24,16 +25,72 @@ struct resume_arguments {
   bool quiet = false, json = false;
 };
 
+/// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
+/// [--threads N] [--quiet|--json]`
+struct sweep_arguments {
+  std::vector<std::string> scenarios{}; ///< Or a file with a [sweep] table.
+  std::vector<std::string> over{};      ///< "KEY=V1,V2"
+  std::vector<std::string> settings{};  ///< "KEY=VALUE"
+  std::string seeds{};                  ///< "1-5"; empty: the scenarios' own
+  std::string out{};                    ///< Empty: runs
+  std::int64_t jobs = 0;                ///< Runs at a time; 0: one per core
+  std::int64_t threads = 0;             ///< Threads of each run; 0: the cores shared out
+  bool quiet = false, json = false;
+};
+
+/// `mneme compare DIR... [--by KEY,...] [--columns KEY] [--metric NAME,...] [--baseline LABELS] [--where FILTER]...
+/// [--format text|csv|markdown|latex]`
+struct compare_arguments {
+  std::vector<std::string> folders{}; ///< Folders of runs, or folders that hold runs.
+  std::vector<std::string> by{}, metrics{}, where{};
+  std::string columns{}, baseline{}, format = "text";
+};
+
+/// `mneme report DIR... [-o FILE] [--svg DIR] [--where FILTER]...`
+struct report_arguments {
+  std::vector<std::string> folders{}, where{};
+  std::string file{}; ///< "": report.html
+  std::string svg{};  ///< Folder for single figures; "": none
+};
+
+/// `mneme new METHOD DATASET [-o FILE]`
+struct new_arguments {
+  std::vector<std::string> names{};
+  std::string file{}; ///< "": stdout
+};
+
+/// A command as a shell completes it.
+struct completed_command {
+  std::string name{}, summary{};
+  std::vector<std::string> options{}; ///< "--seeds"
+};
+
+/// `mneme list runs [--in DIR] [--where FILTER]...`
+struct list_arguments {
+  std::string listed{}; ///< "" for all, or one of listed_things().
+  std::string folder{}; ///< Holds the runs; "": runs
+  std::vector<std::string> where{};
+  bool markdown = false;
+};
+
 /// The whole program: parses, dispatches, and turns exceptions into words and exit codes.
 [[nodiscard]] int run_command_line(int count, const char* const* words);
 
 // The commands, a source file each. All of them print, and return an exit code.
 [[nodiscard]] int run_scenarios(const run_arguments& arguments);
+[[nodiscard]] int sweep_scenarios(const sweep_arguments& arguments);
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const std::vector<std::string>& scenarios);
-/// `what`: "" for all, or one of listed_things().
-[[nodiscard]] int list_things(const std::string& text, bool markdown);
+[[nodiscard]] int compare_folders(const compare_arguments& arguments);
+[[nodiscard]] int report_runs(const report_arguments& arguments);
+[[nodiscard]] int new_scenario(const new_arguments& arguments);
+/// For bash, zsh or fish.
+[[nodiscard]] int print_completion(const std::string& shell, const std::vector<completed_command>& commands);
+[[nodiscard]] int list_things(const list_arguments& arguments);
+[[nodiscard]] int list_runs(const list_arguments& arguments);
 [[nodiscard]] const std::vector<std::string>& listed_things();
+/// The JSON schema of scenarios.
+[[nodiscard]] int print_schema();
 /// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
 [[nodiscard]] int examine(bool json);
 /// A section, method, model or key; commands are explained by their own options.

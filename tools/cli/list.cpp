@@ -89,22 +89,28 @@ void print_markdown(const std::string& text, const std::vector<listed>& rows) {
 } // namespace
 
 const std::vector<std::string>& listed_things() {
-  static const std::vector<std::string> things{"strategies", "models", "datasets", "partitions", "scenarios"};
+  static const std::vector<std::string> things{"strategies", "models", "datasets", "partitions", "scenarios", "runs"};
   return things;
 }
 
-int list_things(const std::string& text, bool markdown) {
+int list_things(const list_arguments& arguments) {
+  const auto& text = arguments.listed;
+  const bool markdown = arguments.markdown;
   const auto& names = listed_things();
   if (!text.empty() && std::find(names.begin(), names.end(), text) == names.end())
     return unknown_word("list", text, names);
   if (markdown && text != "strategies" && text != "models" && text != "datasets")
     return bad_input("--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
+  if (text != "runs" && (!arguments.where.empty() || !arguments.folder.empty()))
+    return bad_input("--where and --in choose among runs; expected mneme list runs");
+  if (text == "runs")
+    return list_runs(arguments);
   if (markdown) {
     print_markdown(text, rows_of(text));
     return exit_done;
   }
   for (const auto& name : names) {
-    if (!text.empty() && name != text)
+    if (name == "runs" || (!text.empty() && name != text))
       continue;
     if (text.empty())
       std::printf("%s%s:\n", name == names.front() ? "" : "\n", name.c_str());

@@ -1,58 +1,18 @@
 #include "actors/run/simulation.hpp"
-#include "runtime/scenario/read.hpp"
+#include "runtime/study/sweep_request.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
-#include <optional>
 #include <set>
 namespace mneme {
 namespace {
 
-struct planned_run {
+struct run_and_folder {
   mneme::scenario scenario{};
   std::filesystem::path out{};
 };
-
-/// All of `text` as an integer.
-std::optional<std::int64_t> parsed_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-/// "1,2,3"; empty for "".
-expected<std::vector<std::int64_t>> parsed_seeds(const std::string& text) {
-  const auto refused = [&](const std::string& why) {
-    return failed("", "--seeds = '" + text + "': " + why + ", as in --seeds 1,2,3");
-  };
-  std::vector<std::int64_t> seeds;
-  std::size_t from = 0;
-  while (!text.empty() && from <= text.size()) {
-    const auto comma = std::min(text.find(',', from), text.size());
-    const auto seed = parsed_integer(std::string_view(text).substr(from, comma - from));
-    if (!seed || *seed < 0)
-      return refused("expected integers >= 0 with commas between them");
-    if (std::find(seeds.begin(), seeds.end(), *seed) != seeds.end())
-      return refused("seed " + std::to_string(*seed) + " is there twice; expected different seeds");
-    seeds.push_back(*seed);
-    from = comma + 1;
-  }
-  return seeds;
-}
-
-expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
-  overrides out;
-  for (const auto& name : settings) {
-    const auto equals = name.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");
-    out.emplace_back(name.substr(0, equals), name.substr(equals + 1));
-  }
-  return out;
-}
 
 /// DIR, DIR/NAME with several scenarios, and below that s1, s2, ... with several seeds; "" without DIR.
 std::filesystem::path folder_of(const run_arguments& arguments, const scenario& settings) {
@@ -80,12 +40,12 @@ diagnostics wrong_arguments(const run_arguments& arguments) {
 }
 
 /// Reads all scenarios, with all seeds, before the first of them runs. What is wrong goes to `wrong`.
-std::vector<planned_run> planned_runs(const run_arguments& arguments, diagnostics& wrong) {
+std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnostics& wrong) {
   const auto settings = parsed_settings(arguments.settings);
-  const auto seeds = parsed_seeds(arguments.seeds);
+  const auto seeds = parsed_seeds("--seeds", arguments.seeds);
   for (const auto& error : {settings ? diagnostics{} : settings.error(), seeds ? diagnostics{} : seeds.error()})
     wrong.insert(wrong.end(), error.begin(), error.end());
-  std::vector<planned_run> runs;
+  std::vector<run_and_folder> runs;
   std::set<std::string> names;
   for (const auto& file : arguments.scenarios) {
     auto read = read_scenario(file, settings ? *settings : overrides{});

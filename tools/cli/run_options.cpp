@@ -14,6 +14,17 @@ expected<std::int64_t> threads_option(const std::string& text) {
   return failed("", "--threads = '" + text + "': expected an integer in [1, " + std::to_string(threads_max) + "]");
 }
 
+expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
+  overrides out;
+  for (const auto& name : settings) {
+    const auto equals = name.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");
+    out.emplace_back(name.substr(0, equals), name.substr(equals + 1));
+  }
+  return out;
+}
+
 progress_style style_option(bool quiet, bool json) {
   if (json)
     return progress_style::json;

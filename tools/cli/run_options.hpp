@@ -1,10 +1,13 @@
 /// What commands that run something share: threads, style, and what the end of a run says.
 #pragma once
 #include "actors/run/simulation.hpp"
+#include "runtime/scenario/read.hpp"
 namespace mneme {
 
 /// The value of --threads; 0 for "".
 [[nodiscard]] expected<std::int64_t> threads_option(const std::string& text);
+/// The values of --set: "KEY=VALUE" each.
+[[nodiscard]] expected<overrides> parsed_settings(const std::vector<std::string>& settings);
 [[nodiscard]] progress_style style_option(bool quiet, bool json);
 /// Says on stderr why a run did not end well, and how to go on with it.
 int exit_code_of(const run_summary& ended);

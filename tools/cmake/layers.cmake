@@ -13,6 +13,7 @@ layer(runtime/population base settings data method)
 layer(runtime/training base kernels models settings data storage method)
 layer(runtime/results base data)
 layer(runtime/scenario base options settings models data method)
+layer(runtime/study base results scenario)
 
 layer(runtime/federation base storage method population results)
 
@@ -30,10 +31,12 @@ target_link_libraries(mneme_storage PRIVATE SQLite::SQLite3 nlohmann_json::nlohm
 target_link_libraries(mneme_results PRIVATE nlohmann_json::nlohmann_json)
 target_compile_definitions(mneme_results PUBLIC MNEME_VERSION="${PROJECT_VERSION}")
 target_include_directories(mneme_scenario SYSTEM PUBLIC ${TOMLPLUSPLUS_INCLUDE})
+target_link_libraries(mneme_study PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)
+target_link_libraries(mneme_scenario PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_protocol PUBLIC CAF::core)
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 
 # What only reads, checks and writes text is compiled for a short build; what computes has the preset's -O3.
-foreach(name IN ITEMS options settings scenario results)
+foreach(name IN ITEMS options settings scenario results study)
   target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endforeach()

@@ -110,7 +110,8 @@ expected<raw_data> load(const data_section& data, std::uint64_t seed) {
 const source_registration line{
     {.name = "synthetic",
      .summary = "data.rows made rows of data.shape, a Gaussian cloud for each of data.classes, from the seed alone",
-     .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load(data, seed); }}};
+     .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load(data, seed); },
+     .from_seed = true}};
 
 } // namespace
 } // namespace mneme

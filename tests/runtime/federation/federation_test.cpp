@@ -308,3 +308,36 @@ TEST_CASE("a run that is stopped ends after the event at hand, with a checkpoint
     CHECK(std::get<run_report>(commands.back()).status == run_status::interrupted);
   }
 }
+
+TEST_CASE("a checkpoint that says what cannot be is refused in words, whatever its bytes are") {
+  auto from = three_clients();
+  from.rounds.mode = round_mode::async;
+  from.rounds.concurrency = 3;
+  from.rounds.buffer = 2;
+  from.rounds.per_task = 4;
+  from.checkpoint = {.every = 1, .force = true};
+  const auto toy = toy_of(from);
+  const auto saved = played(toy, {.seed = 5}).checkpoint; // with clients at work
+  REQUIRE(saved);
+
+  const auto said_of = [&](const std::vector<std::byte>& bytes) {
+    federation run(toy.settings);
+    run.resume(archive(std::make_shared<const std::vector<std::byte>>(bytes), 0, bytes.size()));
+    std::vector<federation_command> commands;
+    run.take_commands(commands);
+    REQUIRE_FALSE(commands.empty());
+    const auto* const ended = std::get_if<run_report>(&commands.back());
+    return ended ? ended->error : std::string();
+  };
+  CHECK(said_of(*saved).empty());
+  std::int64_t refused = 0;
+  for (std::size_t at = 0; at < saved->size(); ++at)
+    for (const int value : {0x00, 0x01, 0x7F, 0xFF}) {
+      auto forged = *saved;
+      forged[at] = static_cast<std::byte>(value);
+      const auto said = said_of(forged);
+      CHECK((said.empty() || said.starts_with("the checkpoint cannot be read: it ")));
+      refused += said.empty() ? 0 : 1;
+    }
+  CHECK(refused > std::ssize(*saved));
+}

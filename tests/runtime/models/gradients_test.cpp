@@ -47,8 +47,12 @@ at::Tensor plain_convolution(const named_weights& weights, const std::string& na
 
 at::Tensor residual_block(const named_weights& weights, const norm_like& norm, const std::string& name, at::Tensor x,
                           std::int64_t stride) {
-  auto y = at::relu(norm(weights, name + ".bn1", plain_convolution(weights, name + ".conv1", x, stride, 1)));
-  y = norm(weights, name + ".bn2", plain_convolution(weights, name + ".conv2", y, 1, 1));
+  const bool narrow = weights[name + ".conv3.weight"].defined(); // a bottleneck
+  auto y = plain_convolution(weights, name + ".conv1", x, narrow ? 1 : stride, narrow ? 0 : 1);
+  y = at::relu(norm(weights, name + ".bn1", y));
+  y = norm(weights, name + ".bn2", plain_convolution(weights, name + ".conv2", y, narrow ? stride : 1, 1));
+  if (narrow)
+    y = norm(weights, name + ".bn3", plain_convolution(weights, name + ".conv3", at::relu(y)));
   if (weights[name + ".downsample.0.weight"].defined())
     x = norm(weights, name + ".downsample.1", plain_convolution(weights, name + ".downsample.0", x, stride));
   else if (stride > 1) // option A
@@ -75,27 +79,35 @@ at::Tensor residual_features(const named_weights& weights, const norm_like& norm
     }
 }
 
-/// Features of nets of convolutions with pooling and of linear layers with ReLU [B, D].
-at::Tensor plain_features(const named_weights& weights, at::Tensor x) {
+using function = at::Tensor (*)(const at::Tensor&);
+
+/// Features of nets of convolutions with pooling and of linear layers [B, D].
+at::Tensor plain_features(const named_weights& weights, function after, at::Tensor x) {
   for (int i = 1; weights["conv" + std::to_string(i) + ".weight"].defined(); ++i)
-    x = at::max_pool2d(at::relu(plain_convolution(weights, "conv" + std::to_string(i), x, 1, //
-                                                  i == 1 && x.size(2) == 28 ? 2 : 0)),
+    x = at::max_pool2d(after(plain_convolution(weights, "conv" + std::to_string(i), x, 1, //
+                                               i == 1 && x.size(2) == 28 ? 2 : 0)),
                        {2, 2});
   x = x.flatten(1);
   for (int i = 1; weights["fc" + std::to_string(i + 1) + ".weight"].defined(); ++i) // the last one is the head
-    x = at::relu(
+    x = after(
         at::linear(x, weights["fc" + std::to_string(i) + ".weight"], weights["fc" + std::to_string(i) + ".bias"]));
   return x;
 }
 
 /// Features and logits as PyTorch's own layers compute them from flat weights [P].
-activations reference(const model& net, const norm_like& norm, const at::Tensor& flat, const at::Tensor& inputs) {
+activations reference(const model& net, const norm_like& norm, function after, const at::Tensor& flat,
+                      const at::Tensor& inputs) {
   const named_weights weights(net, flat);
   const auto& head = net.layout(); // its last parameters but for running statistics
-  const auto weight = std::find_if(head.begin(), head.end(), [](const parameter& entry) { return entry.head; });
+  const auto weight =
+      std::find_if(head.begin(), head.end(), [](const parameter& entry) { return entry.head && !entry.whole; });
   const bool residual = weights["bn1.weight"].defined();
-  const auto features = residual ? residual_features(weights, norm, inputs) : plain_features(weights, inputs);
-  return {features, at::linear(features, weights[weight->name], weights[std::next(weight)->name])};
+  const auto features = residual ? residual_features(weights, norm, inputs) : plain_features(weights, after, inputs);
+  auto x = features;
+  for (int i = 1; weights["head" + std::to_string(i) + ".weight"].defined(); ++i)
+    x = at::relu(
+        at::linear(x, weights["head" + std::to_string(i) + ".weight"], weights["head" + std::to_string(i) + ".bias"]));
+  return {features, at::linear(x, weights[weight->name], weights[std::next(weight)->name])};
 }
 
 struct compared {
@@ -105,6 +117,7 @@ struct compared {
   bool head_only = false;
   norm_like norm{};
   std::int64_t rows = 5;
+  function after = [](const at::Tensor& x) { return at::relu(x); };
 };
 
 /// Our gradients of three models, of sum(logits * a) + sum(features * b), against autograd's.
@@ -133,7 +146,7 @@ void compare(const compared& compared_net) {
 
   for (std::int64_t k = 0; k < models; ++k) {
     const auto flat = unmoved[k].detach().clone().set_requires_grad(true);
-    const auto expected = reference(*compared_net.net, compared_net.norm, flat, inputs[k]);
+    const auto expected = reference(*compared_net.net, compared_net.norm, compared_net.after, flat, inputs[k]);
     const auto narrowed = expected.logits.narrow(1, compared_net.classes.low, compared_net.classes.size());
     CHECK(largest_difference(logits[k], narrowed.detach().contiguous()) < 2e-5);
     CHECK(largest_difference(features[k], expected.features.detach().contiguous()) < 2e-5);
@@ -178,6 +191,40 @@ TEST_CASE("gradients of residual nets equal autograd's, in both modes and with e
   compare({net_of("resnet8", small, 6, {{"norm", "group"}, {"groups", "4"}}), small, {0, 6}, false, {4, false}});
   compare({net_of("resnet8", small, 6), small, {0, 6}, true, {0, false}});
   compare({net_of("resnet32", {1, 5, 5}, 3), {1, 5, 5}, {0, 3}, false, {0, true}});
+}
+
+TEST_CASE("gradients of nets with other activations equal autograd's", "[models]") {
+  at::set_num_threads(1);
+  const std::vector<std::pair<std::string, function>> words{
+      {"none", [](const at::Tensor& x) { return x; }},
+      {"leaky", [](const at::Tensor& x) { return at::leaky_relu(x); }},
+      {"sigmoid", [](const at::Tensor& x) { return at::sigmoid(x); }},
+      {"tanh", [](const at::Tensor& x) { return at::tanh(x); }},
+      {"silu", [](const at::Tensor& x) { return at::silu(x); }}};
+  for (const auto& [word, after] : words) {
+    const model_keys keys{{"activation", word}};
+    compare({.net = net_of("mlp", {1, 1, 13}, 10, keys), .shape = {1, 1, 13}, .classes = {0, 10}, .after = after});
+    compare({.net = net_of("lenet", {1, 16, 19}, 4, keys), .shape = {1, 16, 19}, .classes = {1, 4}, .after = after});
+    CHECK(net_of("lenet", {1, 16, 19}, 4, keys)->identity() == "lenet 1x16x19-4 " + word);
+  }
+}
+
+TEST_CASE("gradients of nets of bottlenecks, of other widths and with heads of several layers equal autograd's",
+          "[models]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 5, 6};
+  const shape3 larger{3, 17, 18}; // 16 stages of a few values would amplify rounding
+  compare({net_of("resnet50", larger, 4, {{"width", "4"}, {"norm", "group"}, {"groups", "1"}}),
+           larger,
+           {0, 4},
+           false,
+           {1}});
+  compare({net_of("resnet8", small, 6, {{"width", "6"}}), small, {1, 5}, false, {0, true}});
+  for (const bool head_only : {false, true}) {
+    compare({net_with_head("mlp", {1, 1, 13}, {9, 5}), {1, 1, 13}, {1, 5}, head_only});
+    compare({net_with_head("resnet8", small, {12}), small, {0, 6}, head_only});
+    compare({net_with_head("linear", small, {12}), small, {0, 6}, head_only});
+  }
 }
 
 TEST_CASE("gradients of every kind of layer equal finite differences", "[models]") {

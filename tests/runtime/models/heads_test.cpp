@@ -148,3 +148,32 @@ TEST_CASE("a pass over no classes ends at the features", "[models]") {
   CHECK_FALSE(seen.logits.defined());
   CHECK(seen.features.sizes() == at::IntArrayRef{group, rows, 6});
 }
+
+TEST_CASE("a net without head, and a pass over no classes, have the gradients of a loss on features", "[models]") {
+  const auto inputs = drawn({group, rows, 1, 1, 7}, 1), d_features = drawn({group, rows, 100}, 2);
+  for (const auto kind : {head_kind::none, head_kind::linear}) {
+    auto made = kind_of("mlp");
+    made->use_head(kind);
+    const auto net = made->build({1, 1, 7}, 6).value();
+    INFO(net->identity());
+    CHECK(net->classes() == (kind == head_kind::none ? 0 : 6));
+    CHECK(net->feature_width() == 100);
+    const auto weights = weights_for(*net);
+    tape kept;
+    const training_mode training;
+    const auto seen = net->forward(weights, inputs, {}, &kept, &training);
+    CHECK_FALSE(seen.logits.defined());
+    auto gradients = at::full(weights.sizes(), 77.0F);
+    net->backward(weights, kept, {}, {}, d_features, false, {gradients});
+    for (std::int64_t k = 0; k < group; ++k) {
+      const auto flat = weights[k].clone().set_requires_grad(true);
+      auto x =
+          at::relu(at::linear(inputs[k].flatten(1), flat.narrow(0, 0, 1400).view({200, 7}), flat.narrow(0, 1400, 200)));
+      x = at::relu(at::linear(x, flat.narrow(0, 1600, 20'000).view({100, 200}), flat.narrow(0, 21'600, 100)));
+      (x * d_features[k]).sum().backward();
+      CHECK(largest_difference(gradients[k].narrow(0, 0, 21'700).contiguous(),
+                               flat.grad().narrow(0, 0, 21'700).contiguous()) < 1e-5);
+      CHECK((gradients[k].narrow(0, 21'700, net->size() - 21'700) == 77.0F).all().item<bool>());
+    }
+  }
+}

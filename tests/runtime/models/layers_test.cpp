@@ -1,3 +1,4 @@
+#include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/dropout.hpp"
@@ -9,6 +10,8 @@
 #include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
+#include "runtime/models/transposed_convolution.hpp"
+#include "runtime/models/upsampling.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/nets.hpp"
@@ -223,6 +226,50 @@ TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[
 }
 
 TEST_CASE("gelu by our kernel equals LibTorch's", "[models]") { twins(gelu_layer(77), 77, 1).check(); }
+
+TEST_CASE("transposed convolutions by our kernels equal LibTorch's", "[models]") {
+  at::set_num_threads(1);
+  for (const auto& [kernel, stride, padding, further] :
+       {std::array<std::int64_t, 4>{4, 2, 1, 0}, {3, 1, 1, 0}, {5, 2, 2, 1}, {2, 2, 0, 0}, {1, 1, 0, 0}, {3, 3, 0, 2}})
+    for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {17, 16}, {32, 1}}) {
+      INFO("kernel " << kernel << ", stride " << stride << ", " << channels << " to " << filters << " channels");
+      const auto floats = kernel * kernel * channels * filters;
+      const bool biased = stride == 2;
+      const transposed_convolution_layer layer({.in = {5, 4, channels},
+                                                .filters = filters,
+                                                .kernel = kernel,
+                                                .stride = stride,
+                                                .padding = padding,
+                                                .further_px = further,
+                                                .weight_offset = 4,
+                                                .bias_offset = biased ? 5 + floats : -1,
+                                                .after = biased ? activation::relu : activation::none});
+      twins(layer, 20 * channels, floats + filters + 10).check();
+    }
+}
+
+TEST_CASE("upsampling by our loops equals products, and LibTorch's interpolation", "[models]") {
+  for (const auto kind : {upsampling::nearest, upsampling::bilinear})
+    for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{10, 14}, {5, 7}, {12, 9}, {3, 4}}) {
+      INFO(height << " x " << width << ", bilinear " << (kind == upsampling::bilinear));
+      const upsampling_layer layer({5, 7, 3}, height, width, kind);
+      twins(layer, 105, 1).check();
+      const auto in = drawn({nets, rows, 105}, 5);
+      const at::Tensor none = at::zeros({nets, 1});
+      auto out = at::empty({nets, rows, layer.width({})});
+      at::Tensor kept;
+      layer.forward({none, nets, rows, {}}, in, out, kept);
+      const auto images = in.view({-1, 5, 7, 3}).permute({0, 3, 1, 2});
+      const auto theirs = kind == upsampling::nearest ? at::upsample_nearest2d(images, {height, width})
+                                                      : at::upsample_bilinear2d(images, {height, width}, false);
+      CHECK(largest_difference(out, theirs.permute({0, 2, 3, 1}).contiguous()) < 2e-6);
+    }
+}
+
+TEST_CASE("activations by our kernels equal LibTorch's", "[models]") {
+  for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
+    twins(activation_layer(77, kind, 0.2), 77, 1).check();
+}
 
 TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[models]") {
   const std::int64_t channels = 6, pixels = 15;

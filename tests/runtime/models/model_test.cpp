@@ -57,6 +57,44 @@ TEST_CASE("resnet18 has torchvision's parameters", "[models]") {
   CHECK(counts_of(*net_of("resnet18", {3, 32, 32}, 7, {{"norm", "group"}})) == counts{11'168'832, 513 * 7, 0});
 }
 
+TEST_CASE("deep residual nets have torchvision's parameters", "[models]") {
+  const auto deep = counts_of(*net_of("resnet50", {3, 224, 224}, 1000));
+  CHECK(deep.head == 2'049'000);
+  CHECK(deep.trunk + deep.head == 25'557'032);
+  CHECK(deep.statistics == 2 * 26'560);
+  const auto deepest = counts_of(*net_of("resnet152", {3, 224, 224}, 1000));
+  CHECK(deepest.trunk + deepest.head == 60'192'808);
+  CHECK(net_of("resnet50", {3, 224, 224}, 10)->feature_width() == 2048);
+  const auto net = net_of("resnet50", {3, 32, 32}, 10);
+  std::vector<std::string> names;
+  for (const auto& parameter : net->layout())
+    names.push_back(parameter.name);
+  for (const auto* const known : {"layer1.0.conv3.weight", "layer1.0.bn3.running_var", "layer1.0.downsample.0.weight",
+                                  "layer1.0.downsample.1.bias", "layer3.5.conv2.weight", "layer4.2.bn3.bias"})
+    CHECK(std::count(names.begin(), names.end(), known) == 1);
+  CHECK(std::count(names.begin(), names.end(), "layer1.1.downsample.0.weight") == 0);
+}
+
+TEST_CASE("the width of a residual net scales all its stages", "[models]") {
+  const auto net = net_of("resnet18", {3, 32, 32}, 10, {{"width", "16"}});
+  CHECK(net->identity() == "resnet18 cifar width 16 batch 3x32x32-10");
+  CHECK(net->feature_width() == 128);
+  CHECK(net->layout().front().shape == std::vector<std::int64_t>{16, 3, 3, 3});
+  CHECK(net_of("resnet18", {3, 32, 32}, 10, {{"width", "64"}})->identity() == "resnet18 cifar batch 3x32x32-10");
+}
+
+TEST_CASE("a head of several layers is the head, and one for all classes but its last layer", "[models]") {
+  const auto net = net_with_head("mlp", {1, 1, 13}, {9, 5}); // fc1, fc2, then head1 100 x 9, head2 9 x 5, fc3 5 x 6
+  CHECK(net->identity() == "mlp 13-200-100-6 head 9-5");
+  CHECK(net->feature_width() == 100);
+  const auto head = trained_segments(*net, {2, 4}, true);
+  REQUIRE(head.size() == 3);
+  CHECK(head[0].size == 100 * 9 + 9 + 9 * 5 + 5);
+  CHECK(head[1].size == 2 * 5);
+  CHECK(head[2].size == 2);
+  CHECK(trained_segments(*net, {}, false).back().size == 13 * 200 + 200 + 200 * 100 + 100);
+}
+
 TEST_CASE("the stem of resnet18 follows from the image unless it is chosen", "[models]") {
   const auto stem_px = [](std::int64_t px, const model_keys& keys) {
     return net_of("resnet18", {3, px, px}, 2, keys)->layout().front().shape[2];
@@ -264,7 +302,7 @@ TEST_CASE("models are listed by name", "[models]") {
   for (const auto& entry : models())
     names.push_back(entry.name);
   CHECK(std::is_sorted(names.begin(), names.end()));
-  for (const auto* known :
-       {"cnn", "identity", "lenet", "linear", "mlp", "resnet18", "resnet32", "resnet8", "vit"}) // tests may add some
+  for (const auto* known : {"cnn", "identity", "lenet", "linear", "mlp", "resnet152", "resnet18", "resnet32",
+                            "resnet50", "resnet8", "vit"}) // tests may add some
     CHECK(std::count(names.begin(), names.end(), known) == 1);
 }

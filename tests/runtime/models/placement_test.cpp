@@ -1,6 +1,7 @@
 // A client's bits must depend neither on where its operands begin within a cache line nor on who shares its batch:
 // every layer, forward and backward. tests/tools/placement_test.py runs this again under settings that change the
 // kernels.
+#include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
@@ -14,6 +15,8 @@
 #include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
+#include "runtime/models/transposed_convolution.hpp"
+#include "runtime/models/upsampling.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"
@@ -171,6 +174,19 @@ std::vector<subject> convolutions() {
                                                                                    .bias_offset = 1,
                                                                                    .after = activation::relu}),
                       9 * 11 * channels, kernel * kernel * channels * filters + 50);
+  for (const auto& [channels, filters, kernel, stride] :
+       {std::array<std::int64_t, 4>{3, 5, 3, 1}, {17, 16, 4, 2}, {32, 1, 4, 2}})
+    made.emplace_back(
+        "transposed convolution " + std::to_string(channels) + " to " + std::to_string(filters),
+        std::make_unique<transposed_convolution_layer>(transposed_convolution_layer::shape{.in = {5, 3, channels},
+                                                                                           .filters = filters,
+                                                                                           .kernel = kernel,
+                                                                                           .stride = stride,
+                                                                                           .padding = 1,
+                                                                                           .weight_offset = 37,
+                                                                                           .bias_offset = 1,
+                                                                                           .after = activation::relu}),
+        15 * channels, kernel * kernel * channels * filters + 50);
   return made;
 }
 
@@ -191,11 +207,16 @@ std::vector<subject> others() {
   made.emplace_back("channels last", std::make_unique<channels_last_layer>(images), images.floats(), 1);
   made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9), images.floats(), 1);
   made.emplace_back("resizing", std::make_unique<resize_layer>(images, 8, 4), images.floats(), 1, 3, false);
+  for (const auto kind : {upsampling::nearest, upsampling::bilinear})
+    made.emplace_back("upsampling", std::make_unique<upsampling_layer>(images, 10, 7, kind), images.floats(), 1);
   made.emplace_back("normalised tokens",
                     std::make_unique<tokens_norm_layer>(
                         tokens_norm_layer::shape{.tokens = 5, .channels = 21, .weight_offset = 1, .bias_offset = 30}),
                     105, 60);
   made.emplace_back("gelu", std::make_unique<gelu_layer>(77), 77, 1);
+  for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
+    made.emplace_back("activation " + std::to_string(static_cast<int>(kind)),
+                      std::make_unique<activation_layer>(77, kind, 0.01), 77, 1);
   made.emplace_back("first token", std::make_unique<first_token_layer>(5, 21), 105, 1);
   return made;
 }

@@ -268,10 +268,11 @@ TEST_CASE("a run directory remembers where it comes from and how it ended") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   CHECK_FALSE(run.origin());
-  run.write_origin({.scenario = "quick \"start\"", .trace = true});
+  run.write_origin({.scenario = "quick \"start\"", .scenario_digest = "0f", .trace = true});
   const auto origin = run.origin();
   REQUIRE(origin);
   CHECK(origin->scenario == "quick \"start\"");
+  CHECK(origin->scenario_digest == "0f");
   CHECK(origin->trace);
   CHECK(run.status().empty());
   run.write("summary.json", json_text(run_summary{.status = "interrupted"}));

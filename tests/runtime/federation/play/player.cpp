@@ -100,6 +100,8 @@ run_outcome player::play() {
     begin();
   }
   out_.report = *report_;
+  if (checkpoint_)
+    out_.checkpoint = checkpoint_->bytes;
   return std::move(out_);
 }
 

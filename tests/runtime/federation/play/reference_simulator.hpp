@@ -13,6 +13,7 @@ struct run_outcome {
   std::vector<event_record> events{};
   std::vector<evaluation_record> evaluations{};
   std::vector<std::uint64_t> models{}; ///< After each server step.
+  archive::buffer checkpoint{};        ///< The newest of a play, with the server's part.
 };
 
 /// Null where two things that no rule orders happened at one time: clients came or went just as an upload arrived.

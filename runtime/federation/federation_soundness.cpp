@@ -1,0 +1,64 @@
+// What a checkpoint may say. Its checksum tells damage, and nothing of who wrote the bytes: what the run relies upon
+// when it goes on is looked at here.
+#include "runtime/federation/federation.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+/// What a checkpoint says that does not hold ends its loading. @param wrong "names ..."
+void must_hold(bool holds, const char* wrong) {
+  if (!holds)
+    throw archive_error(wrong);
+}
+
+bool is_within(class_range classes, std::int64_t all) {
+  return classes.low >= 0 && classes.low < classes.high && classes.high <= all;
+}
+
+} // namespace
+
+/// An assignment in a checkpoint.
+void federation::expect_possible(const assignment_in_flight& saved, assignment_phase phase,
+                                 const std::vector<virtual_duration>& stages, std::uint64_t reached) const {
+  using enum assignment_phase;
+  must_hold(phase == waiting || phase == computing || phase == finished || phase == evicted,
+            "has an assignment in a phase that there is not");
+  must_hold(saved.client.value < settings_.clients->size() && saved.id.value < next_assignment_,
+            "has an assignment of a client that there is not");
+  must_hold(saved.in && saved.in->place.task.value < settings_.tasks.size() &&
+                is_within(saved.in->place.opened, settings_.classes) &&
+                is_within(saved.in->place.current, settings_.classes),
+            "has an assignment without a broadcast, or of a task that there is not");
+  const auto is_past = [](virtual_duration span) { return span.count() < 0 || virtual_time(span) > end_of_runs; };
+  must_hold(reached <= stages.size() && !is_past(saved.horizon.time_since_epoch()) &&
+                std::none_of(stages.begin(), stages.end(), is_past),
+            "has an assignment whose stages take impossible times");
+  must_hold(saved.upload_bytes >= 0 && saved.held_bytes >= 0, "has an upload of less than nothing");
+  must_hold(phase != finished || saved.looks || saved.result.upload, "has a finished round without its upload");
+}
+
+/// All else that was loaded.
+void federation::expect_sound() const {
+  must_hold(next_ <= next_step::event && (next_ == next_step::event) == round_.is_open, "goes on with nothing");
+  must_hold(pool_.is_sound(), "has a population of other clients or tasks");
+  const auto tasks = settings_.tasks.size();
+  const auto& place = round_.place;
+  must_hold(place.task.value < tasks && is_within(place.opened, settings_.classes) &&
+                is_within(place.current, settings_.classes),
+            "stands in a task that there is not");
+  must_hold(next_ != next_step::task || place.task.value + 1 < tasks, "goes on with a task that there is not");
+  must_hold(place.round_of_task >= 0 && place.round_of_task <= place.rounds_of_task,
+            "stands in a round that there is not");
+  must_hold(round_.missing >= 0 && round_.folded >= 0 && round_.opened.bytes >= 0 &&
+                (!round_.is_open || round_.opened.in),
+            "has an open round without its broadcast");
+  for (const auto client : round_.dropped_out)
+    must_hold(client.value < settings_.clients->size(), "lost a client that there is not");
+  auto events = queue_;
+  for (auto before = events.now(); !events.empty(); static_cast<void>(events.pop())) {
+    must_hold(events.top().at >= before && before.time_since_epoch().count() >= 0, "has events in the wrong order");
+    before = events.top().at;
+  }
+}
+
+} // namespace mneme

@@ -1,0 +1,39 @@
+/// transposed_convolution_layer: a convolution's way back as a way forward, which enlarges images.
+#pragma once
+#include "runtime/kernels/convolution.hpp"
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// PyTorch's ConvTranspose2d over channels-last images (Zeiler et al. 2010, "Deconvolutional Networks"): what a
+/// convolution of the same kernel, stride and padding hands back to its input. Filters lie [kernel, kernel, out
+/// channels, in channels] in memory.
+class transposed_convolution_layer final : public layer {
+public:
+  struct shape {
+    image_shape in{};
+    std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
+    std::int64_t further_px = 0; ///< Pixels added below and to the right; below `stride`. PyTorch: output_padding.
+    std::int64_t weight_offset = 0, bias_offset = -1; ///< -1: no bias
+    activation after = activation::none;              ///< Built in.
+  };
+  explicit transposed_convolution_layer(const shape& sizes);
+  [[nodiscard]] image_shape out_shape() const;
+  [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
+
+private:
+  /// The convolution from the layer's output to its input.
+  [[nodiscard]] kernels::conv_shape way_back(std::int64_t rows) const;
+  [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
+  [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
+  [[nodiscard]] at::Tensor applied(const at::Tensor& images, const at::Tensor& filters, const at::Tensor& bias) const;
+
+  shape shape_;
+};
+
+} // namespace mneme

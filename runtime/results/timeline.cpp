@@ -1,0 +1,69 @@
+#include "runtime/results/timeline.hpp"
+#include "runtime/base/archive.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+/// `next` follows `bin`.
+void join(timeline_bin& bin, const timeline_bin& next) {
+  const auto first = bin.first;
+  const auto most = std::max(bin.in_flight_max, next.in_flight_max);
+  bin = next; // counts are those at the end
+  bin.first = first;
+  bin.in_flight_max = most;
+}
+
+std::int64_t rounds_in(const timeline_bin& bin) { return std::int64_t{bin.last.value} - bin.first.value + 1; }
+
+} // namespace
+
+void timeline::add(timeline_bin round) {
+  MNEME_CHECK(bins_.empty() || bins_.back().last < round.first, round.first.value);
+  round.in_flight_max = std::max(round.in_flight_max, round.in_flight);
+  if (!bins_.empty() && rounds_in(bins_.back()) < rounds_per_bin_)
+    return join(bins_.back(), round);
+  if (bins_.size() == bins_max) {
+    for (std::size_t i = 0; 2 * i < bins_.size(); ++i) {
+      bins_[i] = bins_[2 * i];
+      join(bins_[i], bins_[2 * i + 1]);
+    }
+    bins_.resize(bins_max / 2);
+    rounds_per_bin_ *= 2;
+  }
+  bins_.push_back(round);
+}
+
+void timeline_bin::persist(archive& state) {
+  // Every member is named, so that a new one does not compile before it is decided upon.
+  auto& [first_round, last_round, of_task, ended, under_way, under_way_max, enrolled, delivered, late, lost, up, down,
+         staleness] = *this;
+  state(first_round)(last_round)(of_task)(ended)(under_way)(under_way_max)(enrolled)(delivered)(late)(lost);
+  state(up)(down)(staleness);
+}
+
+void timeline::persist(archive& state) { state(rounds_per_bin_)(bins_); }
+
+std::string json_text(const timeline_bin& bin) {
+  nlohmann::ordered_json line;
+  line["first_round"] = bin.first.value + 1;
+  line["round"] = bin.last.value + 1;
+  line["task"] = bin.task.value + 1;
+  line["virtual_s"] = in_seconds(bin.at);
+  line["in_flight"] = bin.in_flight;
+  line["in_flight_max"] = bin.in_flight_max;
+  line["clients_enrolled"] = bin.clients_enrolled;
+  line["client_rounds"] = bin.client_rounds;
+  line["late_uploads"] = bin.late_uploads;
+  line["dropped"] = bin.dropped;
+  line["upload_bytes"] = bin.upload_bytes;
+  line["download_bytes"] = bin.download_bytes;
+  line["staleness_mean"] =
+      bin.client_rounds > 0
+          ? nlohmann::ordered_json(static_cast<double>(bin.staleness_sum) / static_cast<double>(bin.client_rounds))
+          : nlohmann::ordered_json(nullptr);
+  return line.dump();
+}
+
+} // namespace mneme

@@ -1,0 +1,156 @@
+#include "runtime/scenario/schema.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/models/model.hpp"
+#include "runtime/scenario/layers.hpp"
+#include "runtime/scenario/sections.hpp"
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json as_json(const toml::node& value) {
+  if (const auto* text = value.as_string())
+    return text->get();
+  if (const auto* number = value.as_floating_point())
+    return number->get();
+  if (const auto* integer = value.as_integer())
+    return integer->get();
+  if (const auto* truth = value.as_boolean())
+    return truth->get();
+  json made;
+  if (const auto* list = value.as_array())
+    for (made = json::array(); const auto& node : *list)
+      made.push_back(as_json(node));
+  if (const auto* table = value.as_table())
+    for (made = json::object(); const auto& [key, node] : *table)
+      made[std::string(key.str())] = as_json(node);
+  return made;
+}
+
+json number_schema(const char* type, const range<double>& bounds) {
+  json made{{"type", type}};
+  if (bounds.low != range<double>{}.low)
+    made[bounds.open_low ? "exclusiveMinimum" : "minimum"] = bounds.low;
+  if (bounds.high != range<double>{}.high)
+    made["maximum"] = bounds.high;
+  return made;
+}
+
+json list_schema(json element) { return {{"type", "array"}, {"items", std::move(element)}}; }
+
+/// The type of a key's values.
+struct value_schema {
+  const key& described;
+
+  json operator()(const bool*) const { return {{"type", "boolean"}}; }
+  json operator()(const std::int64_t*) const { return number_schema("integer", described.bounds); }
+  json operator()(const double*) const { return number_schema("number", described.bounds); }
+  json operator()(const std::string*) const {
+    json made{{"type", "string"}};
+    if (!described.choices.empty())
+      made["enum"] = described.choices;
+    return made;
+  }
+  json operator()(const std::filesystem::path*) const { return {{"type", "string"}}; }
+  json operator()(const virtual_duration*) const {
+    return {{"type", "string"}, {"pattern", "^ *[0-9][0-9.]* *(ns|us|ms|s|min|h) *$"}};
+  }
+  json operator()(const byte_size*) const {
+    return {{"type", "string"}, {"pattern", "^ *[0-9][0-9.]* *(B|kB|KiB|MB|MiB|GB|GiB|TB|TiB) *$"}};
+  }
+  json operator()(const std::vector<std::int64_t>*) const {
+    return list_schema(number_schema("integer", described.bounds));
+  }
+  json operator()(const std::vector<double>*) const { return list_schema(number_schema("number", described.bounds)); }
+  json operator()(const std::vector<std::string>*) const { return list_schema({{"type", "string"}}); }
+  json operator()(const device_value*) const {
+    const auto number = number_schema("number", described.bounds);
+    const json normal{{"type", "object"},
+                      {"properties", {{"median", number}, {"sigma", {{"type", "number"}, {"minimum", 0.0}}}}},
+                      {"required", json::array({"median"})},
+                      {"additionalProperties", false}};
+    return {{"anyOf", json::array({number, list_schema(number), normal})}};
+  }
+  json operator()(const std::variant<std::string, std::vector<std::int64_t>>*) const {
+    const json word{{"type", "string"}, {"enum", described.choices}};
+    return {{"anyOf", json::array({word, list_schema(number_schema("integer", described.bounds))})}};
+  }
+};
+
+json key_schema(const key& option) {
+  auto made = std::visit(value_schema{option}, option.target);
+  made["description"] = option.meaning;
+  std::vector<problem> none;
+  const auto parsed = parsed_layer("default", "value = " + option.default_text, none);
+  if (const auto* value = parsed.values.get("value"))
+    made["default"] = as_json(*value);
+  return made;
+}
+
+json properties_of(const key_table& keys) {
+  json made = json::object();
+  for (const auto& option : keys.all())
+    made[option.name] = key_schema(option);
+  return made;
+}
+
+/// [model] and [strategy]: beside the keys that all have, those of the one that `name` says. Where another file says
+/// it, a key of any of them may stand.
+template <class Entries>
+json chosen_schema(const json& shared, const Entries& entries) {
+  json every_name = json::array();
+  for (const auto& [name, schema] : shared.items())
+    every_name.push_back(name);
+  json choices = json::array();
+  for (const auto& entry : entries) {
+    const auto item = entry.make(); // the table is bound to its members
+    key_table own;
+    item->keys(own);
+    auto properties = shared;
+    const auto own_properties = properties_of(own);
+    for (const auto& [name, schema] : own_properties.items()) {
+      properties[name] = schema;
+      if (std::find(every_name.begin(), every_name.end(), name) == every_name.end())
+        every_name.push_back(name);
+    }
+    const json is_chosen{{"properties", {{"name", {{"const", entry.name}}}}}, {"required", json::array({"name"})}};
+    choices.push_back({{"if", is_chosen}, {"then", {{"properties", properties}, {"additionalProperties", false}}}});
+  }
+  return {{"properties", shared}, {"propertyNames", {{"enum", every_name}}}, {"allOf", choices}};
+}
+
+json section_schema(const section& group) {
+  json made{{"type", "object"}, {"description", group.meaning}};
+  const auto shared = properties_of(group.keys);
+  if (group.name == "model")
+    made.update(chosen_schema(shared, models()));
+  else if (group.name == "strategy")
+    made.update(chosen_schema(shared, strategies()));
+  else
+    made.update({{"properties", shared}, {"additionalProperties", false}});
+  return made;
+}
+
+} // namespace
+
+std::string scenario_schema_text() {
+  scenario defaults;
+  const json path{{"type", "string"}, {"minLength", 1}};
+  json properties{{"extends",
+                   {{"anyOf", json::array({path, list_schema(path)})},
+                    {"description", "Scenario files that are read first, relative to this one."}}}};
+  for (const auto& group : sections_of(defaults))
+    if (group.name.empty())
+      properties.update(properties_of(group.keys));
+    else
+      properties[group.name] = section_schema(group);
+  const json whole{{"$schema", "http://json-schema.org/draft-07/schema#"},
+                   {"title", "A scenario of mneme"},
+                   {"type", "object"},
+                   {"properties", properties},
+                   {"additionalProperties", false}};
+  return whole.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace mneme

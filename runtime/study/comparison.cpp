@@ -1,0 +1,312 @@
+#include "runtime/study/comparison.hpp"
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+const std::vector<std::string> usual_metrics{"final_accuracy", "average_incremental_accuracy", "forgetting",
+                                             "upload_bytes", "virtual_seconds"};
+constexpr std::string_view time_lead = "time_to_accuracy.", task_lead = "task_";
+
+std::optional<double> as_number(std::string_view text) {
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size() && !text.empty();
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+/// Numbers by value, before words.
+bool comes_before(const std::string& a, const std::string& b) {
+  const auto x = as_number(a), y = as_number(b);
+  if (x && y && *x != *y)
+    return *x < *y;
+  return x.has_value() != y.has_value() ? x.has_value() : a < b;
+}
+
+struct label_order {
+  bool operator()(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), comes_before);
+  }
+};
+
+/// Keys that may differ between runs of one cell: they change no result, or belong to the seed.
+bool may_differ(const std::string& key) {
+  return key == "seed" || key == "title" || key == "data.root" || key == "model.seed_weights" ||
+         key.starts_with("worker.") || key.starts_with("checkpoint.");
+}
+
+std::string label_of(const stored_run& run, const std::string& key) {
+  const auto* value = said_by(run, key);
+  return value ? *value : "-";
+}
+
+std::vector<std::string> labels_of(const stored_run& run, const std::vector<std::string>& keys) {
+  std::vector<std::string> labels;
+  for (const auto& key : keys)
+    labels.push_back(label_of(run, key));
+  return labels;
+}
+
+/// The keys that differ among the runs that have them.
+std::vector<std::string> differing_keys(const std::vector<const stored_run*>& runs) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const auto* run : runs)
+    for (const auto& [key, value] : run->keys)
+      if (!may_differ(key))
+        values[key].insert(value);
+  std::vector<std::string> keys;
+  for (const auto& [key, found] : values)
+    if (found.size() > 1)
+      keys.push_back(key);
+  return keys;
+}
+
+using cells_of_runs = std::map<std::vector<std::string>, std::vector<const stored_run*>, label_order>;
+
+cells_of_runs grouped(const std::vector<stored_run>& runs, const std::vector<std::string>& keys) {
+  cells_of_runs cells;
+  for (const auto& run : runs)
+    cells[labels_of(run, keys)].push_back(&run);
+  return cells;
+}
+
+bool has_mixed_cell(const cells_of_runs& cells) {
+  return std::any_of(cells.begin(), cells.end(), [](const auto& cell) { return !differing_keys(cell.second).empty(); });
+}
+
+// -- What is wrong with the runs --------------------------------------------------------------------------------------
+
+diagnostics unfit_runs(const std::vector<stored_run>& runs) {
+  diagnostics wrong;
+  if (runs.empty())
+    wrong.push_back({"", "no run to compare; expected folders of runs, as in mneme compare runs/*"});
+  for (const auto& run : runs) {
+    const auto where = run.folder.string();
+    if (run.status == "damaged")
+      wrong.push_back({where, run.error});
+    else if (run.status != "done")
+      wrong.push_back({where, fmt::format("the run is {}{}; end it with `mneme resume {}`, or leave it out", run.status,
+                                          run.error.empty() ? "" : " (" + run.error + ")", where)});
+    else if (run.version != runs.front().version)
+      wrong.push_back({where, fmt::format("mixed: computed by mneme {}, but {} by {}; run one of them again",
+                                          run.version, runs.front().folder.string(), runs.front().version)});
+  }
+  return wrong;
+}
+
+diagnostics unfit_cells(const cells_of_runs& cells) {
+  diagnostics wrong;
+  for (const auto& [labels, runs] : cells) {
+    if (const auto keys = differing_keys(runs); !keys.empty()) {
+      wrong.push_back({runs.front()->folder.string(),
+                       fmt::format("mixed: the {} runs of the cell ({}) differ in {} and not only in the seed; add "
+                                   "what tells them apart to --by",
+                                   runs.size(), fmt::join(labels, ", "), fmt::join(keys, ", "))});
+      continue;
+    }
+    std::map<std::int64_t, const stored_run*> by_seed;
+    for (const auto* run : runs)
+      if (const auto [at, is_new] = by_seed.emplace(run->seed, run); !is_new)
+        wrong.push_back({run->folder.string(), fmt::format("the same scenario with the same seed {} as {}; leave one "
+                                                           "of them out",
+                                                           run->seed, at->second->folder.string())});
+  }
+  return wrong;
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  const auto meant = nearest(word, known);
+  return meant.empty() ? "" : "; did you mean '" + meant + "'?";
+}
+
+diagnostics unknown_keys(const std::vector<stored_run>& runs, const std::vector<std::string>& keys) {
+  diagnostics wrong;
+  for (const auto& key : keys) {
+    if (std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return said_by(run, key) != nullptr; }))
+      continue;
+    std::set<std::string> known;
+    for (const auto& run : runs)
+      for (const auto& [name, value] : run.keys)
+        known.insert(name);
+    wrong.push_back({"", "no run has the scenario key '" + key + "'" + suggestion(key, {known.begin(), known.end()})});
+  }
+  return wrong;
+}
+
+// -- Metrics ----------------------------------------------------------------------------------------------------------
+
+bool less_is_better(const std::string& metric) {
+  static const std::set<std::string> costs{"late_uploads", "dropped", "peak_rss_bytes"};
+  return metric.starts_with("forgetting") || metric.starts_with(time_lead) || metric.ends_with("_bytes") ||
+         metric.ends_with("_seconds") || metric.starts_with("staleness") || costs.contains(metric);
+}
+
+/// The number after `lead`, if the metric is one of those.
+std::optional<double> argument_of(const std::string& metric, std::string_view lead) {
+  return metric.starts_with(lead) ? as_number(std::string_view(metric).substr(lead.size())) : std::nullopt;
+}
+
+bool is_metric(const std::vector<stored_run>& runs, const std::string& metric) {
+  return argument_of(metric, time_lead) || argument_of(metric, task_lead) ||
+         std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run.figures.contains(metric); });
+}
+
+/// The value of a run, which it need not have.
+expected<std::optional<double>> value_of(const stored_run& run, const std::string& metric) {
+  if (const auto found = run.figures.find(metric); found != run.figures.end())
+    return found->second;
+  const auto target = argument_of(metric, time_lead), task = argument_of(metric, task_lead);
+  if (!target && !task)
+    return std::nullopt;
+  const auto evaluations = read_evaluations(run.folder);
+  if (!evaluations)
+    return tl::unexpected(evaluations.error());
+  if (target)
+    return times_to({*target}, *evaluations).front().seconds;
+  const auto at = static_cast<std::size_t>(std::max(*task, 1.0)) - 1;
+  if (evaluations->empty() || at >= evaluations->back().accuracy_per_task.size())
+    return std::nullopt;
+  return evaluations->back().accuracy_per_task[at];
+}
+
+void add_differences(comparison& made) {
+  for (std::size_t c = 0; c < made.columns.size(); ++c) {
+    const auto& base = made.rows[made.baseline].cells[c].by_seed;
+    for (auto& row : made.rows) {
+      std::vector<double> differences;
+      for (const auto& [seed, value] : row.cells[c].by_seed)
+        if (const auto other = base.find(seed); other != base.end())
+          differences.push_back(value - other->second);
+      row.cells[c].difference = statistics_of(differences);
+    }
+  }
+}
+
+void add_ranks(comparison& made) {
+  for (std::size_t c = 0; c < made.columns.size(); ++c) {
+    std::vector<double> sums(made.rows.size(), 0.0);
+    std::int64_t seeds = 0;
+    for (const auto& [seed, unused] : made.rows.front().cells[c].by_seed) {
+      std::vector<double> values;
+      for (const auto& row : made.rows)
+        if (const auto found = row.cells[c].by_seed.find(seed); found != row.cells[c].by_seed.end())
+          values.push_back(found->second);
+      if (values.size() < made.rows.size())
+        continue;
+      const auto ranks = ranks_of(values, made.columns[c].less_is_better);
+      for (std::size_t r = 0; r < ranks.size(); ++r)
+        sums[r] += ranks[r];
+      ++seeds;
+    }
+    for (std::size_t r = 0; seeds > 0 && r < made.rows.size(); ++r)
+      made.rows[r].cells[c].rank = sums[r] / static_cast<double>(seeds);
+  }
+}
+
+/// The columns: each value of the column key with each metric.
+std::vector<compared_column> columns_of(const std::vector<stored_run>& runs, const comparison_request& request,
+                                        const std::vector<std::string>& metrics) {
+  std::vector<std::string> values;
+  for (const auto& run : runs)
+    values.push_back(request.columns.empty() ? "" : label_of(run, request.columns));
+  std::sort(values.begin(), values.end(), comes_before);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  std::vector<compared_column> columns;
+  for (const auto& value : values)
+    for (const auto& metric : metrics)
+      columns.push_back({.value = value, .metric = metric, .less_is_better = less_is_better(metric)});
+  return columns;
+}
+
+/// Fills the cells of a row from its runs; damaged files go to `wrong`.
+compared_row row_of(const std::vector<std::string>& labels, const std::vector<const stored_run*>& runs,
+                    const comparison& table, diagnostics& wrong) {
+  compared_row row{.labels = labels};
+  for (const auto* run : runs)
+    row.seeds.insert(run->seed);
+  for (const auto& column : table.columns) {
+    compared_cell cell;
+    for (const auto* run : runs) {
+      if (!table.column_key.empty() && label_of(*run, table.column_key) != column.value)
+        continue;
+      const auto value = value_of(*run, column.metric);
+      if (!value)
+        wrong.insert(wrong.end(), value.error().begin(), value.error().end());
+      else if (*value)
+        cell.by_seed[run->seed] = **value;
+    }
+    std::vector<double> sample;
+    for (const auto& [seed, value] : cell.by_seed)
+      sample.push_back(value);
+    cell.statistics = statistics_of(sample);
+    row.cells.push_back(std::move(cell));
+  }
+  return row;
+}
+
+/// The row that others are compared with.
+expected<std::size_t> baseline_of(const comparison& table, const std::string& wanted) {
+  std::vector<std::string> known;
+  for (const auto& row : table.rows)
+    known.push_back(fmt::format("{}", fmt::join(row.labels, ",")));
+  const auto found = std::find(known.begin(), known.end(), wanted);
+  if (wanted.empty() || found != known.end())
+    return wanted.empty() ? 0 : static_cast<std::size_t>(found - known.begin());
+  return failed("", fmt::format("--baseline '{}' is no row; expected one of {}", wanted, fmt::join(known, " | ")));
+}
+
+} // namespace
+
+std::vector<std::string> telling_keys(const std::vector<stored_run>& runs) {
+  for (const auto& keys : {std::vector<std::string>{"strategy.name"}, std::vector<std::string>{"scenario"}})
+    if (!has_mixed_cell(grouped(runs, keys)))
+      return keys;
+  std::vector<const stored_run*> together;
+  for (const auto& run : runs)
+    together.push_back(&run);
+  return differing_keys(together);
+}
+
+std::vector<std::string> metric_names(const std::vector<stored_run>& runs) {
+  std::set<std::string> names;
+  for (const auto& run : runs)
+    for (const auto& [name, value] : run.figures)
+      names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request) {
+  if (auto wrong = unfit_runs(runs); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  auto keys = request.by.empty() ? telling_keys(runs) : request.by;
+  std::erase(keys, request.columns);
+  auto every_key = keys;
+  if (!request.columns.empty())
+    every_key.push_back(request.columns);
+  auto wrong = unknown_keys(runs, every_key);
+  for (const auto& metric : request.metrics)
+    if (!is_metric(runs, metric))
+      wrong.push_back({"", "no run has the metric '" + metric + "'" + suggestion(metric, metric_names(runs))});
+  for (auto& found : unfit_cells(grouped(runs, every_key)))
+    wrong.push_back(std::move(found));
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+
+  comparison table{.by = keys, .column_key = request.columns};
+  table.columns = columns_of(runs, request, request.metrics.empty() ? usual_metrics : request.metrics);
+  for (const auto& [labels, members] : grouped(runs, keys))
+    table.rows.push_back(row_of(labels, members, table, wrong));
+  const auto baseline = baseline_of(table, request.baseline);
+  if (!baseline)
+    wrong.push_back(baseline.error().front());
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  table.baseline = *baseline;
+  add_differences(table);
+  add_ranks(table);
+  return table;
+}
+
+} // namespace mneme

@@ -1,0 +1,213 @@
+#include "runtime/study/comparison_text.hpp"
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+/// Cells as text; the first line is the head.
+struct text_table {
+  std::string title{};
+  std::vector<std::vector<std::string>> lines{};
+  std::size_t labels = 0; ///< The first columns, which are aligned to the left.
+};
+
+/// Digits behind the point by the size of the column's largest mean.
+int digits_of(const comparison& table, std::size_t column) {
+  double largest = 0.0;
+  for (const auto& row : table.rows)
+    largest = std::max(largest, std::abs(row.cells[column].statistics.mean.value_or(0.0)));
+  return largest >= 1'000.0 ? 0 : largest >= 1.0 || largest == 0.0 ? 2 : 4;
+}
+
+std::string shown(const std::optional<double>& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+/// "71.20 ± 0.50 [69.96, 72.44]"; of one run the value alone.
+std::string with_interval(const sample_statistics& sample, int digits, bool deviation, bool sign) {
+  if (!sample.mean)
+    return "-";
+  auto text = sign ? fmt::format("{:+.{}f}", *sample.mean, digits) : shown(sample.mean, digits);
+  if (!sample.half_width)
+    return text;
+  if (deviation)
+    text += " ± " + shown(sample.deviation, digits);
+  return text + fmt::format(" [{:.{}f}, {:.{}f}]", *sample.mean - *sample.half_width, digits,
+                            *sample.mean + *sample.half_width, digits);
+}
+
+std::string column_name(const comparison& table, const compared_column& column) {
+  return column.value.empty() ? column.metric
+                              : fmt::format("{} = {}: {}", table.column_key, column.value, column.metric);
+}
+
+/// A table with the row labels, and a cell for each column.
+template <class Cell>
+text_table made_table(const comparison& table, std::string title, bool with_seeds, Cell cell) {
+  text_table made{.title = std::move(title), .labels = table.by.size()};
+  auto head = table.by;
+  if (with_seeds)
+    head.emplace_back("runs");
+  for (const auto& column : table.columns)
+    head.push_back(column_name(table, column));
+  made.lines.push_back(std::move(head));
+  for (const auto& row : table.rows) {
+    auto line = row.labels;
+    if (with_seeds)
+      line.push_back(std::to_string(row.seeds.size()));
+    for (std::size_t c = 0; c < row.cells.size(); ++c)
+      line.push_back(cell(row, c));
+    made.lines.push_back(std::move(line));
+  }
+  return made;
+}
+
+std::vector<text_table> tables_of(const comparison& table) {
+  std::vector<text_table> tables;
+  tables.push_back(made_table(table, "mean ± sample deviation over seeds [95 % interval]", true,
+                              [&](const compared_row& row, std::size_t c) {
+                                const auto& sample = row.cells[c].statistics;
+                                auto text = with_interval(sample, digits_of(table, c), true, false);
+                                const auto runs = std::ssize(row.seeds);
+                                if (table.column_key.empty() && sample.count < runs) // some never got there
+                                  text += fmt::format(" ({} of {})", sample.count, runs);
+                                return text;
+                              }));
+  if (table.rows.size() < 2)
+    return tables;
+  const auto base = fmt::format("{}", fmt::join(table.rows[table.baseline].labels, ", "));
+  tables.push_back(made_table(table, "difference to (" + base + "), paired by seed [95 % interval]", false,
+                              [&](const compared_row& row, std::size_t c) {
+                                const bool same = &row == &table.rows[table.baseline];
+                                return same ? std::string("-")
+                                            : with_interval(row.cells[c].difference, digits_of(table, c), false, true);
+                              }));
+  tables.push_back(made_table(table, "mean rank over seeds, 1 is the best", false,
+                              [](const compared_row& row, std::size_t c) { return shown(row.cells[c].rank, 2); }));
+  return tables;
+}
+
+/// Characters as a terminal counts them: bytes that continue a character of UTF-8 are none.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char letter) { return (static_cast<unsigned char>(letter) & 0xc0) != 0x80; }));
+}
+
+std::string as_text(const text_table& table) {
+  std::vector<std::size_t> widths(table.lines.front().size(), 0);
+  for (const auto& line : table.lines)
+    for (std::size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(line[i]));
+  auto text = table.title + "\n";
+  for (const auto& line : table.lines) {
+    std::string shown_line;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string blanks(widths[i] - width_of(line[i]), ' ');
+      shown_line += (i == 0 ? "  " : "   ") + (i < table.labels ? line[i] + blanks : blanks + line[i]);
+    }
+    text += shown_line.substr(0, shown_line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string escaped(std::string text, std::string_view letters) {
+  for (std::size_t at = 0; (at = text.find_first_of(letters, at)) != std::string::npos; at += 2)
+    text.insert(at, 1, '\\');
+  return text;
+}
+
+std::string as_markdown(const text_table& table) {
+  auto text = table.title + "\n\n";
+  for (std::size_t l = 0; l < table.lines.size(); ++l) {
+    for (const auto& cell : table.lines[l])
+      text += "| " + escaped(cell, "|") + " ";
+    text += "|\n";
+    for (std::size_t i = 0; l == 0 && i < table.lines[l].size(); ++i)
+      text += i < table.labels ? "|---" : "|---:";
+    text += l == 0 ? "|\n" : "";
+  }
+  return text;
+}
+
+std::string in_latex(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();)
+    if (const std::string_view sign = "±"; text.compare(at, sign.size(), sign) == 0) {
+      out += "$\\pm$";
+      at += sign.size();
+    } else {
+      const char letter = text[at++];
+      if (letter == '\\' || letter == '~' || letter == '^')
+        out += letter == '\\' ? "\\textbackslash{}" : letter == '~' ? "\\textasciitilde{}" : "\\textasciicircum{}";
+      else
+        (out += std::string_view("&%$#_{}").find(letter) == std::string_view::npos ? "" : "\\") += letter;
+    }
+  return out;
+}
+
+std::string as_latex(const text_table& table) {
+  const auto columns = table.lines.front().size();
+  auto text = "% " + table.title + "\n\\begin{tabular}{" + std::string(table.labels, 'l') +
+              std::string(columns - table.labels, 'r') + "}\n\\hline\n";
+  for (std::size_t l = 0; l < table.lines.size(); ++l) {
+    for (std::size_t i = 0; i < columns; ++i)
+      text += (i == 0 ? "" : " & ") + in_latex(table.lines[l][i]);
+    text += l == 0 ? " \\\\\n\\hline\n" : " \\\\\n";
+  }
+  return text + "\\hline\n\\end{tabular}\n";
+}
+
+std::string in_csv(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos)
+    return text;
+  std::string out = "\"";
+  for (const char letter : text)
+    out.append(letter == '"' ? 2 : 1, letter);
+  return out + '"';
+}
+
+std::string in_csv(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+
+std::string as_csv(const comparison& table) {
+  std::string text;
+  for (const auto& key : table.by)
+    text += in_csv(key) + ",";
+  if (!table.column_key.empty())
+    text += in_csv(table.column_key) + ",";
+  text += "metric,runs,mean,deviation,low,high,difference,difference_runs,difference_low,difference_high,rank\n";
+  const auto bound = [](const sample_statistics& sample, double side) -> std::optional<double> {
+    return sample.half_width ? std::optional(*sample.mean + side * *sample.half_width) : std::nullopt;
+  };
+  for (const auto& row : table.rows)
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const auto& [by_seed, sample, rank, difference] = row.cells[c];
+      for (const auto& label : row.labels)
+        text += in_csv(label) + ",";
+      if (!table.column_key.empty())
+        text += in_csv(table.columns[c].value) + ",";
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", in_csv(table.columns[c].metric), sample.count,
+                          in_csv(sample.mean), in_csv(sample.deviation), in_csv(bound(sample, -1.0)),
+                          in_csv(bound(sample, 1.0)), in_csv(difference.mean), difference.count,
+                          in_csv(bound(difference, -1.0)), in_csv(bound(difference, 1.0)), in_csv(rank));
+    }
+  return text;
+}
+
+} // namespace
+
+std::string comparison_text(const comparison& table, comparison_format format) {
+  if (format == comparison_format::csv)
+    return as_csv(table);
+  std::string text;
+  for (const auto& shown_table : tables_of(table)) {
+    text += text.empty() ? "" : "\n";
+    text += format == comparison_format::text       ? as_text(shown_table)
+            : format == comparison_format::markdown ? as_markdown(shown_table)
+                                                    : as_latex(shown_table);
+  }
+  return text;
+}
+
+} // namespace mneme

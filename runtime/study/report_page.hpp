@@ -1,0 +1,12 @@
+/// report_page: runs as one HTML file that needs nothing but a browser.
+#pragma once
+#include "runtime/study/report_figures.hpp"
+namespace mneme {
+
+/// Runs with their figures, a table of what they reached, their configuration, digests and warnings. The page loads
+/// nothing, follows the reader's choice of dark or light, and can be used with the keyboard alone.
+/// @param warnings what is to be known of the runs, a line each
+[[nodiscard]] std::string report_page(const std::vector<run_group>& groups, const std::vector<report_figure>& figures,
+                                      const std::vector<std::string>& warnings);
+
+} // namespace mneme

@@ -1,0 +1,42 @@
+/// run_catalogue: an index of the run directories below a folder, in one file that can be made again from them.
+#pragma once
+#include "runtime/study/database.hpp"
+#include "runtime/study/stored_run.hpp"
+#include <memory>
+namespace mneme {
+
+/// "rounds.cohort=5", "final_accuracy>=70", "status!=done": numbers are compared as numbers, words as words.
+struct run_filter {
+  std::string name{}, comparison{}, value{};
+};
+/// Fails where the text is no NAME, comparison and VALUE.
+[[nodiscard]] expected<run_filter> parsed_filter(const std::string& text);
+
+class run_catalogue {
+public:
+  static constexpr const char* file_name = "catalogue.sqlite";
+
+  /// Opens FOLDER/catalogue.sqlite and brings it up to date with the directories: what has changed is read again, what
+  /// is gone is forgotten. A file that is damaged, or of another version, is made anew; where the folder cannot be
+  /// written the index lives in memory. A run directory that is damaged has the status "damaged", and its error says
+  /// what is wrong. @throws std::runtime_error where the file cannot be read
+  explicit run_catalogue(std::filesystem::path folder);
+
+  /// The runs for which all filters hold, by folder. A name that a run does not have holds for "!=" alone.
+  [[nodiscard]] std::vector<stored_run> find(const std::vector<run_filter>& filters) const;
+  /// Every name that filters may use and some run has.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+private:
+  void open();
+  void refresh();
+  void forget(const std::string& name);
+  void add(const std::filesystem::path& folder, const std::string& stamp);
+  void add_facts(const stored_run& run);
+  [[nodiscard]] stored_run loaded(std::int64_t run, const std::string& folder) const;
+
+  std::filesystem::path folder_;
+  std::unique_ptr<database> database_{};
+};
+
+} // namespace mneme

@@ -1,0 +1,80 @@
+#include "runtime/base/archive.hpp"
+#include "runtime/results/timeline.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+/// Round `r`, with counts that follow from it.
+timeline_bin round_of(std::uint32_t r) {
+  return {.first = round_id{r},
+          .last = round_id{r},
+          .task = task_id{r / 1'000},
+          .at = virtual_time(std::chrono::seconds(r + 1)),
+          .in_flight = r % 7,
+          .clients_enrolled = 100 + r,
+          .client_rounds = 10 * (r + 1),
+          .upload_bytes = 1'000 * (std::int64_t{r} + 1),
+          .staleness_sum = 5 * (std::int64_t{r} + 1)};
+}
+
+timeline after(std::uint32_t rounds) {
+  timeline made;
+  for (std::uint32_t r = 0; r < rounds; ++r)
+    made.add(round_of(r));
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("a timeline has a bin per round, and never more than a thousand") {
+  CHECK(after(0).bins().empty());
+  CHECK(after(1'000).bins().size() == 1'000);
+  CHECK(after(1'000).bins()[999].first == round_id{999});
+  const auto doubled = after(1'001); // bins of two rounds, and the last has one
+  REQUIRE(doubled.bins().size() == 501);
+  CHECK(doubled.bins()[0].first == round_id{0});
+  CHECK(doubled.bins()[0].last == round_id{1});
+  CHECK(doubled.bins()[0].client_rounds == 20);
+  CHECK(doubled.bins()[500].first == round_id{1'000});
+  for (const std::uint32_t rounds : {1'999U, 2'000U, 2'001U, 54'321U}) {
+    const auto bins = after(rounds).bins();
+    CHECK(bins.size() <= timeline::bins_max);
+    CHECK(bins.size() >= timeline::bins_max / 2);
+    CHECK(bins.front().first == round_id{0});
+    CHECK(bins.back().last == round_id{rounds - 1});
+    for (std::size_t i = 1; i < bins.size(); ++i)
+      REQUIRE(bins[i].first.value == bins[i - 1].last.value + 1);
+  }
+}
+
+TEST_CASE("a bin has the counts of its end and the most that were in flight") {
+  const auto bins = after(8'000).bins(); // eight rounds each
+  REQUIRE(bins.size() == 1'000);
+  CHECK(bins[0].in_flight == 0); // round 7
+  CHECK(bins[0].in_flight_max == 6);
+  CHECK(bins[0].clients_enrolled == 107);
+  CHECK(bins[0].upload_bytes == 8'000);
+  CHECK(bins[999].task == task_id{7});
+}
+
+TEST_CASE("a timeline goes on after a checkpoint as if there had been none") {
+  auto first = after(1'500);
+  archive saved;
+  saved(first);
+  archive loading(saved.contents(), 0, saved.contents()->size());
+  timeline second;
+  loading(second);
+  loading.expect_end();
+  for (std::uint32_t r = 1'500; r < 2'500; ++r)
+    second.add(round_of(r));
+  CHECK((second.bins() == after(2'500).bins()));
+}
+
+TEST_CASE("a line says what the bin holds, counted from one") {
+  CHECK(json_text(round_of(3)) ==
+        R"({"first_round":4,"round":4,"task":1,"virtual_s":4.0,"in_flight":3,"in_flight_max":0,"clients_enrolled":103,)"
+        R"("client_rounds":40,"late_uploads":0,"dropped":0,"upload_bytes":4000,"download_bytes":0,)"
+        R"("staleness_mean":0.5})");
+  CHECK(json_text(timeline_bin{}).find(R"("staleness_mean":null)") != std::string::npos);
+}

@@ -1,0 +1,153 @@
+"""mneme sweep, compare and list runs from outside: skips, resumes, failures, tables, exit codes."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, mneme, run_tests  # noqa: E402
+
+SCENARIO = """title = "Swept"
+[data]
+name = "synthetic"
+shape = [16]
+classes = 4
+rows = 400
+[tasks]
+count = 2
+[clients]
+count = 4
+[rounds]
+per_task = 20
+[checkpoint]
+force = true
+[model]
+name = "mlp"
+hidden = [16]
+[strategy]
+name = "fedavg"
+"""
+GRID = ["--over", "training.learning_rate=0.1,0.02", "--seeds", "1-4", "--jobs", "2"]
+KILLS = 5
+
+
+class SweepTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mneme-sweep-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.scenario = self.path("swept.toml")
+        with open(self.scenario, "w", encoding="utf-8") as file:
+            file.write(SCENARIO)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def sweep(self, out, *more):
+        return mneme("sweep", self.scenario, *GRID, "--out", self.path(out), *more)
+
+    def table(self, out):
+        compared = mneme("compare", self.path(out), "--format", "csv", "--metric",
+                         "final_accuracy,average_incremental_accuracy,forgetting,virtual_seconds,time_to_accuracy.50")
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        return compared.stdout
+
+    def digests(self, out):
+        found = {}
+        for name in os.listdir(self.path(out)):
+            summary = os.path.join(self.path(out), name, "summary.json")
+            if os.path.exists(summary):
+                with open(summary, encoding="utf-8") as file:
+                    read = json.load(file)
+                found[read["scenario_digest"]] = (read["run_digest"], read["status"])
+        return found
+
+    def test_a_killed_sweep_ends_with_the_table_of_an_undisturbed_one(self):
+        self.assertEqual(self.sweep("whole", "--quiet").returncode, 0)
+        for kill in range(KILLS):
+            process = subprocess.Popen([PROGRAM, "sweep", self.scenario, *GRID, "--out", self.path("killed"), "--json"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            starts = 0
+            for line in process.stdout:  # dies while its second run, or a later one, is at work
+                starts += json.loads(line)["event"] == "run_started"
+                if starts == 2 + kill % 2:
+                    break
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+        last = self.sweep("killed")
+        self.assertEqual(last.returncode, 0, last.stderr)
+        self.assertIn("8 runs done, 0 failed", last.stdout)
+        self.assertEqual(self.digests("killed"), self.digests("whole"))
+        self.assertEqual(len(self.digests("whole")), 8)
+        self.assertEqual(self.table("killed"), self.table("whole"))
+        self.assertEqual(self.table("whole").count("\n"), 1 + 2 * 5)
+
+    def test_runs_are_those_of_mneme_run(self):
+        self.assertEqual(self.sweep("swept", "--quiet").returncode, 0)
+        alone = mneme("run", self.scenario, "--set", "training.learning_rate=0.02", "--set", "seed=3", "--quiet",
+                      "--threads", "3", "--out", self.path("alone"))
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        with open(self.path("alone/summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        self.assertEqual(self.digests("swept")[summary["scenario_digest"]], (summary["run_digest"], "done"))
+
+    def test_what_is_done_is_not_repeated_even_without_the_catalogue(self):
+        self.assertEqual(self.sweep("runs", "--quiet").returncode, 0)
+        os.remove(self.path("runs/catalogue.sqlite"))
+        again = mneme("sweep", self.scenario, "--over", "training.learning_rate=0.1,0.02", "--seeds", "1-5", "--json",
+                      "--out", self.path("runs"))
+        events = [json.loads(line) for line in again.stdout.splitlines()]
+        self.assertEqual(events[0]["runs"], 10)
+        self.assertEqual(events[0]["kept"], 8)
+        self.assertEqual(sum(event["event"] == "run_started" for event in events), 2)
+
+    def test_a_run_that_fails_is_named_and_the_others_go_on(self):
+        done = mneme("sweep", self.scenario, "--over", "training.learning_rate=0.1,1e30", "--seeds", "1,2", "--out",
+                     self.path("runs"))
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("2 runs done, 2 failed", done.stdout)
+        for seed in (1, 2):
+            self.assertIn(f"error: swept training.learning_rate=1e30 seed={seed}: ", done.stderr)
+        refused = mneme("compare", self.path("runs"))
+        self.assertEqual(refused.returncode, 2)
+        self.assertEqual(refused.stderr.count("the run is failed"), 2)
+        compared = mneme("compare", self.path("runs"), "--where", "status=done")
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        listed = mneme("list", "runs", "--in", self.path("runs"), "--where", "status=failed")
+        self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line each, and why each failed
+
+    def test_bad_input_is_found_before_anything_runs(self):
+        done = mneme("sweep", self.scenario, "--over", "rounds.cohort=3,-1", "--over", "partition.kind=iid,non-iid",
+                     "--out", self.path("runs"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("rounds.cohort = -1", done.stderr)
+        self.assertIn("partition.kind = \"non-iid\"", done.stderr)
+        self.assertFalse(os.path.exists(self.path("runs")))
+        absent = mneme("sweep", self.scenario, "--over", "data.name=synthetic,mnist", "--set",
+                       "data.root=" + self.folder, "--out", self.path("runs"))
+        self.assertEqual(absent.returncode, 2, absent.stdout)
+        self.assertIn("mnist", absent.stderr)
+        unsplit = mneme("sweep", self.scenario, "--over", "clients.count=4,4000", "--set",
+                        "partition.kind=dirichlet-capped", "--out", self.path("runs"))
+        self.assertEqual(unsplit.returncode, 2, unsplit.stdout)
+        self.assertEqual([name for name in os.listdir(self.path("runs")) if name.startswith("swept")], [])
+        for arguments in (["--jobs", "0"], ["--seeds", "3-1"], ["--over", "x"], ["--bogus"]):
+            self.assertEqual(mneme("sweep", self.scenario, *arguments).returncode, 2, arguments)
+        self.assertEqual(mneme("sweep").returncode, 2)
+
+    def test_a_sweep_may_have_a_file_of_its_own(self):
+        with open(self.path("grid.toml"), "w", encoding="utf-8") as file:
+            file.write('[sweep]\nscenarios = ["swept.toml"]\nseeds = [1, 2]\n[sweep.over]\n'
+                       'training.learning_rate = [0.1, 0.02]\n[sweep.set]\nrounds.per_task = 2\n')
+        done = mneme("sweep", self.path("grid.toml"), "--out", self.path("runs"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("4 runs done, 0 failed", done.stdout)
+        self.assertIn("training.learning_rate", done.stdout)
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,153 @@
+#include "actors/run/simulation.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/scenario/read.hpp"
+#include "runtime/scenario/sections.hpp"
+#include "tools/cli/messages.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+/// A file that is gone with its object.
+class passing_file {
+public:
+  passing_file() : path_((std::filesystem::temp_directory_path() / "mneme-new-XXXXXX.toml").string()) {
+    const int made = ::mkstemps(path_.data(), 5);
+    if (made < 0)
+      throw std::system_error(errno, std::generic_category(), "cannot write '" + path_ + "'");
+    ::close(made);
+  }
+  passing_file(const passing_file&) = delete;
+  passing_file& operator=(const passing_file&) = delete;
+  ~passing_file() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+private:
+  std::string path_;
+};
+
+/// Tasks of data sets differ, and some methods want a net of their own: the first of these that fits is taken.
+std::vector<overrides> usual_choices() {
+  std::vector<overrides> choices;
+  for (const char* net : {"", "lenet", "resnet18", "vit"})
+    for (const char* tasks : {"5", "7", "10", "2", "3", "domains", "single"}) {
+      overrides choice;
+      const std::string word = tasks;
+      if (word == "single")
+        choice.emplace_back("tasks.kind", "single");
+      else if (word == "domains")
+        choice = {{"tasks.kind", "domain-incremental"}, {"tasks.transform", "domains"}};
+      else
+        choice.emplace_back("tasks.count", word);
+      if (*net)
+        choice.emplace_back("model.name", net);
+      choices.push_back(std::move(choice));
+    }
+  return choices;
+}
+
+struct new_scenario_choice {
+  scenario settings{};
+  overrides choice{};
+};
+
+/// The first choice that `fits`; else what is wrong with the first.
+template <class Fits>
+expected<new_scenario_choice> first_fitting(const std::string& file, Fits fits) {
+  diagnostics first;
+  for (const auto& choice : usual_choices()) {
+    const auto read = read_scenario(file, choice);
+    const auto wrong = read ? fits(read->value) : read.error();
+    if (wrong.empty())
+      return new_scenario_choice{read->value, choice};
+    if (first.empty())
+      first = wrong;
+  }
+  return tl::unexpected(std::move(first));
+}
+
+std::string commented(const section& group, const std::set<std::string>& said) {
+  std::string text;
+  for (const auto& key : group.keys.all()) {
+    const auto name = group.name.empty() ? key.name : group.name + "." + key.name;
+    text += fmt::format("# {}. {}\n{}{} = {}\n", expected_text(key), key.meaning, said.contains(name) ? "" : "# ",
+                        key.name, current_text(key));
+  }
+  return text;
+}
+
+/// Every key with what it takes, its meaning and its value; those that are not chosen here as comments.
+std::string scenario_text(new_scenario_choice made, const std::string& lead) {
+  std::set<std::string> said{"title", "seed", "data.name", "strategy.name"};
+  for (const auto& [key, value] : made.choice)
+    said.insert(key);
+  made.settings.title = made.settings.strategy.name + " on " + made.settings.data.name;
+  auto text = lead;
+  for (const auto& group : sections_of(made.settings)) {
+    if (!group.name.empty())
+      text += fmt::format("\n[{}] # {}\n", group.name, group.meaning);
+    text += commented(group, said);
+  }
+  return text;
+}
+
+diagnostics unknown_names(const new_arguments& arguments) {
+  diagnostics wrong;
+  const auto check = [&](const char* kind, const std::string& word, const auto& entries) {
+    std::vector<std::string> names;
+    for (const auto& entry : entries)
+      names.push_back(entry.name);
+    if (std::find(names.begin(), names.end(), word) != names.end())
+      return;
+    const auto meant = nearest(word, names);
+    wrong.push_back({"", fmt::format("unknown {} '{}'; {}", kind, word,
+                                     meant.empty() ? "expected one of " + joined_by_comma(names)
+                                                   : "did you mean '" + meant + "'?")});
+  };
+  if (arguments.names.size() != 2)
+    return {{"", "expected mneme new METHOD DATASET, as in mneme new fedprox mnist"}};
+  check("strategy", arguments.names[0], strategies());
+  check("data set", arguments.names[1], data_sources());
+  std::error_code none;
+  if (!arguments.file.empty() && std::filesystem::exists(arguments.file, none))
+    wrong.push_back({"", "'" + arguments.file + "' exists already; name a new file"});
+  return wrong;
+}
+
+} // namespace
+
+int new_scenario(const new_arguments& arguments) {
+  if (const auto wrong = unknown_names(arguments); !wrong.empty())
+    return print_errors(wrong);
+  const passing_file file;
+  write_atomically(file.path(), fmt::format("[data]\nname = \"{}\"\n[strategy]\nname = \"{}\"\n", arguments.names[1],
+                                            arguments.names[0]));
+  data_section data;
+  data.name = arguments.names[1];
+  const auto rows = load_data(data, 1);
+  auto made = first_fitting(file.path(), [&](const scenario& settings) {
+    return rows ? check_against_data(settings, &*rows) : diagnostics{};
+  });
+  if (!made)
+    return print_errors(made.error());
+  if (!rows)
+    std::fprintf(stderr, "warning: %s\nthe scenario is written without a look at the data\n",
+                 rows.error().front().text.c_str());
+  const auto lead = fmt::format("# Made by `mneme new {} {}`. Lines behind # are what holds without them.\n",
+                                arguments.names[0], arguments.names[1]);
+  const auto text = scenario_text(std::move(*made), lead);
+  if (arguments.file.empty())
+    std::fputs(text.c_str(), stdout);
+  else
+    write_atomically(arguments.file, text);
+  return exit_done;
+}
+
+} // namespace mneme

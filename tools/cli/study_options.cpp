@@ -1,0 +1,70 @@
+#include "tools/cli/study_options.hpp"
+#include <algorithm>
+#include <set>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+
+void append(diagnostics& to, const diagnostics& found) { to.insert(to.end(), found.begin(), found.end()); }
+
+} // namespace
+
+expected<std::vector<run_filter>> where_option(const std::vector<std::string>& texts, const run_catalogue& catalogue) {
+  std::vector<run_filter> filters;
+  diagnostics wrong;
+  const auto known = catalogue.names();
+  for (const auto& text : texts) {
+    const auto filter = parsed_filter(text);
+    if (!filter) {
+      append(wrong, filter.error());
+      continue;
+    }
+    filters.push_back(*filter);
+    if (known.empty() || std::find(known.begin(), known.end(), filter->name) != known.end())
+      continue;
+    const auto meant = nearest(filter->name, known);
+    wrong.push_back({"", "--where '" + text + "': no run has '" + filter->name + "'" +
+                             (meant.empty() ? "; expected a key of scenarios or a name of summary.json"
+                                            : "; did you mean '" + meant + "'?")});
+  }
+  return wrong.empty() ? expected<std::vector<run_filter>>(std::move(filters)) : tl::unexpected(std::move(wrong));
+}
+
+expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& folders,
+                                                const std::vector<std::string>& where) {
+  std::vector<stored_run> runs;
+  diagnostics wrong;
+  std::set<fs::path> taken;
+  const auto add = [&](stored_run run) {
+    std::error_code none;
+    if (taken.insert(fs::weakly_canonical(run.folder, none)).second)
+      runs.push_back(std::move(run));
+  };
+  if (folders.empty())
+    wrong.push_back({"", "no run given; expected folders of runs, or one that holds runs, as in runs"});
+  for (const auto& name : folders) {
+    const fs::path folder = fs::path(name).has_filename() ? fs::path(name) : fs::path(name).parent_path();
+    std::error_code none;
+    if (!fs::is_directory(folder, none) || is_run_folder(folder)) {
+      auto run = read_stored_run(folder);
+      run ? add(std::move(*run)) : append(wrong, run.error());
+      continue;
+    }
+    const run_catalogue catalogue(folder);
+    const auto filters = where_option(where, catalogue);
+    if (!filters) {
+      append(wrong, filters.error());
+      continue;
+    }
+    auto found = catalogue.find(*filters);
+    if (found.empty())
+      wrong.push_back({name, where.empty() ? "holds no run; expected the folder of a run, or one that holds runs"
+                                           : "holds no run for which --where holds"});
+    for (auto& run : found)
+      add(std::move(run));
+  }
+  return wrong.empty() ? expected<std::vector<stored_run>>(std::move(runs)) : tl::unexpected(std::move(wrong));
+}
+
+} // namespace mneme

@@ -1,0 +1,346 @@
+#include "runtime/base/one_thread.hpp"
+#include "runtime/base/printable.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/scenario/sections.hpp"
+#include "runtime/study/comparison_text.hpp"
+#include "runtime/study/run_catalogue.hpp"
+#include "runtime/study/sweep_plan.hpp"
+#include "tools/cli/forked_tasks.hpp"
+#include "tools/cli/interrupts.hpp"
+#include "tools/cli/messages.hpp"
+#include "tools/cli/run_options.hpp"
+#include "tools/cli/sweep_progress.hpp"
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <thread>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run that is not done yet.
+struct pending_run {
+  const planned_run* plan = nullptr;
+  fs::path folder{};
+  bool resumed = false; ///< It began earlier, and goes on.
+  std::shared_ptr<const raw_data> data{};
+};
+
+/// Every key of [data], and the seed where rows are made from it: equal texts are equal rows.
+std::string rows_text(const scenario& settings, bool from_seed) {
+  auto copy = settings;
+  std::string text = from_seed ? fmt::format("seed {}\n", settings.seed) : "";
+  for (const auto& section : sections_of(copy))
+    for (const auto& key : section.keys.all())
+      if (section.name == "data")
+        text += key.name + " = " + current_text(key) + "\n";
+  return text;
+}
+
+/// Loads every data set once, before the processes that share it are forked. Rows that are made from the seed are left
+/// to the runs: no other run has them.
+diagnostics share_data(std::vector<pending_run>& runs) {
+  std::map<std::string, std::shared_ptr<const raw_data>> loaded;
+  diagnostics wrong;
+  const auto sources = data_sources();
+  for (auto& run : runs) {
+    const auto& settings = run.plan->scenario;
+    const auto source = std::find_if(sources.begin(), sources.end(),
+                                     [&](const auto& known) { return known.name == settings.data.name; });
+    if (source == sources.end() || source->from_seed)
+      continue;
+    const auto [at, is_new] = loaded.try_emplace(rows_text(settings, false));
+    if (is_new) {
+      auto rows = load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+      if (rows)
+        at->second = std::make_shared<const raw_data>(std::move(*rows));
+      else
+        wrong.insert(wrong.end(), rows.error().begin(), rows.error().end());
+    }
+    run.data = at->second;
+  }
+  return wrong;
+}
+
+/// The first word of an error that a task wrote, without "error:".
+std::string reason_of(const forked_end& ended) {
+  if (ended.signal != 0)
+    return fmt::format("killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
+  const std::string lead = "error: ";
+  auto text = ended.errors;
+  if (const auto at = text.find(lead); at != std::string::npos)
+    text.erase(at, lead.size());
+  const auto resume = text.find("resume with");
+  text = text.substr(0, resume);
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  return text.empty() ? fmt::format("ended with exit code {}", ended.code) : text;
+}
+
+class sweep {
+public:
+  sweep(sweep_plan plan, fs::path out, const sweep_arguments& arguments)
+      : plan_(std::move(plan)), out_(std::move(out)), arguments_(arguments) {}
+
+  int run() {
+    find_pending();
+    choose_threads();
+    if (auto wrong = share_data(pending_); !wrong.empty())
+      return print_errors(wrong);
+    if (const int code = check_points(); code != exit_done)
+      return code;
+    view_.started(plan_.runs.size(), plan_.runs.size() - pending_.size(), jobs_, threads_);
+    const bool all_done = run_pending();
+    view_.finished();
+    const bool shown = show_table();
+    if (interrupts_.load() > 0)
+      return exit_interrupted;
+    return all_done && shown ? exit_done : exit_failed;
+  }
+
+private:
+  /// What the catalogue has of this version is not repeated; what began is gone on with.
+  void find_pending() {
+    std::map<std::string, stored_run> known; // by scenario digest; a run that is done before others
+    for (auto& found : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
+      if (auto& best = known[found.scenario_digest]; best.status != "done")
+        best = std::move(found);
+    for (const auto& planned : plan_.runs) {
+      const auto found = known.find(planned.digest);
+      if (found == known.end())
+        pending_.push_back({.plan = &planned, .folder = free_folder(planned)});
+      else if (found->second.status != "done")
+        pending_.push_back({.plan = &planned, .folder = found->second.folder, .resumed = true});
+    }
+  }
+
+  /// The usual name, with a number if another run has it.
+  [[nodiscard]] fs::path free_folder(const planned_run& planned) const {
+    const auto name = out_ / default_run_name(planned.scenario, planned.digest);
+    auto path = name;
+    std::error_code none;
+    for (int number = 2; fs::exists(fs::symlink_status(path, none)) && !run_directory::never_began(path); ++number)
+      path = fmt::format("{}-{}", name.string(), number);
+    return path;
+  }
+
+  void choose_threads() {
+    const auto cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+    const auto runs = std::max<std::int64_t>(1, std::ssize(pending_));
+    jobs_ = std::min(arguments_.jobs > 0 ? arguments_.jobs : cores, runs);
+    threads_ = arguments_.threads > 0 ? arguments_.threads : std::max<std::int64_t>(1, cores / jobs_);
+  }
+
+  /// All that `mneme validate` would find, for one seed of each point. Checked in other processes: a device that this
+  /// one had asked about would be of no use to those that it forks.
+  int check_points() {
+    std::vector<const pending_run*> points;
+    for (const auto& run : pending_)
+      if (points.empty() || points.back()->plan->point != run.plan->point)
+        points.push_back(&run);
+    forked_tasks tasks;
+    std::vector<std::string> errors;
+    for (std::size_t next = 0; next < points.size() || tasks.running() > 0;) {
+      if (interrupts_.load() > 0)
+        return exit_interrupted;
+      while (next < points.size() && tasks.running() < static_cast<std::size_t>(jobs_)) {
+        const auto& run = *points[next];
+        tasks.start(next++, [&run] {
+          compute_on_one_thread();
+          const auto wrong = check_against_data(run.plan->scenario, run.data.get());
+          return wrong.empty() ? int{exit_done} : print_errors(wrong);
+        });
+      }
+      const auto ended = tasks.next_end(std::chrono::milliseconds(100));
+      if (ended && ended->code == exit_bad_input &&
+          std::find(errors.begin(), errors.end(), ended->errors) == errors.end())
+        errors.push_back(ended->errors);
+    }
+    for (const auto& text : errors)
+      std::fputs(text.c_str(), stderr);
+    return errors.empty() ? exit_done : exit_bad_input;
+  }
+
+  /// True if none failed.
+  bool run_pending() {
+    share_slots shares(static_cast<std::size_t>(jobs_));
+    forked_tasks tasks;
+    std::map<std::size_t, std::size_t> slot_of; // by task
+    bool all_done = true, told = false;
+    for (std::size_t next = 0; next < pending_.size() || tasks.running() > 0;) {
+      const bool stopped = interrupts_.load() > 0;
+      if (stopped && !told)
+        tasks.terminate();
+      told = stopped;
+      if (stopped && tasks.running() == 0)
+        break;
+      while (!stopped && next < pending_.size() && tasks.running() < static_cast<std::size_t>(jobs_)) {
+        const auto slot = shares.take();
+        slot_of[next] = slot;
+        start(tasks, next++, shares.at(slot));
+      }
+      if (const auto ended = tasks.next_end(std::chrono::milliseconds(100))) {
+        shares.give_back(slot_of.extract(ended->task).mapped());
+        all_done = record(*ended) && all_done;
+      }
+      std::map<std::string, double> at_work;
+      for (const auto& [task, slot] : slot_of)
+        at_work[pending_[task].plan->label] = shares.at(slot)->load(std::memory_order_relaxed);
+      view_.tick(at_work);
+    }
+    return all_done;
+  }
+
+  void start(forked_tasks& tasks, std::size_t task, std::atomic<double>* share) {
+    const auto& run = pending_[task];
+    view_.began(run.plan->label, run.folder.string(), run.resumed);
+    tasks.start(task, [this, &run, share] {
+      const run_options options{.out = run.folder,
+                                .threads = threads_,
+                                .style = progress_style::quiet,
+                                .interrupts = &interrupts_,
+                                .data = run.data,
+                                .share_done = share};
+      if (!run.resumed) {
+        const auto ended = run_simulation(run.plan->scenario, options);
+        return ended ? exit_code_of(*ended) : print_errors(ended.error());
+      }
+      const auto ended = resume_simulation(run.folder, options);
+      if (!ended)
+        return print_errors(ended.error());
+      return *ended ? exit_code_of(**ended) : exit_done; // another process was faster
+    });
+  }
+
+  bool record(const forked_end& ended) {
+    const auto& run = pending_[ended.task];
+    swept_run made{.label = run.plan->label, .folder = run.folder.string(), .status = "done"};
+    if (ended.code == exit_interrupted) {
+      made.status = "interrupted";
+    } else if (ended.code != exit_done) {
+      made.status = "failed";
+      made.error = reason_of(ended);
+    }
+    view_.ended(made);
+    return made.status != "failed";
+  }
+
+  /// The comparison of all runs of the sweep that are done. False if they cannot be compared.
+  bool show_table() {
+    std::map<std::string, stored_run> done;
+    for (auto& found : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION},
+                                                 {.name = "status", .comparison = "=", .value = "done"}}))
+      done.try_emplace(found.scenario_digest, std::move(found));
+    std::vector<stored_run> runs;
+    for (const auto& planned : plan_.runs)
+      if (const auto found = done.find(planned.digest); found != done.end())
+        runs.push_back(found->second);
+    if (arguments_.quiet || arguments_.json || runs.empty())
+      return true;
+    const auto table = compare_runs(runs, {.by = plan_.by});
+    if (!table) {
+      print_errors(table.error());
+      return false;
+    }
+    std::printf("\n%s", printable(comparison_text(*table, comparison_format::text)).c_str());
+    return true;
+  }
+
+  /// Shares of runs in memory that all processes write to.
+  class share_slots {
+  public:
+    explicit share_slots(std::size_t count) : count_(count) {
+      void* memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      if (memory == MAP_FAILED)
+        throw std::bad_alloc();
+      slots_ = static_cast<std::atomic<double>*>(memory);
+      for (std::size_t slot = count; slot > 0; --slot)
+        free_.push_back(slot - 1);
+    }
+    share_slots(const share_slots&) = delete;
+    share_slots& operator=(const share_slots&) = delete;
+    ~share_slots() { ::munmap(slots_, bytes()); }
+    std::size_t take() {
+      const auto slot = free_.back();
+      free_.pop_back();
+      new (&slots_[slot]) std::atomic<double>(0.0);
+      return slot;
+    }
+    void give_back(std::size_t slot) { free_.push_back(slot); }
+    [[nodiscard]] std::atomic<double>* at(std::size_t slot) const { return &slots_[slot]; }
+
+  private:
+    [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(std::atomic<double>); }
+    static_assert(std::atomic<double>::is_always_lock_free);
+    std::size_t count_;
+    std::atomic<double>* slots_ = nullptr;
+    std::vector<std::size_t> free_;
+  };
+
+  sweep_plan plan_;
+  fs::path out_;
+  const sweep_arguments& arguments_;
+  std::vector<pending_run> pending_;
+  std::int64_t jobs_ = 1, threads_ = 1;
+  const std::atomic<int>& interrupts_ = watch_interrupts();
+  sweep_progress view_{stdout, style_option(arguments_.quiet, arguments_.json)};
+};
+
+void append(diagnostics& to, const diagnostics& found) { to.insert(to.end(), found.begin(), found.end()); }
+
+/// What the command line says, and what a sweep file says if one is named.
+sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
+  sweep_request made;
+  const bool in_file = !arguments.scenarios.empty() && is_sweep_file(arguments.scenarios.front());
+  if (in_file && arguments.scenarios.size() > 1)
+    wrong.push_back({arguments.scenarios.front(), "names its scenarios itself; expected no others beside it"});
+  if (in_file) {
+    auto read = read_sweep(arguments.scenarios.front());
+    if (read)
+      made = std::move(*read);
+    else
+      append(wrong, read.error());
+  } else {
+    made.scenarios = {arguments.scenarios.begin(), arguments.scenarios.end()};
+  }
+  for (const auto& text : arguments.over)
+    if (auto axis = parsed_axis(text))
+      made.axes.push_back(std::move(*axis));
+    else
+      append(wrong, axis.error());
+  if (const auto settings = parsed_settings(arguments.settings))
+    made.settings.insert(made.settings.end(), settings->begin(), settings->end());
+  else
+    append(wrong, settings.error());
+  if (auto seeds = parsed_seeds("--seeds", arguments.seeds); !seeds)
+    append(wrong, seeds.error());
+  else if (!seeds->empty())
+    made.seeds = std::move(*seeds);
+  return made;
+}
+
+} // namespace
+
+int sweep_scenarios(const sweep_arguments& arguments) {
+  diagnostics wrong;
+  const auto request = request_of(arguments, wrong);
+  const fs::path out = arguments.out.empty() ? "runs" : arguments.out;
+  std::error_code none;
+  if (fs::exists(out, none) && !fs::is_directory(out, none))
+    wrong.push_back({"", "--out '" + out.string() + "' is no folder; name one that holds the runs of sweeps"});
+  const bool known = wrong.empty() || !request.scenarios.empty();
+  auto plan = known ? plan_sweep(request) : expected<sweep_plan>();
+  if (!plan)
+    append(wrong, plan.error());
+  if (!wrong.empty())
+    return print_errors(wrong);
+  print_warnings(plan->warnings, arguments.quiet  ? warning_style::none
+                                 : arguments.json ? warning_style::json
+                                                  : warning_style::text);
+  fs::create_directories(out);
+  return sweep(std::move(*plan), out, arguments).run();
+}
+
+} // namespace mneme
