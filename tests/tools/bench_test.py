@@ -38,7 +38,7 @@ with open(os.path.join(out, "summary.json"), "w") as file:
     json.dump({"scenario": scenario, "client_rounds": client_rounds,
                "upload_bytes": 4 * client_rounds * (1626442 if "b1" in scenario else 2410),
                "cpu_seconds": 0.5 + many * 0.25e-6 + client_rounds * 1e-3,
-               "wall_seconds": client_rounds * 1e-3 / (1.9 if threads == 2 else 1.0),
+               "wall_seconds": client_rounds * 1e-3 / (1.9 if threads == 2 else 20 if "cuda" in str(words) else 1),
                "peak_rss_bytes": int(1e8 + 40 * many), "run_digest": DIGEST}, file)
 """
 LOOPS = """
@@ -48,6 +48,7 @@ if sys.argv[1] == "limits":
 else:
     width = int(sys.argv[sys.argv.index("--width") + 1])
     rate = 100.0 if "bare" in sys.argv[1] else 800.0 - abs(width - 64)
+    rate *= 5 if "cuda:0" in sys.argv else 1
     print(json.dumps({"client_rounds": 1000, "cpu_seconds": 1000 / rate, "wall_seconds": 2000 / rate,
                       "peak_rss_bytes": 50000000, "first_norm": NORM, "last_norm": 2.0}))
 """
@@ -216,6 +217,24 @@ class Run(unittest.TestCase):
         other = self.run_bench("b9", "--quick", digest="str(threads)")
         self.assertEqual(other.returncode, 1)
         self.assertIn("b9, generator: equal runs gave unequal digests: 1, 16, 64", other.stderr)
+
+    def test_a_device_is_measured_beside_the_cpu_and_the_loop(self):
+        path = os.path.join(self.folder, "out.json")
+        done = self.run_bench("b2", "--device", "cuda:0", "--repeat", "1", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            (result,) = json.load(file)["benchmarks"]
+        found = {line["label"]: line["wall_rate"] for line in result["contenders"]}
+        wanted = {"mneme on cuda:0": 20_000, "mneme on cpu": 1000, "bare LibTorch loop on cuda:0": 250,
+                  "bare LibTorch loop on cpu": 50}
+        self.assertEqual({label: round(rate, 6) for label, rate in found.items()}, wanted)
+        self.assertEqual([round(verdict["measured"]["median"], 6) for verdict in result["verdicts"]], [80, 20])
+        self.assertIn("ok     to the bare LibTorch loop on cuda:0: 80 (80 - 80); wanted >= 1, aim 10", done.stdout)
+
+    def test_no_device_is_measured_without_training(self):
+        done = self.run_bench("b3", "--device", "cuda:0")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--device goes with b1, b2, b2c only", done.stderr)
 
     def test_loops_that_do_other_work_fail_loudly(self):
         done = self.run_bench("b2", "--quick", norm="1.0 if 'bare' in sys.argv[1] else 1.1")

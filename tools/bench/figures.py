@@ -155,6 +155,19 @@ def buffered_figures(waiting, flowing, wanted):
             "verdicts": [at_least("to B1", ratio(flowing, waiting), wanted.BUFFERED_SHARE)]}
 
 
+def device_figures(work, samples, device):
+    """B1, B2 or B2c on a device. samples: {"ours" | "loop": {device | "cpu": samples}}"""
+    ours, loop = samples["ours"], samples["loop"]
+    lines = [contender(f"{label} on {place}", found[place])
+             for label, found in (("mneme", ours), (work.loops[0].label, loop)) for place in (device, "cpu")]
+    there = ours[device]
+    return {"name": work.name, "title": work.title, "rate": "wall_rate", "contenders": lines,
+            "run_digest": {place: same_digest(found, f"{work.name} on {place}") for place, found in ours.items()},
+            "verdicts": [at_least(f"to the {work.loops[0].label} on {device}", ratio(there, loop[device], "wall_rate"),
+                                  1.0, 10.0),
+                         at_least("to ours on the CPU", ratio(there, ours["cpu"], "wall_rate"), 1.0)]}
+
+
 def cores_figures(measured, wanted):
     """The result of B7. measured: {workload: {threads: samples}}"""
     lines, verdicts, digests = [], [], {}

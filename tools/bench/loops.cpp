@@ -2,9 +2,11 @@
 //   bench_loops limits [--seconds S]
 //   bench_loops bare-mlp|bare-cnn|stacked-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned
 //               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
+//               [--device D]
 #include "tools/bench/bench_seconds.hpp"
 #include "tools/bench/loops/contender.hpp"
 #include "tools/bench/loops/limits.hpp"
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -41,6 +43,8 @@ std::string wrong_with(const std::string& name, const workload& load) {
     return "--hidden is at least 1";
   if (load.batch < 1 || load.rows < 1 || load.rows % load.batch != 0)
     return "--rows is a multiple of --batch";
+  if (load.device != "cpu" && !name.starts_with("bare"))
+    return "only bare loops run on a device";
   if (load.width < 1 || load.cohort < 1 || load.cohort % load.width != 0 || load.cohort > load.clients)
     return "--cohort is a multiple of --width and at most --clients";
   return "";
@@ -62,10 +66,11 @@ int measure_loop(const maker& make, const workload& load, double seconds) {
   do
     loop->round(rounds + 1, cohort_of(load, rounds + 1));
   while (++rounds, cpu_seconds() - cpu_began < seconds);
+  const double last_norm = loop->weights_norm(); // a device has done all of its work once this is known
   fmt::print("{{\"client_rounds\": {}, \"cpu_seconds\": {:.6f}, \"wall_seconds\": {:.6f}, \"peak_rss_bytes\": {}, "
              "\"first_norm\": {:.9g}, \"last_norm\": {:.9g}}}\n",
              rounds * load.cohort, cpu_seconds() - cpu_began, wall_seconds() - wall_began, peak_bytes(), norm,
-             loop->weights_norm());
+             last_norm);
   return 0;
 }
 
@@ -86,6 +91,7 @@ int main(int argc, char** argv) {
   program.add_option("--batch", load.batch);
   program.add_option("--width", load.width);
   program.add_option("--learning-rate", load.learning_rate);
+  program.add_option("--device", load.device);
   program.add_option("--seconds", seconds);
   CLI11_PARSE(program, argc, argv);
   if (name == "limits")
@@ -96,5 +102,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bench_loops: {}: {}\n", name, wrong);
     return 2;
   }
+  at::globalContext().setAllowTF32CuDNN(false); // float32 as it is written, as ours has it
   return measure_loop(found->second, load, seconds);
 }

@@ -49,19 +49,19 @@ class Bench:
         """A sample: a short run and a long one. rounds: (few, many)"""
         return figures.our_sample(*(self.summary(scenario, n, threads, overrides) for n in rounds))
 
-    def our_training(self, work, threads=1):
+    def our_training(self, work, threads=1, overrides=()):
         """A sample of ours on a workload, having made sure that the model is that of the loops."""
         rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
-        few, many = (self.summary(work.scenario, n, threads) for n in rounds)
+        few, many = (self.summary(work.scenario, n, threads, overrides) for n in rounds)
         figures.same_model(few, workloads.parameters(work))
         return figures.our_sample(few, many)
 
-    def loop(self, work, name, width, seconds):
+    def loop(self, work, name, width, seconds, device="cpu"):
         """What bench_loops prints for a loop."""
         return json.loads(self.output_of(
             "bench_loops", name, "--shape", ",".join(map(str, work.shape)), "--hidden", work.hidden,
             "--clients", work.clients, "--rows", work.rows, "--cohort", work.cohort, "--batch", work.batch,
-            "--learning-rate", workloads.LEARNING_RATE, "--width", width, "--seconds", seconds))
+            "--learning-rate", workloads.LEARNING_RATE, "--width", width, "--seconds", seconds, "--device", device))
 
     def limits(self):
         return json.loads(self.output_of("bench_loops", "limits", "--seconds",
@@ -152,7 +152,24 @@ class Bench:
                     samples.append(figures.program_sample(json.loads(printed)))
         return figures.programs_figures(measured, workloads)
 
-    def measure(self, name):
+    def on_device(self, work, device):
+        """B1, B2 or B2c on a device and on the CPU, in turns: ours, and the loop that takes client after client."""
+        places = (device, "cpu")
+        samples = {"ours": {place: [] for place in places}, "loop": {place: [] for place in places}}
+        norms = {}
+        for turn in range(self.repeat):
+            self.say(f"{work.name} on {device}: {turn + 1} of {self.repeat}")
+            for place in places:
+                samples["ours"][place].append(self.our_training(work, overrides=(f'worker.device="{place}"',)))
+                printed = self.loop(work, work.loops[0].name, 1, self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS), place)
+                norms[place] = printed["first_norm"]
+                samples["loop"][place].append(figures.loop_sample(printed))
+        figures.agree(norms, SAME_WORK if work.hidden else SAME_WORK_DROPOUT)
+        return figures.device_figures(work, samples, device)
+
+    def measure(self, name, device=None):
+        if device:
+            return self.on_device(workloads.TRAINING[name], device)
         if name in workloads.TRAINING:
             return self.training(workloads.TRAINING[name])
         return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores,

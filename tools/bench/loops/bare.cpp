@@ -8,7 +8,10 @@ namespace mneme::bench {
 
 bare_loop::bare_loop(const workload& load, std::vector<at::Tensor> start)
     : workload_(load), population_(made_population(load)), start_(std::move(start)) {
-  for (const auto& tensor : start_) {
+  const at::Device device(load.device);
+  population_ = {.images = population_.images.to(device), .labels = population_.labels.to(device)};
+  for (auto& tensor : start_) {
+    tensor = tensor.to(device);
     weights_.push_back(tensor.clone().requires_grad_(true));
     sum_.push_back(at::zeros_like(tensor));
   }
@@ -22,7 +25,7 @@ void bare_loop::round(std::int64_t number, std::span<const std::int64_t> cohort)
       for (std::size_t i = 0; i < start_.size(); ++i)
         weights_[i].copy_(start_[i]);
     }
-    train(at::from_blob(order.data(), {workload_.rows}, at::kLong));
+    train(at::from_blob(order.data(), {workload_.rows}, at::kLong).to(at::Device(workload_.device)));
     const at::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < sum_.size(); ++i)
       sum_[i].add_(weights_[i]);

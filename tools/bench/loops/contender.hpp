@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 namespace mneme::bench {
 
@@ -20,6 +21,7 @@ struct workload {
   std::int64_t batch = 0;
   std::int64_t width = 1; ///< Models side by side; 1 for loops that take client after client.
   double learning_rate = 0.1;
+  std::string device = "cpu"; ///< Bare loops: where tensors lie, as LibTorch names it.
   [[nodiscard]] std::int64_t steps() const { return rows / batch; }
 };
 
