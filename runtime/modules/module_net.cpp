@@ -227,17 +227,18 @@ module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) co
 }
 
 void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range classes, const at::Tensor& d_logits,
-                          const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
+                          const at::Tensor& d_features, const parameter_choice& trained,
+                          const gradient_sink& out) const {
   const auto models = out.into.size(0);
   MNEME_CHECK(kept.for_backward && !kept.values.empty(), identity());
   for (std::int64_t k = 0; k < models; ++k)
     back_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, slope_of(d_logits, k),
-               slope_of(d_features, k), head_only, out.into.select(0, k), out);
+               slope_of(d_features, k), trained, out.into.select(0, k), out);
 }
 
 /// @param into [P], the model's row of the sink
 void module_net::back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
-                            const at::Tensor& d_features, bool head_only, at::Tensor into,
+                            const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
                             const gradient_sink& out) const {
   std::vector<at::Tensor> leaves, places; // places: views of the sink, one per leaf
   std::size_t i = 0, held = 0;
@@ -245,13 +246,15 @@ void module_net::back_model(const model_pass& passed, class_range classes, const
     const auto& value = passed.values[held++];
     if (!in_layout(tensor))
       continue;
-    const auto& entry = layout_[i++];
-    if (entry.frozen || head_only)
+    const auto place = i++;
+    if (layout_[place].frozen || !trained.changes(*this, place))
       continue;
     leaves.push_back(value);
-    places.push_back(as_in_files(into, entry));
+    places.push_back(as_in_files(into, layout_[place]));
   }
   for (std::size_t j = 0; j < passed.head.size(); ++j) {
+    if (!trained.changes(*this, head_first_ + j))
+      continue;
     leaves.push_back(passed.head[j]);
     places.push_back(rows_of(layout_[head_first_ + j], into, classes));
   }

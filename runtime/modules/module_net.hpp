@@ -32,7 +32,7 @@ public:
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
-                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
 
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
@@ -53,7 +53,8 @@ private:
   void put_on(tape& keep, model_pass made) const;
   [[nodiscard]] model_pass taken_from(tape& keep, std::size_t models) const;
   void back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
-                  const at::Tensor& d_features, bool head_only, at::Tensor into, const gradient_sink& out) const;
+                  const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
+                  const gradient_sink& out) const;
 
   script_graph graph_;
   module_shape shape_;

@@ -106,7 +106,7 @@ TEST_CASE("gradients are those of autograd through the same net, for every model
     const auto seen = as_model(net).forward(weights, x, {1, 4}, &kept, &training);
     CHECK_FALSE(seen.logits.requires_grad());
     auto sink = into;
-    net->backward(weights, kept, {1, 4}, d_logits, d_features, false, {sink, 2.0F});
+    net->backward(weights, kept, {1, 4}, d_logits, d_features, {}, {sink, 2.0F});
   }
   for (std::int64_t k = 0; k < 2; ++k) {
     CAPTURE(k);
@@ -154,7 +154,7 @@ TEST_CASE("training of the head alone leaves the module, and a step of plain SGD
   const auto x = spread_numbers({1, 4, 1, 6, 6}, 3.0), d_logits = spread_numbers({1, 4, 5});
   tape kept;
   const auto seen = as_model(net).forward(weights, x, {0, 5}, &kept);
-  net->backward(weights, kept, {0, 5}, d_logits, {}, true, {weights, -0.5F, true});
+  net->backward(weights, kept, {0, 5}, d_logits, {}, parameter_choice::head_of(*net), {weights, -0.5F, true});
   const auto& head = parameter_called(*net, "head.weight");
   CHECK(at::equal(weights.narrow(1, 0, head.offset), before.narrow(1, 0, head.offset)));
   const auto expected = as_in_files(before[0], head) - 0.5 * at::mm(d_logits[0].t(), seen.features[0]);
@@ -209,7 +209,7 @@ TEST_CASE("without a head the net ends at its features, and a loss on them alone
   const training_mode training;
   const auto seen = net->forward(weights, x, {}, &kept, &training);
   CHECK_FALSE(seen.logits.defined());
-  net->backward(weights, kept, {}, {}, seen.features, false, {weights, -0.01F, true});
+  net->backward(weights, kept, {}, {}, seen.features, {}, {weights, -0.01F, true});
   const auto after = as_model(net).forward(weights, x, {}, nullptr).features;
   CHECK(after.square().sum().item<double>() < 0.95 * seen.features.square().sum().item<double>());
   CHECK(at::equal(weights[0].narrow(0, 40, 4), before[0].narrow(0, 40, 4))); // the buffer
