@@ -12,7 +12,7 @@ namespace mneme {
 
 /// A file's rows as they are, in file order.
 struct image_table {
-  at::Tensor images{};                 ///< [N, C, H, W] uint8; feature vectors have C = H = 1
+  at::Tensor images{};                 ///< [N, C, H, W] uint8, vectors with C = H = 1; tokens [N, 1, 1, T] int32
   std::vector<std::int32_t> labels{};  ///< [N] classes of the file, from 0
   std::vector<std::int32_t> domains{}; ///< [N], or empty if the data set has one domain
   /// [N] ascending: each row's number in the original file, where train_per_class has left some out;
@@ -26,6 +26,7 @@ struct raw_data {
   std::string name{};
   image_table train{}, test{};
   std::int64_t classes = 0;
+  std::int64_t tokens = 0; ///< Rows hold tokens from 0 below this; 0: they hold pixels.
   std::vector<std::string> domain_names{};
   std::vector<double> mean{}, deviation{}; ///< Per channel, of pixels in [0, 1].
 };
@@ -50,7 +51,8 @@ struct dataset {
   std::vector<std::int64_t> file_rows{}; ///< As in image_table.
   std::vector<pixel_map> transforms{};   ///< At least one entry; a run without transforms has one identity.
   std::vector<float> scale{}, shift{};   ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
-  // Instead of images, rows of numbers made by a net; no transform, no normalisation and no augmentation apply to them.
+  // Instead of images, rows of numbers made by a net, or of tokens; no transform, no normalisation and no augmentation
+  // apply to them.
   at::Tensor vectors{};    ///< [N, D] float32, or undefined
   std::array<std::int64_t, 3> vector_shape{}; ///< C, H, W of vectors that are images; zeros: 1, 1, D
   at::Tensor deviations{}; ///< [N, D] float32, or undefined: training draws a row anew in each epoch, normal around it

@@ -143,6 +143,10 @@ public:
   virtual ~model_kind() = default;
   /// The method's choice; before build().
   void use_head(head_kind which) { head_.kind = which; }
+  /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
+  void use_tokens(std::int64_t count) { tokens_ = count; }
+  /// True if rows of its inputs are tokens.
+  [[nodiscard]] virtual bool reads_tokens() const { return false; }
   /// Binds the model's own keys of [model].
   virtual void keys(key_table&) {}
   /// @param shape C, H, W of the inputs. Fails, in words without a place, where the net cannot take them.
@@ -151,11 +155,13 @@ public:
 
 protected:
   [[nodiscard]] const head_shape& head() const { return head_; }
+  [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   /// Binds the keys that all nets with a head have.
   void head_keys(key_table& table);
 
 private:
   head_shape head_{};
+  std::int64_t tokens_ = 0;
 };
 
 struct model_entry {

@@ -77,6 +77,11 @@ public:
   void add_attention(std::int64_t heads, std::int64_t queries);
   void add_gelu();
   void add_first_token();
+  void add_last_token();
+  /// Rows of tokens as vectors. @pre it is the first layer, and inputs have one channel and one line
+  void add_token_embedding(const std::string& name, std::int64_t vocabulary, std::int64_t channels);
+  /// Layer `number` of an LSTM under PyTorch's names; h of all tokens.
+  void add_lstm(const std::string& name, std::int64_t number, std::int64_t hidden);
   /// Parameters added from now on are frozen, or not. @pre only layers of transformers are added while they are
   void freeze(bool frozen) { frozen_ = frozen; }
 

@@ -2,8 +2,10 @@
 #include "runtime/base/check.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/gelu_layer.hpp"
+#include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/network.hpp"
 #include "runtime/models/patch_embedding.hpp"
+#include "runtime/models/token_embedding.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
 #include <cmath>
@@ -77,7 +79,37 @@ void network::add_gelu() {
 
 void network::add_first_token() {
   const auto in = shape_here();
-  add_node({.operation = std::make_unique<first_token_layer>(in.pixels(), in.channels)}, {1, 1, in.channels}, false);
+  add_node({.operation = std::make_unique<chosen_token_layer>(in.channels, 0)}, {1, 1, in.channels}, false);
+}
+
+void network::add_last_token() {
+  const auto in = shape_here();
+  add_node({.operation = std::make_unique<chosen_token_layer>(in.channels, in.pixels() - 1)}, {1, 1, in.channels},
+           false);
+}
+
+void network::add_token_embedding(const std::string& name, std::int64_t vocabulary, std::int64_t channels) {
+  const auto in = shape_here();
+  MNEME_CHECK(last_ == 0 && in.height == 1 && in.channels == 1, identity_, last_, in.height, in.channels);
+  token_embedding_layer::shape shape{.tokens = in.width, .vocabulary = vocabulary, .channels = channels};
+  shape.weight_offset =
+      add_parameter({.name = name + ".weight", .shape = {vocabulary, channels}, .deviation = 1.0}); // as PyTorch draws
+  add_node({.operation = std::make_unique<token_embedding_layer>(shape)}, {in.width, 1, channels}, true);
+}
+
+void network::add_lstm(const std::string& name, std::int64_t number, std::int64_t hidden) {
+  const auto in = shape_here();
+  const auto bound = 1.0 / std::sqrt(static_cast<double>(hidden));
+  const auto suffix = "_l" + std::to_string(number);
+  lstm_layer::shape shape{.tokens = in.pixels(), .in = in.channels, .hidden = hidden};
+  const auto added = [&](const char* part, std::vector<std::int64_t> sizes) {
+    return add_parameter({.name = name + "." + part + suffix, .shape = std::move(sizes), .bound = bound});
+  };
+  shape.input_weight_offset = added("weight_ih", {4 * hidden, in.channels});
+  shape.hidden_weight_offset = added("weight_hh", {4 * hidden, hidden});
+  shape.input_bias_offset = added("bias_ih", {4 * hidden});
+  shape.hidden_bias_offset = added("bias_hh", {4 * hidden});
+  add_node({.operation = std::make_unique<lstm_layer>(shape)}, {in.pixels(), 1, hidden}, true);
 }
 
 } // namespace mneme

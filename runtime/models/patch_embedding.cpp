@@ -125,19 +125,6 @@ void patch_embedding_layer::composite_forward(const layer_pass& pass, const at::
   whole.add_(parameter_view(pass, shape_.position_offset, tokens(), channels).unsqueeze(1));
 }
 
-// -- the class token --------------------------------------------------------------------------------------------------
-
-void first_token_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
-  out.copy_(in.narrow(2, 0, channels_));
-}
-
-void first_token_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink& /*sink*/) const {
-  if (!data.d_in)
-    return;
-  data.d_in->narrow(2, 0, channels_).copy_(data.d_out);
-  data.d_in->narrow(2, channels_, (tokens_ - 1) * channels_).zero_();
-}
-
 // -- as a function ----------------------------------------------------------------------------------------------------
 
 at::Tensor resize_layer::function(const function_pass&, const at::Tensor& in) const {
@@ -155,10 +142,6 @@ at::Tensor patch_embedding_layer::function(const function_pass& pass, const at::
                               seen.view({pass.models, pass.rows, this->patches(), channels})},
                              2);
   return (whole + pass.weights_at(shape_.position_offset, {1, tokens(), channels})).flatten(2);
-}
-
-at::Tensor first_token_layer::function(const function_pass&, const at::Tensor& in) const {
-  return in.narrow(2, 0, channels_);
 }
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// Images to tokens and back to one vector: the first and last layers of a vision transformer.
+/// Images to tokens: the first layers of a vision transformer.
 #pragma once
 #include "runtime/models/layer.hpp"
 #include <vector>
@@ -54,19 +54,6 @@ private:
   [[nodiscard]] at::Tensor patches_of(const at::Tensor& images) const;
 
   shape shape_;
-};
-
-/// Passes on the first token of every image.
-class first_token_layer final : public layer {
-public:
-  first_token_layer(std::int64_t tokens, std::int64_t channels) : tokens_(tokens), channels_(channels) {}
-  [[nodiscard]] std::int64_t width(class_range) const override { return channels_; }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
-  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-
-private:
-  std::int64_t tokens_, channels_;
 };
 
 } // namespace mneme

@@ -4,10 +4,12 @@
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/gelu_layer.hpp"
 #include "runtime/models/linear_layer.hpp"
+#include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/shortcut_layers.hpp"
+#include "runtime/models/token_embedding.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
 #include "runtime/models/transposed_convolution.hpp"
@@ -45,9 +47,11 @@ void check_equal(const results& ours, const results& theirs) {
 template <class Layer>
 class twins {
 public:
-  twins(const Layer& layer, std::int64_t width_in, std::int64_t size, const training_mode* training = nullptr)
+  /// @param scale of the weights
+  twins(const Layer& layer, std::int64_t width_in, std::int64_t size, const training_mode* training = nullptr,
+        double scale = 1.0)
       : layer_(layer), training_(training), in_(drawn({nets, rows, width_in}, 2)),
-        weights_(drawn({nets, size}, 1).abs_().add_(0.1)), // running variances are positive
+        weights_(drawn({nets, size}, 1).abs_().add_(0.1).mul_(scale)), // running variances are positive
         classes_{2, 9} {}
 
   void check() {
@@ -77,10 +81,17 @@ private:
   results by_composites(bool add) {
     auto made = prepared(add);
     const layer_pass pass{made.weights, nets, rows, classes_, training_, &memory_};
-    layer_.composite_forward(pass, in_, made.out);
+    at::Tensor kept;
+    if constexpr (requires { layer_.composite_forward(pass, in_, made.out, kept); }) {
+      at::Tensor by_kernels;
+      layer_.forward(pass, in_, made.out, by_kernels);
+      kept = at::zeros_like(by_kernels);
+      layer_.composite_forward(pass, in_, made.out, kept);
+    } else {
+      layer_.composite_forward(pass, in_, made.out);
+    }
     auto d_out = drawn(made.out.sizes(), 3);
-    const at::Tensor none;
-    const data of_pass{in_, made.out, none, d_out, &made.d_in, false};
+    const data of_pass{in_, made.out, kept, d_out, &made.d_in, false};
     if constexpr (requires { layer_.composite_backward(pass, of_pass, sink_of(made, add)); })
       layer_.composite_backward(pass, of_pass, sink_of(made, add));
     else
@@ -248,6 +259,22 @@ TEST_CASE("transposed convolutions by our kernels equal LibTorch's", "[models]")
     }
 }
 
+TEST_CASE("an LSTM by our kernels equals LibTorch's operators", "[models]") {
+  at::set_num_threads(1);
+  for (const auto& [tokens, in, hidden] : {std::array<std::int64_t, 3>{1, 3, 4}, {7, 5, 6}, {4, 17, 16}, {12, 8, 33}}) {
+    INFO(tokens << " tokens of " << in << ", memory of " << hidden);
+    const auto gates = 4 * hidden;
+    const lstm_layer layer({.tokens = tokens,
+                            .in = in,
+                            .hidden = hidden,
+                            .input_weight_offset = 2,
+                            .hidden_weight_offset = 3 + gates * in,
+                            .input_bias_offset = 4 + gates * (in + hidden),
+                            .hidden_bias_offset = 5 + gates * (in + hidden + 1)});
+    twins(layer, tokens * in, gates * (in + hidden + 2) + 10, nullptr, 0.1).check();
+  }
+}
+
 TEST_CASE("upsampling by our loops equals products, and LibTorch's interpolation", "[models]") {
   for (const auto kind : {upsampling::nearest, upsampling::bilinear})
     for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{10, 14}, {5, 7}, {12, 9}, {3, 4}}) {
@@ -326,7 +353,8 @@ TEST_CASE("layers without parameters have the gradients of finite differences", 
   check_slopes(subsampling_layer(in, 2, 8), pass, x);
   check_slopes(subsampling_layer(in, 1, 3), pass, x);
   check_slopes(channels_last_layer(in), pass, x);
-  check_slopes(first_token_layer(35, 3), pass, x);
+  check_slopes(chosen_token_layer(3, 0), pass, x);
+  check_slopes(chosen_token_layer(3, 34), pass, x);
   check_slopes(gelu_layer(in.floats()), pass, x);
   check_slopes(attention_layer({.tokens = 5, .queries = 5, .heads = 1, .channels = 7}), pass, x);
   check_slopes(attention_layer({.tokens = 5, .queries = 2, .heads = 7, .channels = 7}), pass, x);

@@ -8,11 +8,13 @@
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/gelu_layer.hpp"
 #include "runtime/models/linear_layer.hpp"
+#include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/sampling_layer.hpp"
 #include "runtime/models/shortcut_layers.hpp"
+#include "runtime/models/token_embedding.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
 #include "runtime/models/transposed_convolution.hpp"
@@ -217,7 +219,17 @@ std::vector<subject> others() {
   for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
     made.emplace_back("activation " + std::to_string(static_cast<int>(kind)),
                       std::make_unique<activation_layer>(77, kind, 0.01), 77, 1);
-  made.emplace_back("first token", std::make_unique<first_token_layer>(5, 21), 105, 1);
+  made.emplace_back("a token", std::make_unique<chosen_token_layer>(21, 2), 105, 1);
+  for (const std::int64_t hidden : {5, 16})
+    made.emplace_back("memory of " + std::to_string(hidden),
+                      std::make_unique<lstm_layer>(lstm_layer::shape{.tokens = 5,
+                                                                     .in = 21,
+                                                                     .hidden = hidden,
+                                                                     .input_weight_offset = 3,
+                                                                     .hidden_weight_offset = 1400,
+                                                                     .input_bias_offset = 2500,
+                                                                     .hidden_bias_offset = 2601}),
+                      105, 2700);
   return made;
 }
 

@@ -1,0 +1,56 @@
+#include "runtime/models/network.hpp"
+#include "runtime/options/keys.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+/// The character model of LEAF's Shakespeare (Caldas et al. 2018): tokens as vectors of 8, two layers of 256, the last
+/// token's memory decides about the next character. Parameters as PyTorch names those of Embedding, LSTM and Linear.
+class lstm_kind final : public model_kind {
+public:
+  void keys(key_table& table) override {
+    table.integer("vocabulary", vocabulary_, {.low = 0, .high = 16'777'216},
+                  "Tokens that the net knows; 0: those of the data set.");
+    table.integer("embedding", embedding_, {.low = 1, .high = 65'536}, "Numbers in a token's vector.");
+    table.integer("hidden", hidden_, {.low = 1, .high = 65'536}, "Numbers in the memory of a layer.");
+    table.integer("layers", layers_, {.low = 1, .high = 64}, "Layers of memory.");
+    head_keys(table);
+  }
+  [[nodiscard]] bool reads_tokens() const override { return true; }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto known = vocabulary_ > 0 ? vocabulary_ : tokens();
+    if (shape[0] != 1 || shape[1] != 1 || known == 0)
+      return tl::unexpected(
+          fmt::format("lstm reads rows of tokens, and these data have images of {} x {} x {}; mlp takes "
+                      "any shape",
+                      shape[0], shape[1], shape[2]));
+    if (known < tokens())
+      return tl::unexpected(fmt::format("lstm knows {} tokens, the data set has {}; model.vocabulary must not be less, "
+                                        "0 takes the data set's",
+                                        known, tokens()));
+    auto net = std::make_shared<network>(
+        fmt::format("lstm {} tokens of {}, {}-{}x{}-{}", shape[2], known, embedding_, layers_, hidden_, classes),
+        shape);
+    net->add_token_embedding("embedding", known, embedding_);
+    for (std::int64_t i = 0; i < layers_; ++i) {
+      net->add_lstm("lstm", i, hidden_);
+      net->mark_map(fmt::format("lstm{}", i + 1));
+    }
+    net->add_last_token();
+    net->add_head("fc", classes, head());
+    return net;
+  }
+
+private:
+  std::int64_t vocabulary_ = 0, embedding_ = 8, hidden_ = 256, layers_ = 2;
+};
+
+const model_registration line{
+    {.name = "lstm",
+     .summary = "character model of LEAF's Shakespeare, for rows of tokens (Caldas et al. 2018)",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<lstm_kind>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,281 @@
+#include "runtime/models/lstm_layer.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/kernels/products.hpp"
+#include "runtime/kernels/sigmoid.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+namespace mneme {
+
+// Axes: K models, B rows, T tokens, I channels of a token, H of the memory, G = 4 H of its gates.
+// kept: [K, B, T, 6 H]: gates i, f, g, o behind their functions, then c and tanh(c).
+
+std::int64_t lstm_layer::kept_bytes_per_row() const {
+  return 6 * shape_.tokens * shape_.hidden * static_cast<std::int64_t>(sizeof(float));
+}
+
+// -- on a CPU, model by model -----------------------------------------------------------------------------------------
+
+/// One model's part of a pass.
+struct lstm_layer::model_pass {
+  const float* weights = nullptr;               ///< [P]
+  const float* x = nullptr;                     ///< [B, T, I]
+  const float* h = nullptr;                     ///< [B, T, H]
+  float* h_made = nullptr;                      ///< The same, in a forward pass.
+  float* kept = nullptr;                        ///< [B, T, 6 H]
+  std::int64_t rows = 0;                        ///< B
+  float* step = nullptr;                        ///< forward: [B, G], what the memory adds to the gates of a step
+  const float* d_h = nullptr;                   ///< [B, T, H]
+  float* d_gates = nullptr;                     ///< [B, T, G]
+  float *d_memory = nullptr, *d_step = nullptr; ///< [B, H] gradients of c and h from the step behind
+};
+
+void lstm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
+  const auto tokens = shape_.tokens, hidden = shape_.hidden;
+  reshape_buffer(kept, {pass.models, pass.rows, tokens, 6 * hidden}, in);
+  if (!in.is_cpu())
+    return composite_forward(pass, in, out, kept);
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    const model_pass of{.weights = pass.weights_of(k),
+                        .x = in.const_data_ptr<float>() + k * pass.rows * tokens * shape_.in,
+                        .h = out.const_data_ptr<float>() + k * pass.rows * tokens * hidden,
+                        .h_made = out.mutable_data_ptr<float>() + k * pass.rows * tokens * hidden,
+                        .kept = kept.mutable_data_ptr<float>() + k * pass.rows * tokens * 6 * hidden,
+                        .rows = pass.rows,
+                        .step = pass.memory->take(0, pass.rows * 4 * hidden)};
+    kernels::multiply(kernels::dot_product{.a = of.x,
+                                           .a_row = shape_.in,
+                                           .b = of.weights + shape_.input_weight_offset,
+                                           .b_row = shape_.in,
+                                           .c = of.kept,
+                                           .c_row = 6 * hidden,
+                                           .m = pass.rows * tokens,
+                                           .n = 4 * hidden,
+                                           .k = shape_.in,
+                                           .bias = of.weights + shape_.input_bias_offset});
+    for (std::int64_t t = 0; t < tokens; ++t)
+      step_forward(of, t);
+  }
+}
+
+void lstm_layer::step_forward(const model_pass& of, std::int64_t t) const {
+  const auto tokens = shape_.tokens, hidden = shape_.hidden;
+  const float* const bias = of.weights + shape_.hidden_bias_offset;
+  if (t > 0)
+    kernels::multiply(kernels::dot_product{.a = of.h + (t - 1) * hidden,
+                                           .a_row = tokens * hidden,
+                                           .b = of.weights + shape_.hidden_weight_offset,
+                                           .b_row = hidden,
+                                           .c = of.step,
+                                           .c_row = 4 * hidden,
+                                           .m = of.rows,
+                                           .n = 4 * hidden,
+                                           .k = hidden,
+                                           .bias = bias});
+  for (std::int64_t b = 0; b < of.rows; ++b) {
+    float* const gates = of.kept + (b * tokens + t) * 6 * hidden;
+    const float* const added = t > 0 ? of.step + b * 4 * hidden : bias;
+    kernels::add(gates, gates, added, 4 * hidden, false);
+    kernels::sigmoid(gates, gates, 2 * hidden);
+    kernels::hyperbolic_tangent(gates + 2 * hidden, gates + 2 * hidden, hidden);
+    kernels::sigmoid(gates + 3 * hidden, gates + 3 * hidden, hidden);
+    const float *const i = gates, *const f = i + hidden, *const g = f + hidden, *const o = g + hidden;
+    float *const c = gates + 4 * hidden, *const squashed = c + hidden, *const h = of.h_made + (b * tokens + t) * hidden;
+    for (std::int64_t n = 0; n < hidden; ++n)
+      c[n] = i[n] * g[n] + (t > 0 ? f[n] * c[n - 6 * hidden] : 0.0F);
+    kernels::hyperbolic_tangent(squashed, c, hidden);
+    for (std::int64_t n = 0; n < hidden; ++n)
+      h[n] = o[n] * squashed[n];
+  }
+}
+
+void lstm_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
+  if (!data.in.is_cpu())
+    return composite_backward(pass, data, sink);
+  const auto tokens = shape_.tokens, hidden = shape_.hidden;
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    const auto at = k * pass.rows * tokens;
+    const model_pass of{.weights = pass.weights_of(k),
+                        .x = data.in.const_data_ptr<float>() + at * shape_.in,
+                        .h = data.out.const_data_ptr<float>() + at * hidden,
+                        .kept = data.kept.mutable_data_ptr<float>() + at * 6 * hidden,
+                        .rows = pass.rows,
+                        .step = pass.memory->take(0, pass.rows * tokens * hidden),
+                        .d_h = data.d_out.const_data_ptr<float>() + at * hidden,
+                        .d_gates = pass.memory->take(1, pass.rows * tokens * 4 * hidden),
+                        .d_memory = pass.memory->take(2, pass.rows * hidden),
+                        .d_step = pass.memory->take(3, pass.rows * hidden)};
+    std::fill_n(of.d_memory, pass.rows * hidden, 0.0F);
+    std::fill_n(of.d_step, pass.rows * hidden, 0.0F);
+    for (std::int64_t t = tokens; t-- > 0;)
+      step_backward(of, t);
+    if (data.d_in)
+      kernels::multiply(kernels::row_product{.a = of.d_gates,
+                                             .a_row = 4 * hidden,
+                                             .a_step = 1,
+                                             .b = of.weights + shape_.input_weight_offset,
+                                             .b_row = shape_.in,
+                                             .c = data.d_in->mutable_data_ptr<float>() + at * shape_.in,
+                                             .c_row = shape_.in,
+                                             .m = pass.rows * tokens,
+                                             .n = shape_.in,
+                                             .k = 4 * hidden});
+    back_products(of, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
+  }
+}
+
+void lstm_layer::step_backward(const model_pass& of, std::int64_t t) const {
+  const auto tokens = shape_.tokens, hidden = shape_.hidden;
+  for (std::int64_t b = 0; b < of.rows; ++b) {
+    const auto at = b * tokens + t;
+    const float* const i = of.kept + at * 6 * hidden;
+    const float *const f = i + hidden, *const g = f + hidden, *const o = g + hidden, *const c = o + hidden,
+                       *const squashed = c + hidden;
+    float *const d_i = of.d_gates + at * 4 * hidden, *const d_f = d_i + hidden, *const d_g = d_f + hidden,
+                 *const d_o = d_g + hidden, *const d_memory = of.d_memory + b * hidden;
+    for (std::int64_t n = 0; n < hidden; ++n) {
+      const float d_h = of.d_h[at * hidden + n] + of.d_step[b * hidden + n];
+      const float d_c = d_memory[n] + d_h * o[n] * (1.0F - squashed[n] * squashed[n]);
+      d_i[n] = d_c * g[n] * i[n] * (1.0F - i[n]);
+      d_f[n] = t > 0 ? d_c * c[n - 6 * hidden] * f[n] * (1.0F - f[n]) : 0.0F;
+      d_g[n] = d_c * i[n] * (1.0F - g[n] * g[n]);
+      d_o[n] = d_h * squashed[n] * o[n] * (1.0F - o[n]);
+      d_memory[n] = d_c * f[n];
+    }
+  }
+  if (t > 0)
+    kernels::multiply(kernels::row_product{.a = of.d_gates + t * 4 * hidden,
+                                           .a_row = tokens * 4 * hidden,
+                                           .a_step = 1,
+                                           .b = of.weights + shape_.hidden_weight_offset,
+                                           .b_row = hidden,
+                                           .c = of.d_step,
+                                           .c_row = hidden,
+                                           .m = of.rows,
+                                           .n = hidden,
+                                           .k = 4 * hidden});
+}
+
+/// Gradients of weights and biases: sums over rows and tokens.
+void lstm_layer::back_products(const model_pass& of, float* gradient, const gradient_sink& sink) const {
+  const auto tokens = shape_.tokens, hidden = shape_.hidden, count = of.rows * tokens;
+  for (std::int64_t b = 0; b < of.rows; ++b) { // what the memory was before each token
+    std::fill_n(of.step + b * tokens * hidden, hidden, 0.0F);
+    std::copy_n(of.h + b * tokens * hidden, (tokens - 1) * hidden, of.step + (b * tokens + 1) * hidden);
+  }
+  const auto deliver = [&](const float* inputs, std::int64_t columns, std::int64_t offset) {
+    kernels::multiply(kernels::row_product{.a = of.d_gates,
+                                           .a_row = 1,
+                                           .a_step = 4 * hidden,
+                                           .b = inputs,
+                                           .b_row = columns,
+                                           .before = sink.add ? gradient + offset : nullptr,
+                                           .c = gradient + offset,
+                                           .c_row = columns,
+                                           .m = 4 * hidden,
+                                           .n = columns,
+                                           .k = count,
+                                           .scale = sink.scale});
+  };
+  deliver(of.x, shape_.in, shape_.input_weight_offset);
+  deliver(of.step, hidden, shape_.hidden_weight_offset);
+  for (const auto offset : {shape_.input_bias_offset, shape_.hidden_bias_offset})
+    kernels::sum_rows({.in = of.d_gates,
+                       .rows = count,
+                       .columns = 4 * hidden,
+                       .before = sink.add ? gradient + offset : nullptr,
+                       .out = gradient + offset,
+                       .scale = sink.scale});
+}
+
+// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
+
+void lstm_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+                                   at::Tensor& kept) const {
+  const auto hidden = shape_.hidden, gates = 4 * hidden;
+  const auto of_inputs = parameter_view(pass, shape_.input_weight_offset, gates, shape_.in).transpose(1, 2);
+  const auto of_memory = parameter_view(pass, shape_.hidden_weight_offset, gates, hidden).transpose(1, 2);
+  const auto bias = parameter_view(pass, shape_.input_bias_offset, 1, gates) +
+                    parameter_view(pass, shape_.hidden_bias_offset, 1, gates); // [K, 1, G]
+  const auto x = in.view({pass.models, pass.rows, shape_.tokens, shape_.in});
+  auto made = out.view({pass.models, pass.rows, shape_.tokens, hidden});
+  kept = kept.view({pass.models, pass.rows, shape_.tokens, 6 * hidden});
+  auto h = at::zeros({pass.models, pass.rows, hidden}, in.options()), c = h;
+  for (std::int64_t t = 0; t < shape_.tokens; ++t) {
+    const auto a = at::baddbmm(at::baddbmm(bias, x.select(2, t), of_inputs), h, of_memory); // [K, B, G]
+    const auto i = at::sigmoid(a.narrow(2, 0, hidden)), f = at::sigmoid(a.narrow(2, hidden, hidden));
+    const auto g = at::tanh(a.narrow(2, 2 * hidden, hidden)), o = at::sigmoid(a.narrow(2, 3 * hidden, hidden));
+    c = f * c + i * g;
+    const auto squashed = at::tanh(c);
+    h = o * squashed;
+    kept.select(2, t).copy_(at::cat({i, f, g, o, c, squashed}, 2));
+    made.select(2, t).copy_(h);
+  }
+}
+
+void lstm_layer::composite_backward(const layer_pass& pass, const backward_data& data,
+                                    const gradient_sink& sink) const {
+  const auto hidden = shape_.hidden, gates = 4 * hidden, tokens = shape_.tokens;
+  const auto by_token = [&](const at::Tensor& values) { return values.view({pass.models, pass.rows, tokens, -1}); };
+  const auto h = by_token(data.out), d_out = by_token(data.d_out), kept = by_token(data.kept);
+  const auto of_memory = parameter_view(pass, shape_.hidden_weight_offset, gates, hidden);
+  auto d_h = at::zeros({pass.models, pass.rows, hidden}, data.in.options()), d_c = d_h;
+  auto before = at::zeros_like(h); // what the memory was before each token
+  before.narrow(2, 1, tokens - 1).copy_(h.narrow(2, 0, tokens - 1));
+  std::vector<at::Tensor> steps(static_cast<std::size_t>(tokens));
+  for (std::int64_t t = tokens; t-- > 0;) {
+    const auto part = [&](std::int64_t number) { return kept.select(2, t).narrow(2, number * hidden, hidden); };
+    const auto i = part(0), f = part(1), g = part(2), o = part(3), squashed = part(5);
+    const auto c = t > 0 ? kept.select(2, t - 1).narrow(2, 4 * hidden, hidden) : at::zeros_like(i);
+    const auto d = d_out.select(2, t) + d_h;
+    d_c = d_c + d * o * (1.0 - squashed * squashed);
+    const auto step = at::cat(
+        {d_c * g * i * (1.0 - i), d_c * c * f * (1.0 - f), d_c * i * (1.0 - g * g), d * squashed * o * (1.0 - o)}, 2);
+    d_h = at::bmm(step, of_memory);
+    d_c = d_c * f;
+    steps[static_cast<std::size_t>(t)] = step;
+  }
+  const auto d = at::stack(steps, 2).view({pass.models, -1, gates}); // [K, B T, G]
+  if (data.d_in)
+    data.d_in->view({pass.models, -1, shape_.in})
+        .copy_(at::bmm(d, parameter_view(pass, shape_.input_weight_offset, gates, shape_.in)));
+  write_gradients(sink, shape_.input_weight_offset,
+                  at::bmm(d.transpose(1, 2), data.in.view({pass.models, -1, shape_.in})));
+  write_gradients(sink, shape_.hidden_weight_offset,
+                  at::bmm(d.transpose(1, 2), before.view({pass.models, -1, hidden})));
+  write_gradients(sink, shape_.input_bias_offset, d.sum(1));
+  write_gradients(sink, shape_.hidden_bias_offset, d.sum(1));
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+at::Tensor lstm_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  const auto hidden = shape_.hidden, gates = 4 * hidden;
+  const auto of_memory = pass.weights_at(shape_.hidden_weight_offset, {gates, hidden});
+  const auto of_inputs = stacked_product(in.reshape({pass.models, -1, shape_.in}),
+                                         pass.weights_at(shape_.input_weight_offset, {gates, shape_.in}))
+                             .unflatten(1, {pass.rows, shape_.tokens}) +
+                         pass.weights_at(shape_.input_bias_offset, {1, 1, gates}); // [K, B, T, G]
+  const auto bias = pass.weights_at(shape_.hidden_bias_offset, {1, gates});
+  const auto sigmoid = [](const at::Tensor& values) { return at::sigmoid(values); };
+  const auto tangent = [](const at::Tensor& values) { return at::tanh(values); };
+  auto h = at::zeros({pass.models, pass.rows, hidden}, in.options()), c = h;
+  std::vector<at::Tensor> made;
+  for (std::int64_t t = 0; t < shape_.tokens; ++t) {
+    const auto a = of_inputs.select(2, t) + (t > 0 ? stacked_product(h, of_memory) + bias : bias);
+    const auto i = by_element(a.narrow(2, 0, hidden), sigmoid), f = by_element(a.narrow(2, hidden, hidden), sigmoid);
+    const auto g = by_element(a.narrow(2, 2 * hidden, hidden), tangent);
+    c = f * c + i * g;
+    h = by_element(a.narrow(2, 3 * hidden, hidden), sigmoid) * by_element(c, tangent);
+    made.push_back(h);
+  }
+  return at::cat(made, 2);
+}
+
+} // namespace mneme
