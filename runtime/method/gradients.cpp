@@ -1,4 +1,8 @@
 #include "runtime/method/gradients.hpp"
+#include "runtime/models/function.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/log.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -14,6 +18,11 @@ std::vector<at::Tensor> gradients_of(const at::Tensor& output, const std::vector
     if (!gradients[i].defined())
       gradients[i] = at::zeros_like(inputs[i]);
   return gradients;
+}
+
+at::Tensor stacked_log_softmax(const at::Tensor& logits) {
+  const auto shifted = logits - logits.detach().amax(-1, /*keepdim=*/true); // any shift has the same derivatives
+  return shifted - by_element(by_element(shifted, at::exp).sum(-1, /*keepdim=*/true), at::log);
 }
 
 } // namespace mneme

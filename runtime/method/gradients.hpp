@@ -19,4 +19,8 @@ enum class graph_use : std::uint8_t {
 [[nodiscard]] std::vector<at::Tensor> gradients_of(const at::Tensor& output, const std::vector<at::Tensor>& inputs,
                                                    graph_use graph = graph_use::last);
 
+/// log softmax over the last axis. On a CPU the bits of a row, and of its derivatives of any order, do not depend on
+/// the other rows; those of the second derivatives of LibTorch's own do.
+[[nodiscard]] at::Tensor stacked_log_softmax(const at::Tensor& logits);
+
 } // namespace mneme

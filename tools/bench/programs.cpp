@@ -18,7 +18,7 @@ namespace {
 // Axes: K programs in a stack, N images of a generator's step, Z codes, D pixels, G weights of a generator, P weights
 // of the net.
 
-constexpr std::int64_t codes = 26, hidden = 32, pixels = 64, classes = 10, images = 16, steps = 20;
+constexpr std::int64_t codes = 26, hidden = 32, pixels = 64, classes = 10, images = 16, inverted = 4, steps = 20;
 constexpr std::int64_t programs = 64; // as many are measured at any width
 using stack_of = std::function<at::Tensor(const char*)>;
 
@@ -31,7 +31,7 @@ at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed, double scale) {
 }
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
-  return -at::log_softmax(logits, -1).gather(-1, labels.unsqueeze(-1)).sum();
+  return -stacked_log_softmax(logits).gather(-1, labels.unsqueeze(-1)).sum();
 }
 
 /// A program of `steps` steps of gradient descent on one tensor of each call, stacked.
@@ -91,7 +91,7 @@ protected:
   }
 };
 
-/// An image [K, 1, D] descends |gradient of its loss by the net's weights - the one that was sent|^2: second
+/// Four images [K, 4, D] descend |gradient of its loss by the net's weights - the one that was sent|^2: second
 /// derivatives (Zhu, Liu and Han 2019, "Deep Leakage from Gradients", eq. 4).
 class inversion final : public descent {
 public:
@@ -100,7 +100,7 @@ public:
 protected:
   [[nodiscard]] at::Tensor gradient(const prepared& from, const at::Tensor& values) const override {
     const auto weights = leaf_of(from.weights);
-    const auto seen = net().differentiable(weights, values.view({-1, 1, 1, 1, pixels}), {0, classes}, {});
+    const auto seen = net().differentiable(weights, values.view({-1, inverted, 1, 1, pixels}), {0, classes}, {});
     const auto sent = gradients_of(cross_entropy(seen.logits, from.labels), {weights}, graph_use::differentiable)[0];
     return gradients_of((sent - from.other).square().sum(), {values})[0];
   }
@@ -123,7 +123,7 @@ std::vector<job> jobs_of(const std::string& workload) {
   const bool generates = workload == "generator";
   const auto body = generates ? program_ref(std::make_shared<generator_training>(net))
                               : program_ref(std::make_shared<inversion>(net));
-  const auto rows = generates ? images : 1;
+  const auto rows = generates ? images : inverted;
   std::vector<job> jobs;
   for (std::uint64_t k = 0; k < programs; ++k) {
     auto in = std::make_shared<tensor_map>();
@@ -133,7 +133,7 @@ std::vector<job> jobs_of(const std::string& workload) {
       in->put("generator", drawn({generator_training::size}, 100 + k, 0.1));
       in->put("other", drawn({images, codes}, 200 + k, 1.0));
     } else {
-      in->put("image", drawn({1, pixels}, 100 + k, 0.1));
+      in->put("image", drawn({inverted, pixels}, 100 + k, 0.1));
       in->put("other", drawn({net->size()}, 200 + k, 0.1));
     }
     jobs.push_back({.id = {{k}, 0, 0}, .request = program_job{.body = body, .in = in}});
