@@ -87,6 +87,37 @@ private:
   plan wanted_;
 };
 
+/// The same of any number of jobs with one kind of outcome, which come back in their order.
+template <class Output>
+class [[nodiscard]] pending_list {
+public:
+  pending_list(job_desk& desk, plan wanted) : desk_(desk), wanted_(std::move(wanted)) {}
+
+  auto operator co_await() & noexcept {
+    struct awaiter {
+      pending_list& self;
+      bool await_ready() const noexcept { return self.wanted_.empty(); }
+      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.wanted_), who); }
+      std::vector<Output> await_resume() { return self.unpack(self.desk_.collect()); }
+    };
+    return awaiter{*this};
+  }
+
+private:
+  std::vector<Output> unpack(outcomes results) {
+    std::vector<Output> unpacked;
+    for (std::uint32_t step = 0; step < results.size(); ++step) {
+      if (auto* why = std::get_if<std::string>(&results[step]))
+        throw job_error({desk_.owner(), desk_.stage(), step}, *why);
+      unpacked.push_back(std::get<Output>(std::move(std::get<work_output>(results[step]))));
+    }
+    return unpacked;
+  }
+
+  job_desk& desk_;
+  plan wanted_;
+};
+
 /// The jobs that a client or the server may ask for. Nothing runs before the result is awaited.
 class context {
 public:
@@ -101,6 +132,15 @@ public:
   pending<program_output> run(program_job job) {
     check_promises(job);
     return ask<program_output>(std::move(job));
+  }
+  /// Several programs at once: calls of one kind may be stacked.
+  pending_list<program_output> run_each(std::vector<program_job> jobs) {
+    plan wanted;
+    for (auto& single : jobs) {
+      check_promises(single);
+      wanted.push_back(std::move(single));
+    }
+    return {desk_, std::move(wanted)};
   }
   /// Images and labels that travelled, were remembered or have just been made, as rows that jobs read (row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {

@@ -1,11 +1,10 @@
 #include "runtime/training/program_batch.hpp"
+#include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/training/failure_text.hpp"
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <algorithm>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stdexcept>
@@ -263,16 +262,6 @@ private:
   slice_store* slices_;
   std::vector<running_call> running_;
   outcomes results_;
-};
-
-/// Autograd as a fresh thread has it, whatever the caller has switched off.
-class autograd_on {
-public:
-  autograd_on() : keys_(c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet{})), gradients_(true) {}
-
-private:
-  c10::impl::ForceDispatchKeyGuard keys_;
-  at::AutoGradMode gradients_;
 };
 
 } // namespace
