@@ -42,7 +42,17 @@ void gather(diagnostics& problems, const expected<T>& step) {
 }
 
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks) {
-  settings.model.kind->use_head(settings.strategy.method->needs().head);
+  auto& kind = *settings.model.kind;
+  if (kind.reads_tokens() && tasks.tokens == 0)
+    return failed(settings.where("model.name"), "\"" + settings.model.name +
+                                                    "\" reads rows of tokens, and data.name = \"" + settings.data.name +
+                                                    "\" has images; expected data of tokens or another net");
+  if (!kind.reads_tokens() && tasks.tokens > 0)
+    return failed(settings.where("model.name"), "\"" + settings.model.name +
+                                                    "\" reads images, and the data are rows of tokens; expected a net "
+                                                    "that reads tokens, as \"lstm\"");
+  kind.use_head(settings.strategy.method->needs().head);
+  kind.use_tokens(tasks.tokens);
   auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(settings.where("model.name"), net.error());

@@ -32,7 +32,10 @@ std::vector<std::int64_t> rows_of(const task_plan& plan, const std::vector<std::
 /// A split as the run uses it; `block` is the number of labels, to which positions wrap around.
 dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset made;
-  made.images = std::move(table.images);
+  if (table.images.scalar_type() == at::kInt)
+    made.vectors = table.images.flatten(1).to(at::kFloat); // exact: tokens are below 2^24
+  else
+    made.images = std::move(table.images);
   made.file_rows = std::move(table.file_rows);
   made.labels.resize(position.size());
   std::transform(position.begin(), position.end(), made.labels.begin(),
@@ -94,6 +97,7 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
 
   task_stream made;
   made.classes = plan->back().labels.high;
+  made.tokens = data.tokens;
   for (const auto& planned : *plan)
     made.tasks.push_back(
         {planned.labels, rows_of(planned, train_at, data.train.domains), rows_of(planned, test_at, data.test.domains)});

@@ -16,6 +16,7 @@ struct task_rows {
 struct task_stream {
   std::shared_ptr<const dataset> train{}, test{};
   std::int64_t classes = 0; ///< Classes of the run: heads have as many rows.
+  std::int64_t tokens = 0;  ///< As in raw_data.
   std::vector<task_rows> tasks{};
   /// Labels of tasks 0 .. t: always a range from 0.
   [[nodiscard]] class_range opened(task_id t) const;

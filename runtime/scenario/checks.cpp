@@ -26,6 +26,21 @@ void check_data(const scenario& s, remarks& out) {
                    fmt::format("data.shape: expected [features] or [channels, height, width], found {} "
                                "numbers",
                                axes)});
+  if (!is_synthetic(s) || s.data.tokens == 0)
+    return;
+  if (s.data.shape.size() > 1)
+    out.push_back({{"data.shape", "data.tokens"},
+                   fmt::format("data.shape: expected [tokens of a row], because data.tokens = {}; found {} numbers",
+                               s.data.tokens, s.data.shape.size())});
+  const bool moves = s.tasks.transform == task_transform::permute || s.tasks.transform == task_transform::affine;
+  if (moves && s.tasks.kind == task_kind::domain_incremental)
+    out.push_back({{"tasks.transform", "data.tokens"},
+                   "tasks.transform: expected \"class-blocks\", because data.tokens makes rows of tokens, and other "
+                   "transforms move pixels"});
+  if (s.training.augment != augmentation_kind::none)
+    out.push_back({{"training.augment", "data.tokens"},
+                   "training.augment: expected \"none\", because data.tokens makes rows of tokens, and augmentation "
+                   "moves pixels"});
 }
 
 void check_class_order(const scenario& s, remarks& out) {

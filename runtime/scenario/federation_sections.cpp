@@ -29,6 +29,9 @@ key_table data_keys(data_section& to) {
                 "synthetic: [features], or [channels, height, width] of images.");
   keys.integer("classes", to.classes, {.low = 1, .high = 100'000}, "synthetic: the number of classes.");
   keys.integer("rows", to.rows, {.low = 1, .high = 1'000'000'000}, "synthetic: the number of training rows.");
+  keys.integer(
+      "tokens", to.tokens, {.low = 0, .high = 16'777'216},
+      "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
   return keys;
 }
 

@@ -28,6 +28,7 @@ std::vector<condition> conditions(const scenario& s) {
       {"data.shape", made, "only data.name = \"synthetic\""},
       {"data.classes", made, "only data.name = \"synthetic\""},
       {"data.rows", made, "only data.name = \"synthetic\""},
+      {"data.tokens", made, "only data.name = \"synthetic\""},
       {"data.transposed", idx, "only data sets in idx files"},
       {"tasks.first_classes", s.tasks.kind == task_kind::class_incremental, "only tasks.kind = \"class-incremental\""},
       {"tasks.transform", domains, "only tasks.kind = \"domain-incremental\""},

@@ -20,6 +20,7 @@ struct data_section {
   std::vector<std::int64_t> shape{64}; ///< synthetic: [features] or [channels, height, width].
   std::int64_t classes = 10;           ///< synthetic
   std::int64_t rows = 100'000;         ///< synthetic
+  std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };

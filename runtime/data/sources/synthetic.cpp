@@ -65,6 +65,24 @@ image_table made(std::uint64_t seed, part split, const std::vector<float>& means
   return table;
 }
 
+/// Rows of tokens: half of them the class's own for this place, the others any.
+image_table made_tokens(std::uint64_t seed, part split, const data_section& data, std::int64_t rows) {
+  const auto places = data.shape[0];
+  image_table table{.images = new_tensor({rows, 1, 1, places}, at::kInt)}; // [N, 1, 1, T]
+  auto* out = table.images.mutable_data_ptr<std::int32_t>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto label = row % data.classes;
+    rng_stream own(key_of(seed, part::class_mean, label)), draw(key_of(seed, split, row));
+    for (std::int64_t place = 0; place < places; ++place) {
+      const auto usual = own.below(static_cast<std::uint64_t>(data.tokens));
+      const auto drawn = draw.below(2 * static_cast<std::uint64_t>(data.tokens));
+      *out++ = static_cast<std::int32_t>(drawn < static_cast<std::uint64_t>(data.tokens) ? drawn : usual);
+    }
+    table.labels.push_back(static_cast<std::int32_t>(label));
+  }
+  return table;
+}
+
 /// What is wrong with the keys that describe made data.
 diagnostics wrong_keys(const data_section& data) {
   diagnostics wrong;
@@ -73,6 +91,9 @@ diagnostics wrong_keys(const data_section& data) {
     wrong.push_back({"data.shape", fmt::format("[{}] was found; synthetic data need [features] or [channels, height, "
                                                "width], each at least 1",
                                                fmt::join(shape, ", "))});
+  if (data.tokens > 0 && shape.size() != 1)
+    wrong.push_back(
+        {"data.shape", fmt::format("[{}] was found; rows of tokens need [tokens of a row]", fmt::join(shape, ", "))});
   if (data.classes < 1)
     wrong.push_back({"data.classes", fmt::format("{} was found; at least 1 is needed", data.classes)});
   if (data.rows < 1)
@@ -80,6 +101,8 @@ diagnostics wrong_keys(const data_section& data) {
   if (!wrong.empty())
     return wrong;
   auto bytes = static_cast<double>(std::max(data.rows, 4 * data.classes)); // class means are floats
+  if (data.tokens > 0)
+    bytes *= sizeof(std::int32_t);
   for (const auto n : shape)
     bytes *= static_cast<double>(n);
   if (bytes > bytes_max)
@@ -95,6 +118,14 @@ expected<raw_data> load(const data_section& data, std::uint64_t seed) {
   const std::array<std::int64_t, 3> shape = data.shape.size() == 3
                                                 ? std::array{data.shape[0], data.shape[1], data.shape[2]}
                                                 : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
+  if (data.tokens > 0)
+    return raw_data{.name = "synthetic",
+                    .train = made_tokens(seed, part::train_row, data, data.rows),
+                    .test = made_tokens(seed, part::test_row, data, std::min(test_rows_max, data.rows)),
+                    .classes = data.classes,
+                    .tokens = data.tokens,
+                    .mean = {0.0},
+                    .deviation = {1.0}};
   const auto means = class_means(seed, data.classes, shape[0] * shape[1] * shape[2]);
   const auto channels = static_cast<std::size_t>(shape[0]);
   return raw_data{

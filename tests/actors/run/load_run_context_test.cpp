@@ -38,6 +38,22 @@ TEST_CASE("a model that cannot take the images is refused at its name") {
   CHECK(said.starts_with("test.toml:10:8: error: "));
 }
 
+TEST_CASE("nets that read tokens and nets that read images are refused each other's rows") {
+  const std::string text = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [4]\ntokens = 9\n[tasks]\nkind = "
+                           "\"single\"\n[strategy]\nname = \"fedavg\"\n";
+  CHECK(refused(text + "[model]\nname = \"lstm\"\n").empty());
+  CHECK(refused(text + "[model]\nname = \"mlp\"\n") ==
+        "test.toml:11:8: error: \"mlp\" reads images, and the data are rows of tokens; expected a net that reads "
+        "tokens, as \"lstm\"\n");
+  CHECK(refused(few_rows + "[model]\nname = \"lstm\"\n") ==
+        "test.toml:10:8: error: \"lstm\" reads rows of tokens, and data.name = \"synthetic\" has images; expected "
+        "data of tokens or another net\n");
+  CHECK(
+      refused(text + "[model]\nname = \"lstm\"\nvocabulary = 8\n") ==
+      "test.toml:11:8: error: lstm knows 8 tokens, the data set has 9; model.vocabulary must not be less, 0 takes the "
+      "data set's\n");
+}
+
 TEST_CASE("a partition that the rows do not allow is refused") {
   const auto said = refused(few_rows + "[partition]\nkind = \"dirichlet-capped\"\n[clients]\ncount = 40\n");
   CHECK(said.starts_with("test.toml:"));
