@@ -43,7 +43,7 @@ private:
   const std::size_t hosts_;
   std::mutex mutex_;
   std::vector<batch_queue> queues_; // the server's and the proxy's are the last ones
-  std::vector<bool> waits_;       // by worker
+  std::vector<bool> waits_;         // by worker
 };
 
 } // namespace mneme

@@ -4,7 +4,8 @@ namespace mneme {
 
 client_state::client_state(client_actor::pointer self, worker_actor host, shard_id home, const run_context& run,
                            assignment assigned)
-    : self_(self), host_(std::move(host)), shard_(home), round_(*run.method, std::move(assigned)) {}
+    : self_(self), host_(std::move(host)), shard_(home), round_(*run.method, std::move(assigned), run.made_rows.get()) {
+}
 
 client_actor::behavior_type client_state::make_behavior() {
   answer(round_.start());

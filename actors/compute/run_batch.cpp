@@ -4,12 +4,13 @@
 #include <new>
 namespace mneme {
 
-outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns) {
+outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns,
+                   slice_watch* watch) {
   const recorder_stopwatch busy;
   std::string why;
   outcomes done;
   try {
-    done = on.run(jobs);
+    done = on.run(jobs, watch);
   } catch (const std::bad_alloc&) {
     why = "out of memory; a smaller worker.models_max needs less";
   } catch (const std::exception& e) {

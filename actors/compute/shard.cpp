@@ -70,6 +70,10 @@ void shard::take(const composition& ids, outcomes done) {
     round->known.at(ids[i].step) = std::move(done.at(i));
     if (--round->outcomes_missing > 0)
       continue;
+    if (is_interrupted(round->known)) {
+      interrupt(ids[i], *round);
+      continue;
+    }
     ++round->stage;
     ++answers_missing_;
     round->turns->resume(std::exchange(round->known, {}));
@@ -88,6 +92,13 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
       rounds_.erase(id);
     }
   clients_.run_turns();
+}
+
+/// The round is not told: it runs again, from its assignment, when the run goes on.
+void shard::interrupt(job_id last, hosted_round& round) {
+  report_.failed.push_back({.last_job = last, .client = round.client, .reason = interrupted_text});
+  round.turns->abandon();
+  rounds_.erase(last.assignment);
 }
 
 void shard::finish(assignment_id id, client_result result) {
@@ -124,7 +135,8 @@ const shard::job_kind& shard::kind_of(const work& wanted) {
   const auto fixed = run_.scenario.worker.models_max;
   last_kind_ = {.key = key_of(wanted), .width = fixed > 0 ? fixed : chosen_width(wanted, run_.device)};
   last_training_ = {};
-  if (training) {
+  const auto* const source = training ? training->samples.source.get() : nullptr;
+  if (source && !source->passing) { // what is made is not kept alive
     last_training_.net = training->net;
     last_training_.objective = training->objective;
     last_training_.samples.source = training->samples.source;

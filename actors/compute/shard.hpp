@@ -46,6 +46,7 @@ private:
     std::int64_t width = 1;
   };
 
+  void interrupt(job_id last, hosted_round& round);
   void finish(assignment_id id, client_result result);
   void park(assignment_id id, hosted_round& round, plan wanted);
   /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.

@@ -13,7 +13,7 @@ std::string step_host::step_at(const round_place& place, const job_id* failed) c
 
 /// Passes are not stacked: each is a batch, so that all threads are at work.
 std::int64_t step_host::width_of(const work& request) const {
-  if (!std::holds_alternative<train_job>(request))
+  if (!std::holds_alternative<train_job>(request) && !std::holds_alternative<program_job>(request))
     return 1;
   const auto fixed = run_.scenario.worker.models_max;
   return fixed > 0 ? fixed : chosen_width(request, run_.device);

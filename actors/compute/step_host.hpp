@@ -25,7 +25,7 @@ public:
   caf::typed_response_promise<Answer> run(caf::typed_response_promise<Answer> answer, const round_place& where,
                                           const central_rows* rows, Begin begin, ValueOf value_of) {
     using step_task = decltype(begin(std::declval<server_context&>(), where));
-    auto step = std::make_shared<hosted_step<step_task>>(rows);
+    auto step = std::make_shared<hosted_step<step_task>>(rows, run_.made_rows.get());
     step->where = where;
     step->ended = [answer, value_of](step_task& over) mutable { answer.deliver(value_of(over)); };
     step->failed = [answer](caf::error why) mutable { answer.deliver(std::move(why)); };
@@ -39,6 +39,8 @@ public:
   void run_all(plan wanted, std::function<void(outcomes)> then);
   /// A worker has run a batch.
   void take(batch_done& in);
+  /// The run has been interrupted in the middle of a step: the half is not between two calls.
+  [[nodiscard]] bool is_interrupted() const noexcept { return interrupted_; }
   [[nodiscard]] caf::error error_in(const std::string& step, const std::string& text) const {
     return caf::make_error(run_errc::server_failed, std::string(whose_) + ", " + step + ": " + text);
   }
@@ -49,7 +51,7 @@ private:
   struct hosted_step {
     job_desk desk{};
     server_context context;
-    explicit hosted_step(const central_rows* rows) : context(desk, rows) {}
+    hosted_step(const central_rows* rows, row_store* made) : context(desk, rows, made) {}
     round_place where{};
     std::optional<Task> work{};
     std::function<void(Task&)> ended{}; // takes the value, or throws what the step threw
@@ -71,6 +73,10 @@ private:
       if (step->work->done())
         return step->ended(*step->work);
       run_all(step->desk.take_plan(), [this, step](outcomes results) {
+        if (mneme::is_interrupted(results)) {
+          interrupted_ = true;
+          return step->failed(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
+        }
         drive<Task>(step, [step = step.get(), &results] { step->desk.answer(std::move(results)); });
       });
     } catch (const job_error& e) {
@@ -89,6 +95,7 @@ private:
   hooks hooks_;
   std::map<std::uint64_t, running_plan> plans_;
   std::uint64_t next_plan_ = 0;
+  bool interrupted_ = false;
 };
 
 } // namespace mneme

@@ -10,7 +10,7 @@ namespace mneme {
 worker_state::worker_state(worker_actor::pointer self, worker_id which, run_context_ref context,
                            std::shared_ptr<batch_queues> queues)
     : self_(self), which_(which), context_(std::move(context)), queues_(std::move(queues)),
-      executor_(make_executor(context_->device, context_->features)),
+      executor_(make_executor(context_->device, context_->features, context_->slices)), watch_(self, context_),
       shards_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < shards_.size(); ++s)
     if (queues_->host_of(s) == which_)
@@ -19,7 +19,10 @@ worker_state::worker_state(worker_actor::pointer self, worker_id which, run_cont
 
 worker_actor::behavior_type worker_state::make_behavior() {
   return {
-      [this](worker_peers& peers) { peers_ = std::move(peers); },
+      [this](worker_peers& peers) {
+        peers_ = std::move(peers);
+        watch_.show_to(peers_.recorder);
+      },
       [this](start_rounds& wave) {
         const auto which = wave.to;
         hosted(which).start(std::move(wave));
@@ -62,7 +65,7 @@ void worker_state::run_next() {
   if (!batch)
     return stay_awake();
   has_computed_ = true;
-  auto done = run_batch(batch->jobs, *executor_, *context_->busy_ns);
+  auto done = run_batch(batch->jobs, *executor_, *context_->busy_ns, &watch_);
   batch->jobs.clear();
   hand_over(std::move(*batch), std::move(done));
   self_->send(self_, next_batch{});

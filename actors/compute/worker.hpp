@@ -1,6 +1,7 @@
 /// worker: the one kind of thread that computes; it hosts shards and runs batches, its own shards' first.
 #pragma once
 #include "actors/compute/client_actors.hpp"
+#include "actors/compute/program_watch.hpp"
 #include "actors/compute/shard.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/training/executor.hpp"
@@ -37,6 +38,7 @@ private:
   run_context_ref context_;
   std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;
+  program_watch watch_;
   std::vector<std::unique_ptr<hosted_shard>> shards_; // by number; null: hosted elsewhere
   worker_peers peers_;
   bool has_computed_ = false;

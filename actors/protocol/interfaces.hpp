@@ -75,14 +75,6 @@ using worker_actor = caf::typed_actor<
     // Forgets rounds that were started and not finished.
     caf::result<void>(abandon)>;
 
-/// The actors that workers talk to.
-struct worker_peers {
-  scheduler_actor scheduler{};
-  server_actor server{};
-  proxy_actor proxy{};                 ///< Null where the method has none.
-  std::vector<worker_actor> workers{}; ///< All of them, by number.
-};
-
 /// Writes everything a run leaves behind, and shows its progress. Failures to write are errors.
 using recorder_actor = caf::typed_actor<
     // One evaluation: a line of metrics.jsonl, and at the end of a task a row of the matrix.
@@ -93,13 +85,23 @@ using recorder_actor = caf::typed_actor<
     caf::result<void>(run_warning),
     // Where the run stands.
     caf::result<void>(progress_snapshot),
-    // How long a worker has been busy.
+    // How far a long program of a worker has come.
+    caf::result<void>(program_progress),
     // The final predictor: model.safetensors; and the method's figures.
     caf::result<void>(learnt),
     // Writes summary.json and answers with it.
     caf::result<run_summary>(finish_run),
     // Adds its own state and answers when the checkpoint is on the disk.
     caf::result<void>(keep_state)>;
+
+/// The actors that workers talk to.
+struct worker_peers {
+  scheduler_actor scheduler{};
+  server_actor server{};
+  proxy_actor proxy{}; ///< Null where the method has none.
+  recorder_actor recorder{};
+  std::vector<worker_actor> workers{}; ///< All of them, by number.
+};
 
 /// Writes checkpoints, on a thread of its own: it waits for the disk.
 using checkpoint_writer_actor = caf::typed_actor<

@@ -20,6 +20,7 @@ enum class run_errc : std::uint8_t {
   server_failed,    ///< The server half threw, or a job of it failed.
   recorder_failed,  ///< A file of the run directory could not be written.
   actor_lost,       ///< A shard, worker or server ended although the run goes on.
+  interrupted,      ///< No failure: a program of the server's ended between two slices.
 };
 std::string to_string(run_errc);
 bool from_string(caf::string_view, run_errc&);
@@ -114,6 +115,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::restored_proxy))
   CAF_ADD_TYPE_ID(mneme, (mneme::tell_figures))
   CAF_ADD_TYPE_ID(mneme, (mneme::proxy_figures))
+  CAF_ADD_TYPE_ID(mneme, (mneme::program_progress))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -134,5 +136,6 @@ MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(k
 MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(receive) MNEME_IN_PROCESS(advise) MNEME_IN_PROCESS(advised)
 MNEME_IN_PROCESS(save_proxy) MNEME_IN_PROCESS(saved_proxy) MNEME_IN_PROCESS(restore_proxy)
 MNEME_IN_PROCESS(restored_proxy) MNEME_IN_PROCESS(tell_figures) MNEME_IN_PROCESS(proxy_figures)
+MNEME_IN_PROCESS(program_progress)
 #undef MNEME_IN_PROCESS
 // clang-format on

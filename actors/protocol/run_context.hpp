@@ -1,7 +1,9 @@
 /// run_context: what all actors of a run read and none changes.
 #pragma once
+#include "runtime/data/row_store.hpp"
 #include "runtime/population/client_rows.hpp"
 #include "runtime/training/feature_store.hpp"
+#include "runtime/training/slice_store.hpp"
 #include <atomic>
 namespace mneme {
 
@@ -13,8 +15,11 @@ struct run_context {
   std::shared_ptr<const strategy> method{};
   method_needs needs{}; ///< Those of the method.
   model_ref net{};
-  std::shared_ptr<feature_store> features{}; ///< Shared by all workers, and by itself only.
-  std::string device{};                      ///< "cpu" or "cuda:N"
+  std::shared_ptr<feature_store> features{};    ///< Shared by all workers, and by itself only.
+  std::shared_ptr<slice_store> slices{};        ///< The same; null: a resumed run begins long programs again.
+  const std::atomic<int>* interrupts = nullptr; ///< Above 0: the run is to end; null: nobody interrupts it.
+  std::shared_ptr<row_store> made_rows = std::make_shared<row_store>(); ///< Shared by server, clients and workers.
+  std::string device{};                                                 ///< "cpu" or "cuda:N"
   /// Nanoseconds that workers have computed, for the report only. A message for each batch would cost more than it.
   std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
   /// Who computes, as actors/compute/compute_layout.hpp has it.

@@ -30,7 +30,7 @@ proxy_actor::behavior_type proxy_state::make_behavior() {
         }
       },
       [this](advise& in) { return look_at_model(in); },
-      [this](tell_figures) { return proxy_figures{half_->figures()}; },
+      [this](tell_figures) { return steps_.is_interrupted() ? proxy_figures{} : proxy_figures{half_->figures()}; },
       [this](save_proxy& in) -> caf::result<saved_proxy> {
         try {
           half_->persist(in.so_far.section("proxy half"));
@@ -54,16 +54,16 @@ proxy_actor::behavior_type proxy_state::make_behavior() {
 }
 
 caf::result<advised> proxy_state::look_at_model(advise& in) {
-  const auto model = across_the_wire(in.model, context_->scenario.devices.wire, context_->net->layout());
+  model_ = across_the_wire(in.model, context_->scenario.devices.wire, context_->net->layout());
   return steps_.run(
       self_->make_response_promise<advised>(), in.where, nullptr,
-      [this, model](server_context& ctx, const round_place& where) { return half_->advise(ctx, where, model); },
-      [this, model](task<tensors_ref>& step) { return answer_of(step.take(), model); });
+      [this](server_context& ctx, const round_place& where) { return half_->advise(ctx, where, model_); },
+      [this](task<tensors_ref>& step) { return answer_of(step.take()); });
 }
 
-advised proxy_state::answer_of(tensors_ref advice, const tensors_ref& model) const {
+advised proxy_state::answer_of(tensors_ref advice) const {
   const auto format = context_->scenario.devices.wire;
-  advised answer{.advice_bytes = wire_bytes(advice.get(), format), .model_bytes = wire_bytes(model.get(), format)};
+  advised answer{.advice_bytes = wire_bytes(advice.get(), format), .model_bytes = wire_bytes(model_.get(), format)};
   answer.advice = across_the_wire(advice, format, context_->net->layout());
   if (answer.advice)
     answer.digest = digest_of(*answer.advice);

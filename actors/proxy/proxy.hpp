@@ -12,12 +12,13 @@ public:
 
 private:
   caf::result<advised> look_at_model(advise& in);
-  [[nodiscard]] advised answer_of(tensors_ref advice, const tensors_ref& model) const;
+  [[nodiscard]] advised answer_of(tensors_ref advice) const;
 
   proxy_actor::pointer self_;
   run_context_ref context_;
   step_host steps_;
   std::unique_ptr<proxy_half> half_;
+  tensors_ref model_; // which the step at work refers to
 };
 
 } // namespace mneme

@@ -3,6 +3,7 @@
 #include "runtime/base/non_owning.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
+#include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
@@ -13,6 +14,8 @@ namespace {
 expected<at::Tensor> starting_weights(const scenario& settings, const model& net, run_context_use use) {
   auto flat = use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
                                             : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
+  if (const auto* module = dynamic_cast<const module_net*>(&net))
+    module->put_own_values(flat);
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
     if (!named)
@@ -41,7 +44,28 @@ void gather(diagnostics& problems, const expected<T>& step) {
     problems.insert(problems.end(), step.error().begin(), step.error().end());
 }
 
-expected<model_ref> build_model(const scenario& settings, const task_stream& tasks) {
+/// What is wrong with a file stands at the key that names it.
+diagnostics at_key(const scenario& settings, const std::string& key, diagnostics found) {
+  for (auto& diagnostic : found)
+    diagnostic.where = settings.where(key) + ": " + diagnostic.where;
+  return found;
+}
+
+expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
+                                                       .classes = tasks.classes,
+                                                       .scores = settings.model.module_scores,
+                                                       .head = settings.strategy.method->needs().head,
+                                                       .trained = settings.model.trainable == trainable_part::all,
+                                                       .device = device});
+  if (!net)
+    return tl::unexpected(at_key(settings, "model.module", net.error()));
+  return *net;
+}
+
+expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  if (!settings.model.module.empty())
+    return read_module(settings, tasks, device);
   auto& kind = *settings.model.kind;
   if (kind.reads_tokens() && tasks.tokens == 0)
     return failed(settings.where("model.name"), "\"" + settings.model.name +
@@ -53,7 +77,7 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
                                                     "that reads tokens, as \"lstm\"");
   kind.use_head(settings.strategy.method->needs().head);
   kind.use_tokens(tasks.tokens);
-  auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
+  auto net = kind.build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(settings.where("model.name"), net.error());
   return *net;
@@ -66,9 +90,40 @@ diagnostic placed(const scenario& settings, const diagnostic& found) {
   return {settings.where(found.where), lead + found.text};
 }
 
+loaded_module with_own_weights(const std::shared_ptr<const module_net>& net) {
+  auto flat = new_tensor({net->size()}, at::kFloat);
+  net->put_own_values(flat);
+  return {.net = net, .weights = weights_only(flat)};
+}
+
+/// Reads the files that keys of the method name; what is wrong with them.
+diagnostics read_files(const scenario& settings, const std::string& device, method_setup& into) {
+  diagnostics wrong;
+  const auto add = [&](const std::string& key, const diagnostics& found) {
+    const auto placed_there = at_key(settings, "strategy." + key, found);
+    wrong.insert(wrong.end(), placed_there.begin(), placed_there.end());
+  };
+  const auto needs = settings.strategy.method->needs();
+  for (const auto& [key, file] : needs.tensor_files) {
+    if (auto read = read_safetensors(file))
+      into.files[key] = std::move(*read);
+    else
+      add(key, read.error());
+  }
+  for (const auto& [key, asked] : needs.module_files) {
+    const bool of_data = asked.input == std::array<std::int64_t, 3>{};
+    if (const auto net = load_module(asked.file, {.input = of_data ? into.shape : asked.input, .device = device}))
+      into.modules[key] = with_own_weights(*net);
+    else
+      add(key, net.error());
+  }
+  return wrong;
+}
+
 /// Everything a method is told before the run, but for the weights; files that its keys name are read, and the method
 /// has checked it.
-expected<method_setup> setup_of(const scenario& settings, const task_stream& tasks, const model_ref& net) {
+expected<method_setup> setup_of(const scenario& settings, const task_stream& tasks, const model_ref& net,
+                                const std::string& device) {
   method_setup made{.net = non_owning(net),
                     .training = settings.training,
                     .trainable = settings.model.trainable,
@@ -84,16 +139,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .seed = static_cast<std::uint64_t>(settings.seed)};
   for (const auto& task : tasks.tasks)
     made.task_classes.push_back(task.classes);
-  diagnostics wrong;
-  const auto needs = settings.strategy.method->needs();
-  for (const auto& [key, file] : needs.tensor_files) {
-    auto read = read_safetensors(file);
-    if (read)
-      made.files[key] = std::move(*read);
-    else
-      for (auto& diagnostic : read.error())
-        wrong.push_back({settings.where("strategy." + key) + ": " + diagnostic.where, diagnostic.text});
-  }
+  auto wrong = read_files(settings, device, made);
   if (wrong.empty())
     for (const auto& found : settings.strategy.method->check(made))
       wrong.push_back(placed(settings, found));
@@ -125,8 +171,9 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
                                                         "' of partition.file; expected partition.kind = \"file\"");
   const auto parts = make_partition(settings, shared_tasks, marks);
   gather(problems, parts);
-  const auto net = build_model(settings, *shared_tasks);
-  auto setup = net ? setup_of(settings, *shared_tasks, *net) : expected<method_setup>(tl::unexpected(net.error()));
+  const auto net = build_model(settings, *shared_tasks, *device);
+  auto setup =
+      net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);
   const auto trace = read_availability_trace(settings);
   gather(problems, trace);
@@ -147,6 +194,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   made->net = *net;
   made->device = *device;
   made->needs = settings.strategy.method->needs();
+  made->made_rows = std::make_shared<row_store>(row_format{
+      .scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
   made->features = std::make_shared<feature_store>(made->needs.feature_folder);
   settings.strategy.method->prepare(*setup);
   made->method = settings.strategy.method;

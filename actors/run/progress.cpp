@@ -85,11 +85,21 @@ void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_
 }
 
 void progress::tick(const progress_snapshot& now) {
-  constexpr double redraw_min_s = 0.1;
   last_ = now;
+  program_.reset();
   rounds_done_ = std::max<std::int64_t>(rounds_done_, now.round.value);
   if (share_done_)
     share_done_->store(share(), std::memory_order_relaxed);
+  redraw_block();
+}
+
+void progress::tick(const program_progress& now) {
+  program_ = now;
+  redraw_block();
+}
+
+void progress::redraw_block() {
+  constexpr double redraw_min_s = 0.1;
   if (style_ != progress_style::block || (drawn_ && drawn_->seconds() < redraw_min_s))
     return;
   erase_block();
@@ -143,7 +153,8 @@ std::string progress::block_text() const {
          fmt::format("virtual {}  {} clients in flight\n", elapsed_text(in_seconds(last_.at)), last_.in_flight) +
          fmt::format("{} client-rounds, {:.1f} per second  {} gone, {} left\n", last_.client_rounds,
                      static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, elapsed_text(elapsed),
-                     left);
+                     left) +
+         (program_ ? fmt::format("program '{}': {:3.0f} %\n", program_->name, 100.0 * program_->share) : "");
 }
 
 void progress::draw_block() {

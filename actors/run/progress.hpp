@@ -27,6 +27,8 @@ public:
   void resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds);
   /// Redraws the block at most ten times a second; nothing in the other styles.
   void tick(const progress_snapshot& now);
+  /// The same, for a program between two slices.
+  void tick(const program_progress& now);
   void evaluated(const evaluation_record& record);
   void warned(const std::string& text);
   /// The accuracy matrix, the main figures, and the run digest last.
@@ -37,6 +39,7 @@ private:
   [[nodiscard]] std::string block_text() const;
   [[nodiscard]] double share() const;
   void draw_block();
+  void redraw_block();
   void erase_block();
   /// The text and a line break, at once; the block, if there is one, makes room.
   void say(const std::string& text);
@@ -46,6 +49,7 @@ private:
   std::atomic<double>* share_done_;
   std::string directory_{};
   progress_snapshot last_{};
+  std::optional<program_progress> program_{}; ///< Shown until the run has moved on.
   std::int64_t rounds_done_ = 0;
   std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process went on.
   std::optional<double> accuracy_{};                          ///< Accuracy of the latest evaluation.

@@ -85,6 +85,7 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         past_.course.add(bin_of(now));
         setup_.view->tick(now);
       },
+      [this](const program_progress& now) { setup_.view->tick(now); },
       [this](const learnt& in) {
         figures_ = in.figures;
         return guarded([&] { save(*in.model); });

@@ -42,8 +42,11 @@ public:
       proxy_ = system.spawn<proxy_actor::stateful_impl<proxy_state>>(context, queues, workers_, recorder_);
     auto peers = [this, queues, shards = context->shards](const scheduler_actor& scheduler) {
       for (const auto& worker : workers_)
-        caf::anon_send(
-            worker, worker_peers{.scheduler = scheduler, .server = server_, .proxy = proxy_, .workers = workers_});
+        caf::anon_send(worker, worker_peers{.scheduler = scheduler,
+                                            .server = server_,
+                                            .proxy = proxy_,
+                                            .recorder = recorder_,
+                                            .workers = workers_});
       scheduler_peers made{.server = server_, .proxy = proxy_, .recorder = recorder_, .workers = workers_};
       for (std::int64_t s = 0; s < shards; ++s)
         made.shards.push_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));

@@ -108,12 +108,23 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   const bool resumable = setup.checkpoints != nullptr;
+  run.context->interrupts = options.interrupts;
+  if (resumable) {
+    run.context->slices = std::make_shared<slice_store>(run.files->checkpoints() / "programs", label_of(run));
+    run.context->slices->load();
+  }
   warn_of_other_bits(run);
   auto summary = run_to_end(system, run.context, std::move(setup));
   try {
     run.context->features->save();
   } catch (const std::exception& e) { // the run is whole without it
     run.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
+  }
+  try {
+    if (resumable)
+      run.context->slices->save();
+  } catch (const std::exception& e) { // a resumed run begins the program again
+    run.view->warned(std::string("how far programs have come was not kept: ") + e.what());
   }
   if (resumable && summary.status != "done")
     summary.resume_from = run.files->path().string();

@@ -41,7 +41,10 @@ caf::result<run_report> scheduler_state::run() {
 }
 
 void scheduler_state::fail(const caf::error& why) {
-  federation_.fail(in_words(why));
+  if (why == run_errc::interrupted)
+    federation_.interrupt();
+  else
+    federation_.fail(in_words(why));
   carry_out();
 }
 

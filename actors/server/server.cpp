@@ -195,6 +195,8 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
 }
 
 learnt server_state::named_model() const {
+  if (steps_.is_interrupted())
+    return {};
   const auto predicted = half_->predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
   auto named = flat ? named_parameters(*predicted.net, *flat) : tensor_map{};

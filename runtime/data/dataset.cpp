@@ -3,6 +3,8 @@
 namespace mneme {
 
 std::array<std::int64_t, 3> dataset::shape() const {
+  if (vectors.defined() && vector_shape[0] > 0)
+    return vector_shape;
   if (vectors.defined())
     return {1, 1, vectors.size(1)};
   MNEME_CHECK(images.dim() == 4, images.dim());

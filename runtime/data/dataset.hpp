@@ -54,7 +54,9 @@ struct dataset {
   // Instead of images, rows of numbers made by a net, or of tokens; no transform, no normalisation and no augmentation
   // apply to them.
   at::Tensor vectors{};    ///< [N, D] float32, or undefined
+  std::array<std::int64_t, 3> vector_shape{}; ///< C, H, W of vectors that are images; zeros: 1, 1, D
   at::Tensor deviations{}; ///< [N, D] float32, or undefined: training draws a row anew in each epoch, normal around it
+  bool passing = false;    ///< Made during the run (row_store.hpp): nothing that is made of its rows outlives it.
   [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
   /// The row of the file, without its transform.
   [[nodiscard]] std::int64_t in_file(std::int64_t row) const {
@@ -66,7 +68,7 @@ struct dataset {
     const auto at = in_file(row);
     return file_rows.empty() ? at : file_rows[static_cast<std::size_t>(at)];
   }
-  [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W; 1, 1, D of vectors
+  [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W
 };
 
 /// Rows of a data set. Cheap to copy.

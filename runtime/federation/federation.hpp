@@ -32,6 +32,8 @@ public:
   void continue_events() { advance(); }
   /// Something outside has failed, and the run with it.
   void fail(std::string why) { finish(run_status::failed, std::move(why)); }
+  /// A step of the server has ended in its middle: the run ends, and goes on from the last checkpoint.
+  void interrupt() { finish(run_status::interrupted); }
   /// Checkpoints that are due, and not forced, may be taken now. Whoever knows the wall clock says so before an input;
   /// it holds until one is taken.
   void allow_checkpoints(bool allowed) noexcept { checkpoints_allowed_ = allowed; }

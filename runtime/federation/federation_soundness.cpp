@@ -25,7 +25,8 @@ void federation::expect_possible(const assignment_in_flight& saved, assignment_p
             "has an assignment in a phase that there is not");
   must_hold(saved.client.value < settings_.clients->size() && saved.id.value < next_assignment_,
             "has an assignment of a client that there is not");
-  must_hold(saved.in && saved.in->place.task.value < settings_.tasks.size() &&
+  const auto tasks = settings_.tasks.size();
+  must_hold(saved.in && saved.task.value < tasks && saved.in->place.task.value < tasks &&
                 is_within(saved.in->place.opened, settings_.classes) &&
                 is_within(saved.in->place.current, settings_.classes),
             "has an assignment without a broadcast, or of a task that there is not");
@@ -33,7 +34,8 @@ void federation::expect_possible(const assignment_in_flight& saved, assignment_p
   must_hold(reached <= stages.size() && !is_past(saved.horizon.time_since_epoch()) &&
                 std::none_of(stages.begin(), stages.end(), is_past),
             "has an assignment whose stages take impossible times");
-  must_hold(saved.upload_bytes >= 0 && saved.held_bytes >= 0, "has an upload of less than nothing");
+  must_hold(saved.upload_bytes >= 0 && saved.proxy_bytes >= 0 && saved.held_bytes >= 0,
+            "has an upload of less than nothing");
   must_hold(phase != finished || saved.looks || saved.result.upload, "has a finished round without its upload");
 }
 

@@ -138,6 +138,8 @@ void federation::fail_known_size(const assignment_in_flight& owner, job_id at) {
 
 /// How a failed run ends does not depend on how far its last wave had come.
 void federation::end_wave() {
+  if (const auto& why = wave_.failure(); why && why->reason == interrupted_text)
+    return repeated_.empty() ? stop_at(next_step::event) : interrupt();
   if (const auto& why = wave_.failure()) {
     failed_at_ = log_.return_to_mark();
     in_flight_ = {};

@@ -18,6 +18,12 @@ struct progress_snapshot {
   std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Since the run began.
 };
 
+/// How far a long program has come.
+struct program_progress {
+  std::string name{};
+  double share = 0.0; ///< In [0, 1].
+};
+
 /// Lines of events.csv.
 struct recorded_events {
   std::vector<event_record> events{};

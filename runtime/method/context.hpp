@@ -1,6 +1,8 @@
 /// What a round of a client, or a step of the server, may see and ask for while it runs.
 #pragma once
+#include "runtime/base/check.hpp"
 #include "runtime/base/task.hpp"
+#include "runtime/data/row_store.hpp"
 #include "runtime/method/jobs.hpp"
 #include <coroutine>
 #include <iterator>
@@ -85,15 +87,66 @@ private:
   plan wanted_;
 };
 
+/// The same of any number of jobs with one kind of outcome, which come back in their order.
+template <class Output>
+class [[nodiscard]] pending_list {
+public:
+  pending_list(job_desk& desk, plan wanted) : desk_(desk), wanted_(std::move(wanted)) {}
+
+  auto operator co_await() & noexcept {
+    struct awaiter {
+      pending_list& self;
+      bool await_ready() const noexcept { return self.wanted_.empty(); }
+      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.wanted_), who); }
+      std::vector<Output> await_resume() { return self.unpack(self.desk_.collect()); }
+    };
+    return awaiter{*this};
+  }
+
+private:
+  std::vector<Output> unpack(outcomes results) {
+    std::vector<Output> unpacked;
+    for (std::uint32_t step = 0; step < results.size(); ++step) {
+      if (auto* why = std::get_if<std::string>(&results[step]))
+        throw job_error({desk_.owner(), desk_.stage(), step}, *why);
+      unpacked.push_back(std::get<Output>(std::move(std::get<work_output>(results[step]))));
+    }
+    return unpacked;
+  }
+
+  job_desk& desk_;
+  plan wanted_;
+};
+
 /// The jobs that a client or the server may ask for. Nothing runs before the result is awaited.
 class context {
 public:
-  explicit context(job_desk& desk) : desk_(desk) {}
+  /// @param made where rows that are made are shared; null: rows_of() may not be called
+  explicit context(job_desk& desk, row_store* made = nullptr) : desk_(desk), made_(made) {}
   pending<train_output> train(train_job job) { return ask<train_output>(std::move(job)); }
   pending<extract_output> extract(extract_job job) { return ask<extract_output>(std::move(job)); }
   pending<statistics_output> statistics(statistics_job job) { return ask<statistics_output>(std::move(job)); }
   pending<evaluate_output> evaluate(evaluate_job job) { return ask<evaluate_output>(std::move(job)); }
   pending<compute_output> compute(compute_job job) { return ask<compute_output>(std::move(job)); }
+  /// Throws std::invalid_argument if the program cannot say what it makes.
+  pending<program_output> run(program_job job) {
+    check_promises(job);
+    return ask<program_output>(std::move(job));
+  }
+  /// Several programs at once: calls of one kind may be stacked.
+  pending_list<program_output> run_each(std::vector<program_job> jobs) {
+    plan wanted;
+    for (auto& single : jobs) {
+      check_promises(single);
+      wanted.push_back(std::move(single));
+    }
+    return {desk_, std::move(wanted)};
+  }
+  /// Images and labels that travelled, were remembered or have just been made, as rows that jobs read (row_store.hpp).
+  [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
+    MNEME_CHECK(made_ != nullptr);
+    return every_row_of(made_->rows_of(images, labels));
+  }
 
 private:
   template <class Output>
@@ -103,6 +156,7 @@ private:
     return {desk_, std::move(single)};
   }
   job_desk& desk_;
+  row_store* made_;
 };
 
 } // namespace mneme

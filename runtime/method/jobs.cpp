@@ -66,6 +66,17 @@ void describe(key_text& key, const statistics_job& job) {
 }
 void describe(key_text& key, const evaluate_job& job) { key.add(job.mask.low).add(job.mask.high).add(job.learnt.kind); }
 void describe(key_text& key, const compute_job& job) { key.add(std::string(job.name)); }
+/// Calls that are stacked have tensors of equal shapes; how many rows they read is up to the program.
+void describe(key_text& key, const program_job& job) {
+  key.add(job.body->name()).add(job.body->identity()).add(job.in ? job.in->size() : 0);
+  if (!job.in)
+    return;
+  for (const auto& [name, value] : *job.in) {
+    key.add(name).add(value.scalar_type()).add(value.dim());
+    for (const auto extent : value.sizes())
+      key.add(extent);
+  }
+}
 
 const model& net_of(const train_job& job) { return *job.net; }
 const model& net_of(const extract_job& job) { return *job.net; }
@@ -84,6 +95,12 @@ std::int64_t bytes_of(const statistics_job& job) {
 std::int64_t bytes_of(const evaluate_job&) { return sizeof(evaluate_output); }
 /// What comes out is seldom larger than what goes in.
 std::int64_t bytes_of(const compute_job& job) { return job.in ? job.in->bytes() : 0; }
+std::int64_t bytes_of(const program_job& job) {
+  std::int64_t sum = 0;
+  for (const auto& promised : job.body->outcome(job))
+    sum += promised.bytes();
+  return sum;
+}
 
 } // namespace
 
@@ -91,10 +108,10 @@ fuse_key key_of(const work& request) {
   key_text key;
   std::visit(
       [&]<class Job>(const Job& job) {
-        if constexpr (!std::is_same_v<Job, compute_job>) {
+        if constexpr (requires { net_of(job); })
           key.add(net_of(job).identity());
+        if constexpr (requires { job.samples; })
           describe(key, job.samples.source.get());
-        }
         describe(key, job);
       },
       request);
@@ -104,7 +121,7 @@ fuse_key key_of(const work& request) {
 std::int64_t rows_of(const work& request) {
   const auto rows = std::visit(
       []<class Job>(const Job& job) -> std::int64_t {
-        if constexpr (std::is_same_v<Job, compute_job>)
+        if constexpr (requires { job.rows; })
           return job.rows;
         else
           return job.samples.size();
@@ -118,8 +135,15 @@ std::int64_t outcome_bytes(const work& request) {
   return std::visit([](const auto& job) { return bytes_of(job); }, request);
 }
 
+bool is_interrupted(const outcomes& results) {
+  return std::any_of(results.begin(), results.end(), [](const job_outcome& result) {
+    const auto* const why = std::get_if<std::string>(&result);
+    return why && *why == interrupted_text;
+  });
+}
+
 const char* work_name(const work& request) {
-  static constexpr const char* names[] = {"train", "extract", "statistics", "evaluate", "compute"};
+  static constexpr const char* names[] = {"train", "extract", "statistics", "evaluate", "compute", "program"};
   static_assert(std::size(names) == std::variant_size_v<work>);
   return names[request.index()];
 }

@@ -4,6 +4,7 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/method/program.hpp"
 #include "runtime/method/training.hpp"
 #include "runtime/models/model.hpp"
 #include <optional>
@@ -115,8 +116,9 @@ struct evaluate_output {
   double loss_sum = 0.0; ///< Summed in row order.
 };
 
-using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job>;
-using work_output = std::variant<train_output, extract_output, statistics_output, evaluate_output, compute_output>;
+using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job, program_job>;
+using work_output =
+    std::variant<train_output, extract_output, statistics_output, evaluate_output, compute_output, program_output>;
 
 /// Jobs with equal keys and the same shard may share a batch. `options` holds everything that
 /// changes control flow or arithmetic; clients' rows do not enter it.
@@ -131,7 +133,7 @@ struct fuse_key {
 [[nodiscard]] std::int64_t rows_of(const work& request);
 /// Bytes its outcome will hold.
 [[nodiscard]] std::int64_t outcome_bytes(const work& request);
-/// "train", "extract", "statistics", "evaluate", "compute".
+/// "train", "extract", "statistics", "evaluate", "compute", "program".
 [[nodiscard]] const char* work_name(const work& request);
 
 struct job {
@@ -149,5 +151,10 @@ struct job_error : std::runtime_error {
 using job_outcome = std::variant<work_output, std::string>;
 /// Outcomes of all jobs of one stage, in its order.
 using outcomes = std::vector<job_outcome>;
+
+/// The reason of a program that ended between two slices because its run was interrupted. Whoever asked for it is not
+/// told: the run ends, and a resumed one goes on from there.
+inline constexpr const char* interrupted_text = "interrupted between two slices of a program";
+[[nodiscard]] bool is_interrupted(const outcomes& results);
 
 } // namespace mneme

@@ -14,6 +14,12 @@ enum class rows_shown : std::uint8_t {
   offline,     ///< The same, but those of all tasks of the run from the first one on.
 };
 
+/// A TorchScript file that a method reads.
+struct module_request {
+  std::filesystem::path file{};
+  std::array<std::int64_t, 3> input{}; ///< Channels, height and width of a row that it takes; zeros: those of the data.
+};
+
 /// The defaults are what federated averaging of a net with a linear head needs; the
 /// engine knows no other way to find out.
 struct method_needs {
@@ -36,6 +42,8 @@ struct method_needs {
   row_mark_column row_marks{};
   /// safetensors files that keys of the method name, by key; they are read before check().
   std::map<std::string, std::filesystem::path> tensor_files{};
+  /// TorchScript files that keys of the method name, by key; they are loaded and tried before check().
+  std::map<std::string, module_request> module_files{};
   /// Features of frozen nets are kept here between runs; empty: nowhere.
   std::filesystem::path feature_folder{};
   /// Defaults in any section in place of the usual ones, as TOML; every preset lies above them. They may follow from

@@ -6,6 +6,12 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
+/// A module from outside, as a net without a head, and the weights that its file has.
+struct loaded_module {
+  model_ref net{};
+  tensors_ref weights{}; ///< `flat_weights` [P]
+};
+
 /// The settings that a method receives before the run.
 struct method_setup {
   model_ref net{};
@@ -17,13 +23,14 @@ struct method_setup {
   bool oracle = false;
   std::int64_t tasks = 0;
   task_transition transition = task_transition::round; ///< How clients change task.
-  double staying_share = 0.0; ///< Clients that keep their old task when one begins.
+  double staying_share = 0.0;                          ///< Clients that keep their old task when one begins.
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
   std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
   std::int64_t clients = 0;
   std::uint64_t seed = 0;
-  std::map<std::string, tensor_map> files{}; ///< What method_needs::tensor_files asked for, by key.
+  std::map<std::string, tensor_map> files{};      ///< What method_needs::tensor_files asked for, by key.
+  std::map<std::string, loaded_module> modules{}; ///< What method_needs::module_files asked for, by key.
 };
 
 /// A named set of defaults, as TOML in any section. Keys the user gives win.

@@ -274,6 +274,7 @@ void check_availability_file(const scenario& s, remarks& out) {
 void check_paths(const scenario& s, remarks& out) {
   check_availability_file(s, out);
   check_path("data.root", s.data.root, true, out);
+  check_path("model.module", s.model.module, false, out);
   check_path("model.weights", s.model.weights, false, out);
   check_path("model.seed_weights", s.model.seed_weights, false, out);
   if (s.partition.kind != partition_kind::file)

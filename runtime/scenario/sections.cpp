@@ -23,6 +23,11 @@ key_table model_keys(model_section& to) {
   key_table keys;
   keys.word("name", to.name, names_of(models()),
             "The net; `mneme list models` describes them, their own keys follow here.");
+  keys.path("module", to.module,
+            "TorchScript file that is the net, in place of a net of this program; empty: none. See docs/modules.md.");
+  keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
+              "module: what it returns for a row: features, behind which a head of the run's own stands, or the scores "
+              "of the classes.");
   keys.path("weights", to.weights,
             "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
   keys.path("seed_weights", to.seed_weights,

@@ -1,3 +1,4 @@
+#include "runtime/models/model.hpp"
 #include "runtime/scenario/checks.hpp"
 #include "runtime/method/strategy.hpp"
 #include <fmt/format.h>
@@ -70,6 +71,8 @@ std::vector<condition> conditions(const scenario& s) {
        "only devices.availability = \"diurnal\""},
       {"devices.availability_file", s.devices.availability == device_availability::file,
        "only devices.availability = \"file\""},
+      {"model.name", s.model.module.empty(), "only scenarios without model.module"},
+      {"model.module_output", !s.model.module.empty(), "only scenarios with model.module"},
       {"training.milestones", step, "only training.schedule = \"step\""},
       {"training.factor", step, "only training.schedule = \"step\""},
       {"training.momentum", s.training.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\""},
@@ -83,6 +86,12 @@ std::vector<remark> unread_keys(const scenario& settings) {
   for (const auto& condition : conditions(settings))
     if (!condition.wanted)
       out.push_back({{condition.key}, fmt::format("{} has no effect here: {} read it", condition.key, condition.fix)});
+  key_table of_kind; // a net from a file has none of these
+  if (settings.model.kind && !settings.model.module.empty())
+    settings.model.kind->keys(of_kind);
+  for (const auto& key : of_kind.all())
+    out.push_back({{"model." + key.name},
+                   fmt::format("model.{} has no effect here: only scenarios without model.module read it", key.name)});
   return out;
 }
 

@@ -111,6 +111,8 @@ struct devices_section {
 enum class trainable_part { all, head };
 struct model_section {
   std::string name = "mlp";
+  std::filesystem::path module{};   ///< TorchScript file that is the net; empty: `name` is.
+  bool module_scores = false;       ///< What it returns are scores of the classes, not features.
   std::filesystem::path weights{}, seed_weights{};
   trainable_part trainable = trainable_part::all;
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.

@@ -56,8 +56,8 @@ public:
     text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"currentColor\" {}>{}</text>\n", x, y, style,
                          escaped_markup(text));
   }
-  void axes(const chart_text& text) {
-    const double x_step = tick_step(x_.size(), 8.0), y_step = tick_step(y_.size(), 6.0);
+  void axes(const chart_text& text, bool whole_x) {
+    const double x_step = std::max(tick_step(x_.size(), 8.0), whole_x ? 1.0 : 0.0), y_step = tick_step(y_.size(), 6.0);
     for (double tick = std::ceil(y_.low / y_step) * y_step; tick <= y_.high + 1e-9 * y_step; tick += y_step) {
       line(left, y(tick), width - right, y(tick), "stroke-opacity=\"0.15\"");
       label(left - 8.0, y(tick) + 4.0, tick_text(tick), "text-anchor=\"end\"");
@@ -193,7 +193,7 @@ std::string svg_of(const line_chart& chart, bool alone) {
   if (!(across.size() > 0.0))
     across = {across.low - 0.5, across.low + 0.5};
   svg_canvas on(across, with_room(y.value_or(span{}), chart.y_min, chart.y_max));
-  on.axes(chart.text);
+  on.axes(chart.text, chart.whole_x);
   for (const double mark : chart.marks)
     if (mark >= across.low && mark <= across.high)
       on.line(on.x(mark), top, on.x(mark), height - bottom, "stroke-opacity=\"0.4\" stroke-dasharray=\"4 4\"");

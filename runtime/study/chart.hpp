@@ -25,6 +25,7 @@ struct chart_curve {
 struct line_chart {
   chart_text text{};
   std::vector<chart_curve> curves{};
+  bool whole_x = false;                   ///< x counts things: there is nothing between 1 and 2.
   std::vector<double> marks{};            ///< Vertical lines, as where tasks end.
   std::optional<double> y_min{}, y_max{}; ///< Null: what the curves need.
 };

@@ -111,6 +111,7 @@ private:
                   "are the ends of tasks.",
                   "round", "accuracy (%)"},
          .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, round_of, value); }),
+         .whole_x = true,
          .marks = task_ends(groups_, [](const auto& line) { return line.round.value + 1.5; }),
          .y_min = 0.0});
     add({.text = {"accuracy-time", "Accuracy over virtual time",
@@ -161,22 +162,24 @@ private:
                   "How far the accuracy on a task has fallen from its best after any earlier task to the end, in "
                   "points.",
                   "task", "forgetting (points)"},
-         .curves = curves_of(groups_, [](const reported_run& run) {
-           std::vector<std::vector<double>> rows;
-           for (const auto& line : run.evaluations)
-             if (line.end_of_task)
-               rows.push_back(line.accuracy_per_task);
-           run_points points;
-           for (std::size_t s = 0; s + 1 < rows.size(); ++s) {
-             std::optional<double> best;
-             for (std::size_t t = s; t + 1 < rows.size(); ++t)
-               if (s < rows[t].size())
-                 best = std::max(best.value_or(rows[t][s]), rows[t][s]);
-             if (best && s < rows.back().size())
-               points.emplace_back(static_cast<double>(s + 1), *best - rows.back()[s]);
-           }
-           return points;
-         })});
+         .curves = curves_of(groups_,
+                             [](const reported_run& run) {
+                               std::vector<std::vector<double>> rows;
+                               for (const auto& line : run.evaluations)
+                                 if (line.end_of_task)
+                                   rows.push_back(line.accuracy_per_task);
+                               run_points points;
+                               for (std::size_t s = 0; s + 1 < rows.size(); ++s) {
+                                 std::optional<double> best;
+                                 for (std::size_t t = s; t + 1 < rows.size(); ++t)
+                                   if (s < rows[t].size())
+                                     best = std::max(best.value_or(rows[t][s]), rows[t][s]);
+                                 if (best && s < rows.back().size())
+                                   points.emplace_back(static_cast<double>(s + 1), *best - rows.back()[s]);
+                               }
+                               return points;
+                             }),
+         .whole_x = true});
   }
 
   void enrolment() {
@@ -219,6 +222,7 @@ private:
     add({.text = {"traffic", "Traffic", "Bytes sent since the run began: uploads solid, downloads dashed.", "round",
                   "MiB"},
          .curves = std::move(up),
+         .whole_x = true,
          .y_min = 0.0});
   }
 
@@ -236,6 +240,7 @@ private:
                   "Server steps between an upload's start and its arrival, mean over all uploads so far.",
                   "server step", "steps"},
          .curves = std::move(curves),
+         .whole_x = true,
          .y_min = 0.0});
   }
 

@@ -3,6 +3,7 @@
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/training/failure_text.hpp"
 #include "runtime/training/fused_training.hpp"
 #include "runtime/training/inference.hpp"
 #include <ATen/Context.h>
@@ -10,38 +11,26 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <bit>
-#include <c10/util/Exception.h>
 #include <charconv>
 namespace mneme {
 namespace {
 
-constexpr const char* out_of_memory = "out of memory; a smaller worker.models_max or training.batch needs less";
-
 /// Runs `act`; an exception becomes the reason of every job.
 template <class Act>
 outcomes attempted(std::size_t jobs, bool& failed, Act act) {
-  std::string why;
   try {
     return act();
-  } catch (const std::bad_alloc&) {
-    why = out_of_memory;
-  } catch (const c10::OutOfMemoryError&) {
-    why = out_of_memory;
-  } catch (const c10::Error& e) {
-    why = e.what_without_backtrace();
-  } catch (const std::exception& e) {
-    why = e.what();
   } catch (...) {
-    why = "threw something that is not a std::exception";
+    failed = true;
+    return outcomes(jobs, job_outcome{failure_text()});
   }
-  failed = true;
-  return outcomes(jobs, job_outcome{why});
 }
 
 class device_executor final : public executor {
 public:
-  device_executor(const at::Device& device, std::shared_ptr<feature_store> features)
-      : images_(device), features_(std::move(features)) {
+  device_executor(const at::Device& device, std::shared_ptr<feature_store> features,
+                  std::shared_ptr<slice_store> slices)
+      : images_(device), features_(std::move(features)), slices_(std::move(slices)) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -50,12 +39,15 @@ public:
     cudnn.setBenchmarkCuDNN(false);
   }
 
-  outcomes run(std::span<const job> batch) override {
+  outcomes run(std::span<const job> batch, slice_watch* watch) override {
     MNEME_CHECK(!batch.empty());
     compute_on_one_thread();
+    images_.forget_unused();
     for (const auto& queued : batch)
       MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),
                   work_name(batch[0].request));
+    if (std::holds_alternative<program_job>(batch[0].request))
+      return run_programs(batch, images_, slices_.get(), watch);
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
     return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);
@@ -98,8 +90,22 @@ private:
 
   image_store images_;
   std::shared_ptr<feature_store> features_;
+  std::shared_ptr<slice_store> slices_;
   training_buffers buffers_;
 };
+
+/// Bytes that one job of a stack works on at a time; 0: jobs like it are not stacked.
+std::int64_t stacked_bytes(const work& request) {
+  if (const auto* running = std::get_if<program_job>(&request))
+    return running->body->stacked_bytes(*running);
+  const auto* training = std::get_if<train_job>(&request);
+  if (!training)
+    return 0;
+  const auto& options = training->options;
+  const auto rows = options.batch_rows == 0 ? tuning::full_batch_rows : options.batch_rows;
+  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+  return training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
+}
 
 /// Programs without our kernels are linked without LibTorch's CUDA libraries too (tools/cmake/cuda.cmake).
 std::int64_t cuda_devices() {
@@ -108,21 +114,17 @@ std::int64_t cuda_devices() {
 
 } // namespace
 
-std::unique_ptr<executor> make_executor(const std::string& device, std::shared_ptr<feature_store> features) {
-  return std::make_unique<device_executor>(at::Device(device), std::move(features));
+std::unique_ptr<executor> make_executor(const std::string& device, std::shared_ptr<feature_store> features,
+                                        std::shared_ptr<slice_store> slices) {
+  return std::make_unique<device_executor>(at::Device(device), std::move(features), std::move(slices));
 }
 
 std::int64_t chosen_width(const work& request, const std::string& device) {
-  const auto* training = std::get_if<train_job>(&request);
-  if (!training)
+  const auto bytes = stacked_bytes(request);
+  if (bytes == 0)
     return 1; // passes are not fused
   const auto& limits = at::Device(device).is_cpu() ? tuning::width_on_cpu : tuning::width_on_gpu;
-  const auto& options = training->options;
-  const auto rows = options.batch_rows == 0 ? tuning::full_batch_rows : options.batch_rows;
-  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
-  const auto model_bytes =
-      training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
-  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.bytes_max / model_bytes, 1));
+  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.bytes_max / bytes, 1));
   return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.models_max));
 }
 

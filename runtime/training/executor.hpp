@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/training/feature_store.hpp"
+#include "runtime/training/program_batch.hpp"
 #include <span>
 namespace mneme {
 
@@ -12,12 +13,15 @@ public:
   /// One outcome per job, in the same order. The bits of an outcome do not depend on the company
   /// (design section 3, rule 3). A failure of the whole batch is found by running it again one by
   /// one, so that only the culprit's outcome is a text. @pre not empty; all keys are equal
-  [[nodiscard]] virtual outcomes run(std::span<const job> batch) = 0;
+  /// @param watch is asked between the slices of programs; null: they run to their ends
+  [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;
 };
 
-/// @param device "cpu" or "cuda:N" @param features shared by all executors of a run; null: nothing is remembered
+/// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is
+/// remembered
 [[nodiscard]] std::unique_ptr<executor> make_executor(const std::string& device,
-                                                      std::shared_ptr<feature_store> features = nullptr);
+                                                      std::shared_ptr<feature_store> features = nullptr,
+                                                      std::shared_ptr<slice_store> slices = nullptr);
 
 /// How many jobs like `what` belong into one fused group on `device`: a function of net, options
 /// and device kind only, so that every node chooses alike.

@@ -13,11 +13,15 @@ void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const datas
   if (rows.empty())
     return;
   auto& known = copies_[source.get()];
-  if (!known.source)
+  if (known.source.expired()) // of another data set, perhaps, that was at this address
     known = {.source = source, .tables = tables_on(device_, *source)};
   // Pinned memory, so that the copy is asynchronous; LibTorch does not reuse it before the copy is done.
   const auto packed = packed_rows(*source, rows, augment, true).to(device_, /*non_blocking=*/true);
   kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));
+}
+
+void image_store::forget_unused() {
+  std::erase_if(copies_, [](const auto& known) { return known.second.source.expired(); });
 }
 
 /// Vectors are few and short-lived: they are gathered by the host.

@@ -1,4 +1,4 @@
-/// image_store: the images of data sets on an executor's device, brought there once.
+/// image_store: the images of data sets on an executor's device, brought there once and given back with the last user.
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include "runtime/training/gather.hpp"
@@ -18,16 +18,20 @@ public:
   void gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source, std::span<const std::int64_t> rows,
                    std::span<const augmentation> augment, std::span<const rng_key> noise = {});
 
+  /// Copies of data sets that nobody uses any more are freed.
+  void forget_unused();
+  [[nodiscard]] std::size_t copies() const noexcept { return copies_.size(); }
+
 private:
   void gather_vectors_into(at::Tensor& out, const dataset& source, std::span<const std::int64_t> rows,
                            std::span<const rng_key> noise) const;
 
   struct copy {
-    std::shared_ptr<const dataset> source{}; // keeps the address from being taken by another
+    std::weak_ptr<const dataset> source{};
     gather_tables tables{};
   };
   at::Device device_;
-  std::map<const dataset*, copy> copies_; // looked up by address, never iterated
+  std::map<const dataset*, copy> copies_; // looked up by address
 };
 
 } // namespace mneme

@@ -75,7 +75,8 @@ void for_each_block(const inference_pass& pass, image_store& images, feature_sto
                     const std::function<void(const block&)>& use) {
   if (pass.samples.size() == 0)
     return;
-  const bool remembered = store && pass.frozen && pass.classes.size() == 0 && pass.net.size() > 0;
+  const bool lasts = !pass.samples.source || !pass.samples.source->passing;
+  const bool remembered = store && lasts && pass.frozen && pass.classes.size() == 0 && pass.net.size() > 0;
   if (remembered)
     show_remembered(pass, images, *store, use);
   else

@@ -118,7 +118,8 @@ inline outcomes run_plan(executor& device, plan wanted) {
 
 /// Drives a client's round to its end.
 inline client_result run_round(const strategy& method, executor& device, assignment assigned) {
-  client_run run(method, std::move(assigned));
+  row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
+  client_run run(method, std::move(assigned), &made);
   auto step = run.start();
   while (auto* wanted = std::get_if<plan>(&step))
     step = run.resume(run_plan(device, std::move(*wanted)));

@@ -52,6 +52,12 @@ else:
     print(json.dumps({"client_rounds": 1000, "cpu_seconds": 1000 / rate, "wall_seconds": 2000 / rate,
                       "peak_rss_bytes": 50000000, "first_norm": NORM, "last_norm": 2.0}))
 """
+PROGRAMS = """
+import json, sys
+width = int(sys.argv[sys.argv.index("--width") + 1])
+print(json.dumps({"steps": 1280, "cpu_seconds": 64 / width ** 0.5, "wall_seconds": 64.0, "peak_rss_bytes": 50000000,
+                  "digest": DIGEST}))
+"""
 
 
 def numbers_of(path):
@@ -148,6 +154,7 @@ class Run(unittest.TestCase):
     def run_bench(self, *arguments, digest="'d' * 32", norm="1.0"):
         self.program("mneme", MNEME.replace("DIGEST", digest))
         self.program("bench_loops", LOOPS.replace("NORM", norm))
+        self.program("bench_programs", PROGRAMS.replace("DIGEST", digest.replace("threads", "width")))
         return subprocess.run([sys.executable, os.path.join(BENCH, "run"), "--programs", self.folder, *arguments],
                               capture_output=True, text=True)
 
@@ -195,6 +202,22 @@ class Run(unittest.TestCase):
         self.assertIn("b7, b1: equal runs gave unequal digests: 1, 2", done.stderr)
         self.assertEqual(done.stdout, "")
 
+    def test_stacked_programs_are_compared_with_one_after_another(self):
+        path = os.path.join(self.folder, "out.json")
+        done = self.run_bench("b9", "--repeat", "1", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            result, = json.load(file)["benchmarks"]
+        self.assertEqual([line["width"] for line in result["contenders"]], [1, 16, 64] * 2)
+        self.assertAlmostEqual(result["contenders"][0]["cpu_rate"], 20)
+        self.assertEqual([verdict["measured"]["median"] for verdict in result["verdicts"]], [8, 8])
+        self.assertIn("program-steps a second", done.stdout)
+        self.assertIn("ok     generator: 64 stacked to one after another, same bits: 8 (8 - 8); wanted >= 5",
+                      done.stdout)
+        other = self.run_bench("b9", "--quick", digest="str(threads)")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("b9, generator: equal runs gave unequal digests: 1, 16, 64", other.stderr)
+
     def test_a_device_is_measured_beside_the_cpu_and_the_loop(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b2", "--device", "cuda:0", "--repeat", "1", "--json", path)
@@ -230,7 +253,7 @@ class Run(unittest.TestCase):
     def test_unknown_names_are_bad_usage(self):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7", done.stderr)
+        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9", done.stderr)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
 SCENARIO = """title = "Swept"
 [data]
@@ -138,6 +138,17 @@ class SweepTest(unittest.TestCase):
         for arguments in (["--jobs", "0"], ["--seeds", "3-1"], ["--over", "x"], ["--bogus"]):
             self.assertEqual(mneme("sweep", self.scenario, *arguments).returncode, 2, arguments)
         self.assertEqual(mneme("sweep").returncode, 2)
+
+    def test_a_dry_run_says_what_would_run_and_runs_nothing(self):
+        dry = self.sweep("none", "--dry-run")
+        self.assertEqual(dry.returncode, 0, dry.stderr)
+        self.assertEqual(dry.stdout.count("new      swept training.learning_rate="), 8)
+        self.assertFalse(os.path.exists(self.path("none")))
+        for study, runs in (("fil_ver", 30), ("stsa", 4)):
+            planned = mneme("sweep", os.path.join(ROOT, "tools", "studies", study + ".toml"), "--dry-run", "--out",
+                            self.path("none"))
+            self.assertEqual((planned.returncode, planned.stderr), (0, ""))
+            self.assertEqual(planned.stdout.count("\n"), runs)
 
     def test_a_sweep_may_have_a_file_of_its_own(self):
         with open(self.path("grid.toml"), "w", encoding="utf-8") as file:

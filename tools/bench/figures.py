@@ -29,6 +29,13 @@ def loop_sample(printed):
             "peak_rss_bytes": printed["peak_rss_bytes"]}
 
 
+def program_sample(printed):
+    """One measurement of stacked programs, from what bench_programs prints."""
+    return {"cpu_rate": printed["steps"] / printed["cpu_seconds"],
+            "wall_rate": printed["steps"] / printed["wall_seconds"],
+            "peak_rss_bytes": printed["peak_rss_bytes"], "run_digest": printed["digest"]}
+
+
 def median(samples, key):
     return statistics.median(sample[key] for sample in samples)
 
@@ -172,3 +179,17 @@ def cores_figures(measured, wanted):
         verdicts.append(at_least(f"{name}: two threads to one, same digest", gain, wanted.CORES_WANTED[name]))
     return {"name": "b7", "title": wanted.CORES_TITLE, "rate": "wall_rate", "contenders": lines, "run_digest": digests,
             "verdicts": verdicts}
+
+
+def programs_figures(measured, wanted):
+    """The result of B9. measured: {program: {width: samples}}; equal programs end alike at any width."""
+    lines, verdicts, digests = [], [], {}
+    for name, by_width in measured.items():
+        digests[name] = same_digest([one for samples in by_width.values() for one in samples], f"b9, {name}")
+        widths = sorted(by_width)
+        lines += [contender(name, by_width[width], width) for width in widths]
+        gain = ratio(by_width[widths[-1]], by_width[widths[0]])
+        verdicts.append(at_least(f"{name}: {widths[-1]} stacked to one after another, same bits", gain,
+                                 wanted.PROGRAMS_GAIN))
+    return {"name": "b9", "title": wanted.PROGRAMS_TITLE, "rate": "cpu_rate", "unit": "program-steps",
+            "contenders": lines, "run_digest": digests, "verdicts": verdicts}

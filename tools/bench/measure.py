@@ -140,6 +140,18 @@ class Bench:
                     samples.append(self.our_training(workloads.TRAINING[name], threads))
         return figures.cores_figures(measured, workloads)
 
+    def programs_stacked(self):
+        """B9."""
+        measured = {name: {width: [] for width in workloads.PROGRAMS_WIDTHS} for name in workloads.PROGRAMS}
+        seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
+        for turn in range(self.repeat):
+            self.say(f"b9: {turn + 1} of {self.repeat}")
+            for name, by_width in measured.items():
+                for width, samples in by_width.items():
+                    printed = self.output_of("bench_programs", name, "--width", width, "--seconds", seconds)
+                    samples.append(figures.program_sample(json.loads(printed)))
+        return figures.programs_figures(measured, workloads)
+
     def on_device(self, work, device):
         """B1, B2 or B2c on a device and on the CPU, in turns: ours, and the loop that takes client after client."""
         places = (device, "cpu")
@@ -160,4 +172,5 @@ class Bench:
             return self.on_device(workloads.TRAINING[name], device)
         if name in workloads.TRAINING:
             return self.training(workloads.TRAINING[name])
-        return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores}[name]()
+        return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores,
+                "b9": self.programs_stacked}[name]()

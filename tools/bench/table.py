@@ -47,7 +47,8 @@ def verdict_row(verdict):
 def block(result):
     """A benchmark's lines."""
     yield result["title"]
-    yield row("client-rounds a second", "of CPU", "of wall", "peak", "ours to it: median (min - max)")
+    unit = result.get("unit", "client-rounds")
+    yield row(f"{unit} a second", "of CPU", "of wall", "peak", "ours to it: median (min - max)")
     for line in result["contenders"]:
         yield row(wide(line), short(line["cpu_rate"]), short(line["wall_rate"]), megabytes(line["peak_rss_bytes"]),
                   times(line["ratio"]) if "ratio" in line else "")

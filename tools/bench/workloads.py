@@ -110,7 +110,13 @@ BUFFERED_SHARE = 0.9       # of B1's client-rounds per second of CPU
 CORES_TITLE = "B7: two threads against one, by the wall clock"
 CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 
-ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7")
+# B9: programs with autograd, one after another and stacked.
+PROGRAMS_TITLE = "B9: steps of 64 small generators, and of 64 gradient inversions, stacked"
+PROGRAMS = ("generator", "inversion")
+PROGRAMS_WIDTHS = (1, 16, 64)
+PROGRAMS_GAIN = 5.0        # of the last width to the first, by CPU time
+
+ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9")
 
 
 def parameters(work):

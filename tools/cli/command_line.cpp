@@ -114,6 +114,7 @@ private:
     to.add_option("--threads", sweep.threads, "Threads of each run; default: the cores, shared out.")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
+    to.add_flag("--dry-run", sweep.dry, "Only print the runs, and what would become of each.");
     auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
   }

@@ -35,6 +35,7 @@ struct sweep_arguments {
   std::string out{};                    ///< Empty: runs
   std::int64_t jobs = 0;                ///< Runs at a time; 0: one per core
   std::int64_t threads = 0;             ///< Threads of each run; 0: the cores shared out
+  bool dry = false;                     ///< Only say what would run.
   bool quiet = false, json = false;
 };
 

@@ -86,6 +86,8 @@ public:
 
   int run() {
     find_pending();
+    if (arguments_.dry)
+      return show_plan();
     choose_threads();
     if (auto wrong = share_data(pending_); !wrong.empty())
       return print_errors(wrong);
@@ -114,6 +116,18 @@ private:
       else if (found->second.status != "done")
         pending_.push_back({.plan = &planned, .folder = found->second.folder, .resumed = true});
     }
+  }
+
+  /// A line per run: "kept", "resumed" or "new", and its label.
+  [[nodiscard]] int show_plan() const {
+    std::map<const planned_run*, const char*> known;
+    for (const auto& run : pending_)
+      known[run.plan] = run.resumed ? "resumed" : "new";
+    for (const auto& planned : plan_.runs) {
+      const auto found = known.find(&planned);
+      std::printf("%-7s  %s\n", found == known.end() ? "kept" : found->second, printable(planned.label).c_str());
+    }
+    return exit_done;
   }
 
   /// The usual name, with a number if another run has it.
@@ -339,7 +353,8 @@ int sweep_scenarios(const sweep_arguments& arguments) {
   print_warnings(plan->warnings, arguments.quiet  ? warning_style::none
                                  : arguments.json ? warning_style::json
                                                   : warning_style::text);
-  fs::create_directories(out);
+  if (!arguments.dry)
+    fs::create_directories(out);
   return sweep(std::move(*plan), out, arguments).run();
 }
 

@@ -1,11 +1,13 @@
 """For each reader of the program: an honest input, and the command that reads it."""
 import gzip
+import io
 import json
 import lzma
 import os
 import shutil
 import struct
 import subprocess
+import zipfile
 
 from checkpoint_bytes import with_checksum
 from jpeg_bytes import small_jpeg
@@ -157,6 +159,42 @@ def availability_case(folder, program):
                                        for start in (0, 100, 200.5))
     return _WithScenario(folder, program, "a.csv", csv.encode(),
                          _scenario(devices='availability = "file"\navailability_file = "a.csv"'))
+
+
+MODULE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios", "smoke", "tiny.pt")
+IMAGES = 'name = "synthetic"\nshape = [3, 10, 10]\nclasses = 3\nrows = 30'
+
+
+def module_case(folder, program):
+    with open(MODULE, "rb") as file:
+        honest = file.read()
+    return _WithScenario(folder, program, "net.pt", honest, _scenario(IMAGES, 'module = "net.pt"'))
+
+
+class _ForgedModuleCase(_WithScenario):
+    """An entry of the archive is damaged, and the archive is packed anew: its checksums fit."""
+
+    def __init__(self, folder, program, ending):
+        with zipfile.ZipFile(MODULE) as archive:
+            self._entries = {name: archive.read(name) for name in archive.namelist()}
+        self._damaged = next(name for name in self._entries if name.endswith(ending))
+        super().__init__(folder, program, "net.pt", self._entries[self._damaged],
+                         _scenario(IMAGES, 'module = "net.pt"'))
+
+    def command(self, damaged):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            for name, content in {**self._entries, self._damaged: bytes(damaged)}.items():
+                archive.writestr(zipfile.ZipInfo(name), content)
+        return super().command(packed.getvalue())
+
+
+def forged_module_pickle_case(folder, program):
+    return _ForgedModuleCase(folder, program, "data.pkl")
+
+
+def forged_module_code_case(folder, program):
+    return _ForgedModuleCase(folder, program, "code/__torch__.py")
 
 
 class _RunFolderCase(ReaderCase):

@@ -67,6 +67,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"devices.availability_period", "1 h"},
     {"model.name", "probe-stem"},
     {"model.trainable", "head"},
+    {"model.module_output", "scores"},
     {"model.hidden", "[200]"},
     {"model.probed", "true"},
     {"training.optimizer", "adam"},
@@ -137,7 +138,7 @@ TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   // One word only, files, or without effect on a run.
   std::set<std::string> known{
       "title",         "data.root",          "tasks.transform", "partition.file", "devices.availability_file",
-      "model.weights", "model.seed_weights", "strategy.name"};
+      "model.weights", "model.seed_weights", "model.module",    "strategy.name"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

@@ -4,6 +4,7 @@
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
+#include "tests/support/formula.hpp"
 #include "tests/support/learning.hpp"
 #include <ATen/Parallel.h>
 #include <cmath>
@@ -14,22 +15,6 @@ using namespace mneme::test;
 using nlohmann::json;
 
 namespace {
-
-/// The numbers of formula() in the script, in [-1, 1).
-std::vector<float> formula(const std::string& name, std::int64_t count) {
-  std::uint32_t hash = 0x811C9DC5;
-  for (const auto byte : name)
-    hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x01000193;
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    auto x = hash + static_cast<std::uint32_t>(i) * 0x9E3779B1U;
-    x = (x ^ x >> 16U) * 0x7FEB352DU;
-    x = (x ^ x >> 15U) * 0x846CA68BU;
-    x ^= x >> 16U;
-    values.push_back(static_cast<float>(x >> 8U) * 0x1p-23F - 1.0F);
-  }
-  return values;
-}
 
 /// made_values() in the script.
 at::Tensor made_values(const std::string& name, const std::vector<std::int64_t>& shape) {

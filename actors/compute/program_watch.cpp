@@ -1,0 +1,33 @@
+#include "actors/compute/program_watch.hpp"
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+
+bool program_watch::go_on(const std::string& name, double progress) {
+  constexpr double shown_min_s = 0.2;
+  const bool is_interrupted = run_->interrupts && run_->interrupts->load() > 0;
+  save(is_interrupted);
+  if (recorder_ && (!shown_ || shown_->seconds() > shown_min_s)) {
+    worker_->send(recorder_, program_progress{.name = name, .share = progress});
+    shown_.emplace();
+  }
+  return !is_interrupted;
+}
+
+/// Files take at most a twentieth of the time. If one cannot be written the run goes on: a resumed one begins the
+/// program again.
+void program_watch::save(bool at_once) {
+  constexpr double saved_min_s = 1.0;
+  if (!run_->slices || (!at_once && since_saved_.seconds() < std::max(saved_min_s, 20.0 * save_took_s_)))
+    return;
+  const recorder_stopwatch saving;
+  try {
+    run_->slices->save();
+  } catch (const std::exception& e) {
+    if (recorder_)
+      worker_->send(recorder_, run_warning{std::string("how far a program has come was not written: ") + e.what()});
+  }
+  save_took_s_ = saving.seconds();
+  since_saved_ = {};
+}
+
+} // namespace mneme

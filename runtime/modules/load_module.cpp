@@ -1,0 +1,136 @@
+#include "runtime/modules/load_module.hpp"
+#include "runtime/base/digest.hpp"
+#include "runtime/base/disk_file.hpp"
+#include "runtime/base/one_thread.hpp"
+#include "runtime/base/printable.hpp"
+#include "runtime/modules/code_limits.hpp"
+#include "runtime/modules/module_trial.hpp"
+#include "runtime/modules/zip_archive.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; // of what is packed in an archive: code and notes
+
+expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path) {
+  auto file = disk_file::open(path);
+  if (!file)
+    return tl::unexpected(file.error());
+  std::vector<std::uint8_t> bytes(file->size_bytes());
+  const auto filled = file->read(bytes);
+  if (!filled)
+    return tl::unexpected(filled.error());
+  if (*filled < bytes.size())
+    return failed(path.string(), "the file shrank while it was read");
+  return bytes;
+}
+
+constexpr const char* pickled_kind =
+    "the file is one of torch.save, a state_dict or a pickled net; expected a TorchScript file: "
+    "torch.jit.save(torch.jit.script(net.eval()), file). Weights alone are model.weights, as safetensors";
+
+/// What a file is that is no TorchScript archive, and how one is made; "": it is one.
+std::string other_kind(const std::vector<zip_entry>& entries) {
+  const auto holds = [&](std::string_view part) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const zip_entry& entry) { return entry.name.find(part) != std::string::npos; });
+  };
+  if (holds("aotinductor/"))
+    return "the file is an AOTInductor package, whose native code cannot be checked before it runs; expected a "
+           "TorchScript "
+           "file: torch.jit.save(torch.jit.script(net.eval()), file)";
+  if (holds("/code/"))
+    return "";
+  if (holds("models/") && holds(".json"))
+    return "the file is a program of torch.export; expected a TorchScript file: "
+           "torch.jit.save(torch.jit.script(net.eval()), file)";
+  if (holds("data.pkl"))
+    return pickled_kind;
+  return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
+}
+
+/// What is too much in the code of the archive; "": nothing.
+std::string excess_of_code(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
+  for (const auto& entry : entries)
+    if (entry.name.ends_with(".py"))
+      if (auto excess = code_excess(zip_content(file, entry)); !excess.empty())
+        return excess;
+  return "";
+}
+
+/// What is wrong with the file as an archive of TorchScript.
+diagnostics archive_flaws(const std::string& name, std::span<const std::uint8_t> bytes) {
+  constexpr std::array<std::uint8_t, 2> zip_start{'P', 'K'};
+  constexpr std::uint8_t pickle_start = 0x80;
+  if (!bytes.empty() && bytes[0] == pickle_start)
+    return {{name, pickled_kind}};
+  if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
+    return {{name,
+             "the file is no zip archive; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), "
+             "file)"}};
+  const auto entries = zip_entries(bytes, code_bytes_max);
+  if (!entries)
+    return {{fmt::format("{}: byte {}", name, entries.error().byte), entries.error().text}};
+  if (auto kind = other_kind(*entries); !kind.empty())
+    return {{name, std::move(kind)}};
+  if (auto excess = excess_of_code(bytes, *entries); !excess.empty())
+    return {{name, std::move(excess)}};
+  return {};
+}
+
+/// As a terminal may show it: names and code of a damaged file may hold any bytes.
+std::string plain_text(std::string text) {
+  for (auto& letter : text)
+    if (static_cast<unsigned char>(letter) >= 0x80)
+      letter = '?';
+  return printable(text);
+}
+
+tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vector<std::string>& texts) {
+  diagnostics found;
+  for (const auto& text : texts)
+    found.push_back({name, plain_text(text)});
+  return tl::unexpected(std::move(found));
+}
+
+} // namespace
+
+expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
+                                                        const module_wanted& wanted) try {
+  compute_on_one_thread(); // as jobs are
+  const auto name = file.string();
+  const auto bytes = content_of(file);
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  if (auto flaws = archive_flaws(name, *bytes); !flaws.empty()) {
+    for (auto& found : flaws)
+      found.text = plain_text(std::move(found.text));
+    return tl::unexpected(std::move(flaws));
+  }
+  const at::Device device(wanted.device);
+  auto graph = script_graph::read(*bytes, device);
+  if (!graph)
+    return all_failed(name, graph.error());
+  const auto tried = tried_module(*graph, wanted.input, device, wanted.trained);
+  if (!tried)
+    return all_failed(name, tried.error());
+  const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
+  if (wanted.scores && classes > 0 && tried->width != classes)
+    return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
+                                    "model.module_output = \"features\" a head of the run's own stands behind them",
+                                    tried->width, classes));
+  return std::make_shared<const module_net>(
+      std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
+                                      .input = wanted.input,
+                                      .width = tried->width,
+                                      .classes = classes,
+                                      .scores = wanted.scores,
+                                      .head = wanted.head,
+                                      .rows_at_once = tried->rows_at_once,
+                                      .row_bytes = tried->row_bytes});
+} catch (const std::bad_alloc&) {
+  return failed(file.string(), "the module needs more memory than there is");
+}
+
+} // namespace mneme

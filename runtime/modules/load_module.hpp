@@ -1,0 +1,25 @@
+/// load_module: from a file that another program has written to a net that a run can rely on.
+#pragma once
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/modules/module_net.hpp"
+#include <filesystem>
+namespace mneme {
+
+/// What the run asks of a module.
+struct module_wanted {
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
+  std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
+  bool scores = false;                 ///< forward() returns scores of the classes, not features.
+  head_kind head = head_kind::linear;
+  bool trained = false; ///< Its parameters are to be trained.
+  std::string device = "cpu";
+};
+
+/// Reads a TorchScript file, which torch.jit.save has written, and tries the module on rows of the run's shape: it has
+/// to return [rows, D] float32 numbers, all finite, the same ones twice, and those of a row must not depend on the rows
+/// beside it. Every difference is a diagnostic with the file's name, and its byte where the archive itself is damaged.
+/// The file's native code, if it has any, is not run: packages of AOTInductor are refused.
+[[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
+                                                                      const module_wanted& wanted);
+
+} // namespace mneme

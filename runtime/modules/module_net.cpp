@@ -1,0 +1,282 @@
+#include "runtime/modules/module_net.hpp"
+#include "runtime/base/autograd_on.hpp"
+#include "runtime/base/check.hpp"
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <cmath>
+#include <torch/csrc/autograd/autograd.h>
+namespace mneme {
+
+// Axes: K models, B rows of a step, P weights, D features, C classes.
+
+namespace {
+
+/// A tensor of its own, which begins where LibTorch's do: bits of products may depend on a matrix's place in a cache
+/// line.
+at::Tensor own_copy(const at::Tensor& value, bool learn) {
+  auto copy = value.detach().clone(at::MemoryFormat::Contiguous);
+  return learn ? copy.requires_grad_(true) : copy;
+}
+
+/// Rows of a head's parameter that belong to `classes`; all of one that belongs to all.
+at::Tensor rows_of(const parameter& entry, const at::Tensor& weights, class_range classes) {
+  const auto value = as_in_files(weights, entry);
+  return entry.whole ? value : value.narrow(0, classes.low, classes.size());
+}
+
+/// Model k's part of a gradient, which may be undefined.
+at::Tensor slope_of(const at::Tensor& gradients, std::int64_t k) {
+  return gradients.defined() ? gradients.select(0, k) : at::Tensor{};
+}
+
+std::string free_head_name(const std::vector<parameter>& taken) {
+  for (const std::string name : {"head", "run_head"})
+    if (std::none_of(taken.begin(), taken.end(), [&](const auto& entry) { return entry.name.starts_with(name + "."); }))
+      return name;
+  return "run_head_of_mneme";
+}
+
+} // namespace
+
+/// What one model has computed: leaves and results of autograd's graph.
+struct module_net::model_pass {
+  std::vector<at::Tensor> values{}, head{}; ///< Leaves of module and head; they want gradients where they learn.
+  at::Tensor features{};                    ///< [B, D]
+  at::Tensor logits{};                      ///< [B, classes]
+};
+
+module_net::module_net(script_graph graph, module_shape shape) : graph_(std::move(graph)), shape_(std::move(shape)) {
+  for (const auto& held : graph_.tensors())
+    if (in_layout(held))
+      add_parameter({.name = held.name, .shape = held.value.sizes().vec(), .frozen = !held.parameter});
+  head_first_ = layout_.size();
+  if (!shape_.scores && shape_.classes > 0)
+    add_head();
+}
+
+/// Other buffers, counters for example, are constants.
+bool module_net::in_layout(const script_graph::held_tensor& held) const {
+  return held.parameter || held.value.scalar_type() == at::kFloat;
+}
+
+void module_net::add_parameter(parameter entry) {
+  entry.offset = size();
+  entry.size = c10::multiply_integers(entry.shape);
+  layout_.push_back(std::move(entry));
+}
+
+/// As network::add_head() draws it.
+void module_net::add_head() {
+  const auto name = free_head_name(layout_);
+  const double bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));
+  add_parameter({.name = name + ".weight", .shape = {shape_.classes, shape_.width}, .head = true, .bound = bound});
+  if (shape_.head == head_kind::cosine)
+    add_parameter({.name = name + ".sigma", .shape = {1}, .head = true, .whole = true, .constant = 1.0});
+  else
+    add_parameter({.name = name + ".bias", .shape = {shape_.classes}, .head = true, .bound = bound});
+}
+
+std::string module_net::identity() const {
+  const auto* const ending = shape_.scores || shape_.classes == 0 ? ""
+                             : shape_.head == head_kind::cosine   ? " cosine"
+                                                                  : " linear";
+  return "module " + shape_.digest + " " + std::to_string(shape_.width) + "-" + std::to_string(shape_.classes) + ending;
+}
+
+std::int64_t module_net::working_set(std::int64_t rows) const {
+  const auto [channels, height, width] = shape_.input;
+  const auto floats = channels * height * width + shape_.width + shape_.classes;
+  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+  return size() * float_bytes + rows * (shape_.row_bytes + floats * float_bytes);
+}
+
+void module_net::put_own_values(at::Tensor& flat) const {
+  std::size_t i = 0;
+  for (const auto& held : graph_.tensors())
+    if (in_layout(held))
+      put_as_in_files(flat, layout_[i++], held.value.to(flat.device()));
+}
+
+// -- forward ----------------------------------------------------------------------------------------------------------
+
+/// What the graph reads besides rows, in its order.
+std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, bool learn) const {
+  std::vector<at::Tensor> values;
+  std::size_t i = 0;
+  for (const auto& held : graph_.tensors()) {
+    if (!in_layout(held)) {
+      values.push_back(held.value);
+      continue;
+    }
+    const auto& entry = layout_[i++];
+    values.push_back(own_copy(as_in_files(weights, entry), learn && !entry.frozen));
+  }
+  return values;
+}
+
+std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class_range classes, bool learn) const {
+  std::vector<at::Tensor> values;
+  for (auto i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
+    values.push_back(own_copy(rows_of(layout_[i], weights, classes), learn));
+  return values;
+}
+
+/// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown. Of a step the last call has fewer.
+/// Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend on how many come with
+/// it.
+at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const {
+  std::vector<at::Tensor> parts;
+  const auto count = rows.size(0), at_once = shape_.rows_at_once;
+  for (std::int64_t first = 0; first < count; first += at_once) {
+    const auto taken = std::min(at_once, count - first);
+    auto shown = rows.narrow(0, first, taken).clone(); // the graph may write to it
+    if (!of_step && taken < at_once)
+      shown = at::constant_pad_nd(shown, {0, 0, 0, 0, 0, 0, 0, at_once - taken});
+    parts.push_back(graph_.run(shown, values).narrow(0, 0, taken));
+  }
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+/// features [B, D] -> [B, classes]
+at::Tensor module_net::logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
+                                 class_range classes) const {
+  if (shape_.scores)
+    return features.narrow(1, classes.low, classes.size());
+  if (shape_.head == head_kind::linear)
+    return at::linear(features, head[0], head[1]);
+  const auto unit = [](const at::Tensor& x) {
+    return x / at::linalg_vector_norm(x, 2, at::IntArrayRef{1}, true).clamp_min(1e-12);
+  };
+  return at::linear(unit(features), unit(head[0])) * head[1];
+}
+
+activations module_net::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
+                                const training_mode* training) const {
+  MNEME_CHECK(0 <= classes.low && classes.high <= shape_.classes, identity(), classes.low, classes.high);
+  MNEME_CHECK(weights.size(1) == size(), identity(), weights.sizes());
+  const bool learn = keep && keep->for_backward, module_learns = learn && training;
+  const auto [channels, height, width] = shape_.input;
+  const auto models = inputs.size(0), rows = inputs.size(1);
+  const auto images = inputs.view({models, rows, channels, height, width});
+  std::vector<at::Tensor> features, logits; // [K]
+  if (keep)
+    keep->values.clear();
+  const autograd_on tracking;
+  for (std::int64_t k = 0; k < models; ++k) {
+    const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
+    model_pass made{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
+    {
+      const at::AutoGradMode followed(module_learns);
+      made.features = features_of(images.select(0, k), made.values, learn);
+    }
+    const at::AutoGradMode followed(learn);
+    if (classes.size() > 0)
+      made.logits = logits_of(made.features, made.head, classes);
+    features.push_back(made.features.detach());
+    if (made.logits.defined())
+      logits.push_back(made.logits.detach());
+    if (learn)
+      put_on(*keep, std::move(made));
+  }
+  return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
+}
+
+// -- as a function ----------------------------------------------------------------------------------------------------
+
+function_results module_net::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                            const function_mode& /*mode*/) const {
+  const auto [channels, height, width] = shape_.input;
+  const auto images = inputs.view({inputs.size(0), inputs.size(1), channels, height, width});
+  std::vector<at::Tensor> features, logits; // [K]
+  for (std::int64_t k = 0; k < inputs.size(0); ++k) {
+    const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
+    std::vector<at::Tensor> values, head;
+    std::size_t i = 0;
+    for (const auto& held : graph_.tensors())
+      values.push_back(in_layout(held) ? as_in_files(own, layout_[i++]).clone() : held.value);
+    for (i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
+      head.push_back(rows_of(layout_[i], own, classes).clone());
+    features.push_back(features_of(images.select(0, k), values, true));
+    if (classes.size() > 0)
+      logits.push_back(logits_of(features.back(), head, classes));
+  }
+  return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
+}
+
+// -- backward ---------------------------------------------------------------------------------------------------------
+
+/// A tape holds, model by model, what the graph begins with and what it ends with.
+void module_net::put_on(tape& keep, model_pass made) const {
+  auto& values = keep.values;
+  values.insert(values.end(), made.values.begin(), made.values.end());
+  values.insert(values.end(), made.head.begin(), made.head.end());
+  values.push_back(std::move(made.features));
+  values.push_back(std::move(made.logits));
+}
+
+/// Takes the first model off the tape. @param models those that are on it
+module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) const {
+  auto& values = keep.values;
+  const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(graph_.tensors());
+  const auto first = values.begin();
+  model_pass made{.values = {first, first + held}, .head = {first + held, first + own - 2}};
+  made.features = first[own - 2];
+  made.logits = first[own - 1];
+  values.erase(first, first + own);
+  return made;
+}
+
+void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range classes, const at::Tensor& d_logits,
+                          const at::Tensor& d_features, bool head_only, const gradient_sink& out) const {
+  const auto models = out.into.size(0);
+  MNEME_CHECK(kept.for_backward && !kept.values.empty(), identity());
+  for (std::int64_t k = 0; k < models; ++k)
+    back_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, slope_of(d_logits, k),
+               slope_of(d_features, k), head_only, out.into.select(0, k), out);
+}
+
+/// @param into [P], the model's row of the sink
+void module_net::back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
+                            const at::Tensor& d_features, bool head_only, at::Tensor into,
+                            const gradient_sink& out) const {
+  std::vector<at::Tensor> leaves, places; // places: views of the sink, one per leaf
+  std::size_t i = 0, held = 0;
+  for (const auto& tensor : graph_.tensors()) {
+    const auto& value = passed.values[held++];
+    if (!in_layout(tensor))
+      continue;
+    const auto& entry = layout_[i++];
+    if (entry.frozen || head_only)
+      continue;
+    leaves.push_back(value);
+    places.push_back(as_in_files(into, entry));
+  }
+  for (std::size_t j = 0; j < passed.head.size(); ++j) {
+    leaves.push_back(passed.head[j]);
+    places.push_back(rows_of(layout_[head_first_ + j], into, classes));
+  }
+  std::vector<at::Tensor> results, slopes;
+  if (d_logits.defined() && passed.logits.requires_grad()) {
+    results.push_back(passed.logits);
+    slopes.push_back(d_logits);
+  }
+  if (d_features.defined() && passed.features.requires_grad()) {
+    results.push_back(passed.features);
+    slopes.push_back(d_features);
+  }
+  std::vector<at::Tensor> gradients(leaves.size());
+  if (!results.empty() && !leaves.empty()) {
+    const autograd_on tracking;
+    gradients = torch::autograd::grad(results, leaves, slopes, false, false, true);
+  }
+  const at::NoGradGuard written;
+  for (std::size_t j = 0; j < leaves.size(); ++j) {
+    const bool reached = gradients[j].defined();
+    if (out.add && reached)
+      places[j].add_(gradients[j], out.scale);
+    else if (!out.add)
+      reached ? places[j].copy_(gradients[j]).mul_(out.scale) : places[j].zero_();
+  }
+}
+
+} // namespace mneme

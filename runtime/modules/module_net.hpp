@@ -1,0 +1,64 @@
+/// module_net: a net that another program made, a TorchScript module, with a head of ours behind it.
+#pragma once
+#include "runtime/models/function.hpp"
+#include "runtime/modules/script_graph.hpp"
+namespace mneme {
+
+/// What the net is like besides its graph, as loading it has found out.
+struct module_shape {
+  std::string digest{};                ///< That of the file, hex.
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
+  std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
+  std::int64_t classes = 0;            ///< Those of the run; 0: there is no head.
+  /// What forward() returns are scores of the classes; else they are features, and the net ends with a head of ours.
+  bool scores = false;
+  head_kind head = head_kind::linear;
+  std::int64_t rows_at_once = 1; ///< Rows that forward() sees in one call; the result of a row does not depend on them.
+  std::int64_t row_bytes = 0;    ///< Bytes that its operators make of one row.
+};
+
+/// Its weights are the parameters of the module under their own names, its float32 buffers, which never change, and the
+/// head. The module stays in evaluation mode while it is trained: running statistics keep the file's values, and
+/// nothing is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one.
+class module_net final : public model {
+public:
+  module_net(script_graph graph, module_shape shape);
+
+  [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return layout_; }
+  [[nodiscard]] std::int64_t feature_width() const noexcept override { return shape_.width; }
+  [[nodiscard]] std::int64_t classes() const noexcept override { return shape_.classes; }
+  [[nodiscard]] std::string identity() const override;
+  [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
+  [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                    tape* keep, const training_mode* training) const override;
+  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, bool head_only, const gradient_sink& out) const override;
+
+  [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                class_range classes, const function_mode& mode) const override;
+
+  /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
+  void put_own_values(at::Tensor& flat) const;
+
+private:
+  struct model_pass;
+  void add_parameter(parameter entry);
+  void add_head();
+  [[nodiscard]] bool in_layout(const script_graph::held_tensor& held) const;
+  [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
+  [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;
+  [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const;
+  [[nodiscard]] at::Tensor logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
+                                     class_range classes) const;
+  void put_on(tape& keep, model_pass made) const;
+  [[nodiscard]] model_pass taken_from(tape& keep, std::size_t models) const;
+  void back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
+                  const at::Tensor& d_features, bool head_only, at::Tensor into, const gradient_sink& out) const;
+
+  script_graph graph_;
+  module_shape shape_;
+  std::vector<parameter> layout_; // tensors of the graph that are in it, in their order, then the head
+  std::size_t head_first_ = 0;    // of the layout
+};
+
+} // namespace mneme

@@ -1,0 +1,230 @@
+#include "runtime/modules/module_trial.hpp"
+#include "runtime/base/rng.hpp"
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/autograd.h>
+namespace mneme {
+namespace {
+
+using differences = std::vector<std::string>;
+
+constexpr std::int64_t rows_max = 16;      // of a call: as many as keep a convolution's products busy
+constexpr double rounding_max = 1e-3;      // relative difference of results that mean the same
+constexpr std::uint64_t trial_seed = 2026; // made rows are the same in every run
+
+/// [B, C, H, W] float32, normal draws
+at::Tensor made_rows(std::int64_t rows, std::array<std::int64_t, 3> input) {
+  auto made = at::empty({rows, input[0], input[1], input[2]}, at::kFloat);
+  rng_stream draw({.seed = trial_seed});
+  for (auto& value : std::span(made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())))
+    value = static_cast<float>(draw.normal());
+  return made;
+}
+
+/// Adds up the bytes of what operators return while it lives, on this thread.
+class byte_count {
+public:
+  byte_count() : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(nullptr, &count).needsOutputs(true))) {
+    counted = 0;
+  }
+  ~byte_count() { at::removeCallback(handle_); }
+  byte_count(const byte_count&) = delete;
+  byte_count& operator=(const byte_count&) = delete;
+  [[nodiscard]] static std::int64_t value() { return counted; }
+
+private:
+  static void count(const at::RecordFunction& called, at::ObserverContext*) {
+    for (const auto& value : called.outputs())
+      if (value.isTensor() && value.toTensor().defined())
+        counted += static_cast<std::int64_t>(value.toTensor().nbytes());
+  }
+  static thread_local std::int64_t counted;
+  at::CallbackHandle handle_;
+};
+thread_local std::int64_t byte_count::counted = 0;
+
+/// The trial while it runs.
+class trial {
+public:
+  trial(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device)
+      : graph_(graph), input_(input), rows_(made_rows(rows_max, input).to(device)) {
+    for (const auto& held : graph.tensors()) {
+      values_.push_back(held.value);
+      versions_.push_back(held.value._version());
+    }
+  }
+
+  tl::expected<trial_result, differences> run(bool trained) {
+    check_types();
+    if (wrong_.empty())
+      choose_rows();
+    if (wrong_.empty() && trained)
+      check_gradients();
+    if (!wrong_.empty())
+      return tl::unexpected(wrong_);
+    return found_;
+  }
+
+private:
+  void check_types() {
+    for (const auto& held : graph_.tensors())
+      if (held.parameter && held.value.scalar_type() != at::kFloat)
+        wrong_.push_back(fmt::format("parameter '{}' is {}; expected float32: call net.float() before it is exported",
+                                     held.name, c10::toString(held.value.scalar_type())));
+  }
+
+  /// forward() of a copy of these rows. Throws what the graph throws.
+  [[nodiscard]] at::Tensor called(const at::Tensor& rows) const {
+    const at::NoGradGuard no_gradients;
+    return graph_.run(rows.clone(), values_);
+  }
+
+  /// Several rows at once if their places make no difference, else one by one.
+  void choose_rows() {
+    const auto first = tried_call(rows_);
+    if (!first)
+      return choose_single_rows();
+    if (!check_form(*first, rows_max))
+      return;
+    const auto again = called(rows_);
+    if (!at::equal(*first, again))
+      return not_repeatable();
+    check_written();
+    if (!places_differ(*first))
+      return note(*first, rows_max);
+    choose_single_rows();
+    if (wrong_.empty() && !agree(*first))
+      wrong_.emplace_back(
+          "the result of a row depends on the rows beside it by more than rounding; a net that mixes the "
+          "rows of a step, by batch statistics for example, cannot be taken");
+  }
+
+  std::optional<at::Tensor> tried_call(const at::Tensor& rows) {
+    try {
+      return called(rows);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& e) {
+      failure_ = short_reason(e);
+      return std::nullopt;
+    }
+  }
+
+  void choose_single_rows() {
+    const auto single = tried_call(rows_.narrow(0, 0, 1));
+    if (!single)
+      return wrong_.push_back(
+          fmt::format("forward failed on rows of shape [{}, {}]: {}", rows_max, fmt::join(input_, ", "), failure_));
+    if (!check_form(*single, 1))
+      return;
+    if (!at::equal(*single, called(rows_.narrow(0, 0, 1))))
+      return not_repeatable();
+    check_written();
+    note(*single, 1);
+  }
+
+  void not_repeatable() {
+    wrong_.emplace_back(
+        "forward returned other numbers when it was called again with the same rows; a result must follow "
+        "from the rows and the weights alone");
+  }
+
+  /// True if results are [rows, D] float32, finite and where the rows are.
+  bool check_form(const at::Tensor& found, std::int64_t rows) {
+    const auto before = wrong_.size();
+    if (found.dim() != 2 || found.size(0) != rows || found.size(1) < 1)
+      wrong_.push_back(
+          fmt::format("forward returned shape [{}] for rows of shape [{}, {}]; expected [{}, D]: end it with "
+                      "torch.flatten(x, 1)",
+                      fmt::join(found.sizes(), ", "), rows, fmt::join(input_, ", "), rows));
+    if (found.scalar_type() != at::kFloat)
+      wrong_.push_back(fmt::format("forward returned {}; expected float32", c10::toString(found.scalar_type())));
+    if (found.device() != rows_.device())
+      wrong_.push_back(fmt::format("forward returned a tensor on {} for rows on {}; was it traced on another device?",
+                                   found.device().str(), rows_.device().str()));
+    if (wrong_.size() == before && !at::isfinite(found).all().item<bool>())
+      wrong_.emplace_back("forward returned values that are NaN or infinite for rows around 0; are its weights whole?");
+    return wrong_.size() == before;
+  }
+
+  /// Rows in the opposite order, and half of them moved beside rows of zeros.
+  [[nodiscard]] bool places_differ(const at::Tensor& first) const {
+    if (!at::equal(called(rows_.flip(0)).flip(0), first))
+      return true;
+    const auto half = rows_max / 2;
+    auto moved = at::zeros_like(rows_);
+    moved.narrow(0, half - 1, half).copy_(rows_.narrow(0, 0, half));
+    return !at::equal(called(moved).narrow(0, half - 1, half), first.narrow(0, 0, half));
+  }
+
+  /// True if rows one by one give what they give together, but for rounding.
+  [[nodiscard]] bool agree(const at::Tensor& together) const {
+    for (std::int64_t i = 0; i < rows_max; ++i) {
+      const auto alone = called(rows_.narrow(0, i, 1))[0], beside = together[i];
+      if ((alone - beside).abs().max().item<double>() > rounding_max * (1.0 + beside.abs().max().item<double>()))
+        return false;
+    }
+    return true;
+  }
+
+  void check_written() {
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      if (values_[i]._version() != versions_[i])
+        wrong_.push_back(
+            fmt::format("forward writes to '{}'; a result must not depend on earlier calls", graph_.tensors()[i].name));
+  }
+
+  void check_gradients() {
+    std::vector<at::Tensor> values, leaves;
+    for (const auto& held : graph_.tensors()) {
+      values.push_back(held.value.clone());
+      if (held.parameter)
+        leaves.push_back(values.back().requires_grad_(true));
+    }
+    if (leaves.empty())
+      return;
+    try {
+      const auto rows = std::min<std::int64_t>(found_.rows_at_once, 3);
+      const auto sum = graph_.run(rows_.narrow(0, 0, rows).clone(), values).sum();
+      std::vector<at::Tensor> gradients;
+      if (sum.requires_grad())
+        gradients = torch::autograd::grad({sum}, leaves, {}, false, false, true);
+      if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& slope) { return slope.defined(); }))
+        wrong_.emplace_back("no gradient reaches its parameters, so they cannot be trained; model.trainable = \"head\" "
+                            "leaves them as they are");
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& e) {
+      wrong_.push_back("forward cannot be trained through: " + short_reason(e) +
+                       "; model.trainable = \"head\" leaves its parameters as they are");
+    }
+  }
+
+  void note(const at::Tensor& result, std::int64_t rows) {
+    found_ = {.width = result.size(1), .rows_at_once = rows};
+    const byte_count counting;
+    static_cast<void>(called(rows_.narrow(0, 0, rows)));
+    found_.row_bytes = byte_count::value() / rows;
+  }
+
+  const script_graph& graph_;
+  std::array<std::int64_t, 3> input_;
+  at::Tensor rows_; // [B, C, H, W]
+  std::vector<at::Tensor> values_;
+  std::vector<std::uint32_t> versions_; // of the values, before anything was called
+  std::string failure_;                 // of the last call that failed
+  differences wrong_;
+  trial_result found_;
+};
+
+} // namespace
+
+tl::expected<trial_result, std::vector<std::string>>
+tried_module(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained) {
+  return trial(graph, input, device).run(trained);
+}
+
+} // namespace mneme

@@ -1,0 +1,21 @@
+/// module_trial: a module run on made rows, before a run relies on it.
+#pragma once
+#include "runtime/modules/script_graph.hpp"
+#include <array>
+namespace mneme {
+
+/// How a module shall be called, as a trial has found out.
+struct trial_result {
+  std::int64_t width = 0;        ///< D
+  std::int64_t rows_at_once = 0; ///< Rows of a call; the bits of a row do not depend on its place among them.
+  std::int64_t row_bytes = 0;    ///< Bytes that the graph's operators make of one row.
+};
+
+/// Calls the graph with rows [B, C, H, W] float32 on `device`: several at once, or one by one where several cannot be
+/// told apart to the last bit. Fails in words where results have another form than [B, D] float32 and finite, differ
+/// from call to call, depend on the rows beside, or where tensors of the module are written to.
+/// @param trained whether a gradient has to reach a parameter
+[[nodiscard]] tl::expected<trial_result, std::vector<std::string>>
+tried_module(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained);
+
+} // namespace mneme

@@ -1,0 +1,235 @@
+#include "runtime/modules/script_graph.hpp"
+#include <algorithm>
+#include <caffe2/serialize/read_adapter_interface.h>
+#include <cstring>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/passes/constant_propagation.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/passes/lower_graph.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/serialization/import.h>
+namespace mneme {
+namespace {
+
+namespace jit = torch::jit;
+using differences = std::vector<std::string>;
+
+/// A file that is held in memory.
+class file_in_memory final : public caffe2::serialize::ReadAdapterInterface {
+public:
+  explicit file_in_memory(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  [[nodiscard]] std::size_t size() const override { return bytes_.size(); }
+  std::size_t read(std::uint64_t at, void* into, std::size_t count, const char* /*wanted*/) const override {
+    if (at >= bytes_.size())
+      return 0;
+    const auto taken = std::min<std::size_t>(count, bytes_.size() - at);
+    std::memcpy(into, bytes_.data() + at, taken);
+    return taken;
+  }
+
+private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+/// What is wrong with the arguments and results of forward().
+differences signature_differences(const jit::Module& module) {
+  const auto forward = module.find_method("forward");
+  if (!forward)
+    return {"the module has no method forward"};
+  const auto& schema = forward->function().getSchema();
+  differences wrong;
+  std::string taken;
+  for (std::size_t i = 1; i < schema.arguments().size(); ++i) // behind self
+    taken += (i > 1 ? ", " : "") + schema.arguments()[i].name() + ": " + schema.arguments()[i].type()->repr_str();
+  if (schema.arguments().size() != 2 || schema.arguments()[1].type()->kind() != c10::TypeKind::TensorType)
+    wrong.push_back(fmt::format("forward takes ({}); expected one argument, a tensor of rows; wrap the net in a module "
+                                "that takes only these",
+                                taken));
+  if (schema.returns().size() != 1 || schema.returns()[0].type()->kind() != c10::TypeKind::TensorType)
+    wrong.push_back(
+        fmt::format("forward returns {}; expected one tensor, a row of numbers for each row; wrap the net in "
+                    "a module that returns only this",
+                    schema.returns().empty() ? "nothing" : schema.returns()[0].type()->repr_str()));
+  return wrong;
+}
+
+/// Where a node was written, "name.py:12", or "".
+std::string place_of(const jit::Node& node) {
+  const auto range = node.sourceRange().file_line_col();
+  if (!range)
+    return "";
+  const auto& [file, line, column] = *range;
+  return fmt::format(" ({}:{})", file.substr(file.rfind('/') + 1), line);
+}
+
+/// Operators that reach beyond their arguments, besides those that LibTorch itself knows to draw.
+const std::set<std::string>& forbidden_operators() {
+  static const std::set<std::string> names{"aten::save", "aten::from_file", "aten::manual_seed", "prim::Print",
+                                           "prim::fork", "prim::rpc_async", "prim::rpc_sync",    "prim::rpc_remote"};
+  return names;
+}
+
+/// True if an operator that can draw is told not to: dropout outside training, attention without it.
+bool told_not_to_draw(const jit::Node& node) {
+  for (const auto* const flag : {"train", "training"})
+    if (node.hasNamedInput(flag) && jit::constant_as<bool>(node.namedInput(flag)) == false)
+      return true;
+  return node.hasNamedInput("dropout_p") && jit::constant_as<double>(node.namedInput("dropout_p")) == 0.0;
+}
+
+/// Why a node keeps results from following from rows and tensors alone, or "".
+std::string refusal_of(const jit::Node& node) {
+  const std::string name = node.kind().toQualString();
+  if (name == "prim::SetAttr")
+    return fmt::format("forward assigns to self.{}{}; a result must not depend on earlier calls",
+                       node.s(c10::attr::name), place_of(node));
+  if (forbidden_operators().contains(name))
+    return fmt::format("forward calls {}{}, which reaches beyond its arguments; leave it out", name, place_of(node));
+  if (node.isNondeterministic() && !told_not_to_draw(node))
+    return fmt::format("forward calls {}{}, which draws random numbers in evaluation, too; leave it out", name,
+                       place_of(node));
+  if (node.kind() == c10::prim::CallMethod || node.kind() == c10::prim::CallFunction)
+    return fmt::format(
+        "forward makes a call that is not known before it runs{}; interfaces and recursion are not taken",
+        place_of(node));
+  return "";
+}
+
+void add_refusals(const jit::Block& block, std::set<std::string>& into) {
+  for (const auto* node : block.nodes()) {
+    if (auto why = refusal_of(*node); !why.empty())
+      into.insert(std::move(why));
+    for (const auto* inner : node->blocks())
+      add_refusals(*inner, into);
+  }
+}
+
+/// What a value of the graph is within the module `self`; none: it is computed.
+std::optional<c10::IValue> member_of(const jit::Value& value, const jit::Graph& graph, const c10::IValue& self) {
+  if (&value == graph.inputs()[0])
+    return self;
+  if (value.node()->kind() != c10::prim::GetAttr)
+    return std::nullopt;
+  const auto owner = member_of(*value.node()->input(), graph, self);
+  return owner ? std::optional(owner->toObject()->getAttr(value.node()->s(c10::attr::name))) : std::nullopt;
+}
+
+/// Members that are numbers, flags, texts or lists of them become constants.
+void make_constants(jit::Block& block, jit::Graph& graph, const c10::IValue& self) {
+  for (auto node = block.nodes().begin(); node != block.nodes().end(); ++node) {
+    for (auto* inner : node->blocks())
+      make_constants(*inner, graph, self);
+    if (node->kind() != c10::prim::GetAttr)
+      continue;
+    const auto member = member_of(*node->output(), graph, self);
+    if (!member || member->isTensor() || member->isModule())
+      continue;
+    const jit::WithInsertPoint here(*node);
+    if (const auto constant = jit::tryInsertConstant(graph, *member))
+      node->output()->replaceAllUsesWith(*constant);
+  }
+}
+
+/// forward() in one piece, as it runs in evaluation: branches of training are gone.
+std::shared_ptr<jit::Graph> evaluation_graph(const jit::Module& module) {
+  auto graph = module.get_method("forward").graph()->copy();
+  jit::Inline(*graph);
+  make_constants(*graph->block(), *graph, module._ivalue());
+  jit::ConstantPropagation(graph);
+  jit::EliminateDeadCode(graph);
+  return graph;
+}
+
+/// The module's tensors in the order of PyTorch's state_dict: parameters, then buffers.
+std::vector<script_graph::held_tensor> tensors_of(const jit::Module& module) {
+  std::vector<script_graph::held_tensor> found;
+  for (const auto& [name, value] : module.named_parameters())
+    found.push_back({name, value, true});
+  for (const auto& [name, value] : module.named_buffers())
+    found.push_back({name, value, false});
+  return found;
+}
+
+} // namespace
+
+struct script_graph::compiled {
+  jit::Code code;
+  jit::Module module;              ///< Owns the functions that the code names where it reports an error.
+  std::vector<std::size_t> places; ///< [arguments behind the rows] which of the tensors each is.
+};
+
+tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::span<const std::uint8_t> file,
+                                                                        const at::Device& device) {
+  try {
+    auto module = jit::load(std::make_shared<file_in_memory>(file), device, false);
+    if (auto wrong = signature_differences(module); !wrong.empty())
+      return tl::unexpected(std::move(wrong));
+    module.eval();
+    const auto whole = evaluation_graph(module);
+    std::set<std::string> refusals;
+    add_refusals(*whole->block(), refusals);
+    if (!refusals.empty())
+      return tl::unexpected(differences(refusals.begin(), refusals.end()));
+    const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
+    return with_tensors(module, graph, members);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    return tl::unexpected(differences{short_reason(e)});
+  }
+}
+
+tl::expected<script_graph, std::vector<std::string>>
+script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit::Graph>& graph,
+                           const std::vector<c10::IValue>& members) {
+  const auto known = tensors_of(module);
+  std::map<const c10::TensorImpl*, std::size_t> places; // of tensors that forward() reads, within `known`
+  for (const auto& member : members)
+    if (member.isTensor())
+      places[member.toTensor().unsafeGetTensorImpl()] = known.size();
+  script_graph made;
+  for (const auto& held : known) {
+    const auto found = places.find(held.value.unsafeGetTensorImpl());
+    if (found == places.end() || found->second != known.size()) // not read, or known by an earlier name
+      continue;
+    found->second = made.tensors_.size();
+    made.tensors_.push_back({held.name, held.value.detach(), held.parameter});
+  }
+  auto code = std::make_shared<compiled>(compiled{jit::Code(graph, "forward"), module, {}});
+  for (const auto& member : members) {
+    const auto found = member.isTensor() ? places.find(member.toTensor().unsafeGetTensorImpl()) : places.end();
+    if (found == places.end() || found->second == known.size())
+      return tl::unexpected(differences{fmt::format("forward reads a member of type {}; expected parameters, buffers, "
+                                                    "numbers and modules",
+                                                    member.type()->repr_str())});
+    code->places.push_back(found->second);
+  }
+  made.code_ = std::move(code);
+  return made;
+}
+
+at::Tensor script_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values) const {
+  jit::Stack stack{rows};
+  for (const auto place : code_->places)
+    stack.emplace_back(values[place]);
+  jit::InterpreterState(code_->code).run(stack);
+  return stack.back().toTensor();
+}
+
+std::string short_reason(const std::exception& thrown) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
+  const std::string text = of_torch ? of_torch->what_without_backtrace() : thrown.what();
+  // The interpreter puts a stack of the module's code before the reason, which is the last line that says something.
+  constexpr std::string_view lead = "RuntimeError: ";
+  if (const auto at = text.rfind(lead); at != std::string::npos)
+    return text.substr(at + lead.size(), text.find('\n', at) - at - lead.size());
+  const auto first = std::min(text.find_first_not_of(" \n"), text.size());
+  return text.substr(first, text.find('\n', first) - first);
+}
+
+} // namespace mneme

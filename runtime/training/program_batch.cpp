@@ -1,0 +1,275 @@
+#include "runtime/training/program_batch.hpp"
+#include "runtime/base/autograd_on.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/training/failure_text.hpp"
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdexcept>
+namespace mneme {
+namespace {
+
+/// Rows of data sets by way of an executor's images.
+class image_reader final : public row_reader {
+public:
+  explicit image_reader(image_store& images) : images_(images) {}
+  [[nodiscard]] at::Device device() const override { return images_.device(); }
+  [[nodiscard]] at::Tensor read(const sample_view& samples, std::span<const std::int64_t> positions,
+                                const row_look& how) override {
+    std::vector<std::int64_t> rows;
+    std::vector<augmentation> augment;
+    for (const auto position : positions) {
+      if (position < 0 || position >= samples.size())
+        throw std::out_of_range(fmt::format("row {} is asked for, and the job has {} rows", position, samples.size()));
+      rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
+      if (how.augment != augmentation_kind::none)
+        augment.push_back(drawn_augmentation(how.augment, how.stream, how.epoch, position));
+    }
+    const auto [channels, height, width] = samples.source->shape();
+    auto out = at::empty({std::ssize(rows), channels, height, width}, at::device(images_.device()).dtype(at::kFloat));
+    images_.gather_into(out, samples.source, rows, augment);
+    return out;
+  }
+
+private:
+  image_store& images_;
+};
+
+/// Handles of one's own: asking one of them for gradients changes nobody else's.
+tensor_map handles_of(const tensor_map* tensors, const at::Device& device) {
+  tensor_map made;
+  if (tensors)
+    for (const auto& [name, value] : *tensors)
+      made.put(name, value.to(device).detach());
+  return made;
+}
+
+/// The values alone: without graph, and without the larger tensor of which they are a part.
+at::Tensor frozen(const at::Tensor& value) {
+  auto plain = value.detach().contiguous();
+  return plain.storage().nbytes() > plain.nbytes() ? plain.clone() : plain;
+}
+
+void check_values(const std::string& name, const at::Tensor& value) {
+  if (!value.is_floating_point())
+    return;
+  const auto finite = value.isfinite().sum().item<std::int64_t>();
+  if (finite < value.numel())
+    throw std::runtime_error(fmt::format("'{}' has {} values of {} that are not finite; a smaller step or a bound on "
+                                         "what is divided may help",
+                                         name, value.numel() - finite, value.numel()));
+}
+
+std::string names_of(const named_tensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : tensors)
+    names.push_back("'" + name + "'");
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+tensors_ref checked_outcome(const program_job& job, const named_tensors& made) {
+  const auto promised = job.body->outcome(job);
+  auto out = std::make_shared<tensor_map>();
+  for (const auto& wanted : promised) {
+    const auto at = made.find(wanted.name);
+    if (at == made.end())
+      throw std::runtime_error(
+          fmt::format("'{}' is missing: its outcome() declares it, and it returned {}", wanted.name, names_of(made)));
+    const auto& found = at->second;
+    if (!found.defined())
+      throw std::runtime_error(fmt::format("'{}' is an undefined tensor", wanted.name));
+    if (found.sizes() != at::IntArrayRef(wanted.shape))
+      throw std::runtime_error(fmt::format("'{}' has the shape [{}], and its outcome() declares [{}]", wanted.name,
+                                           fmt::join(found.sizes(), ", "), fmt::join(wanted.shape, ", ")));
+    if (found.scalar_type() != wanted.type)
+      throw std::runtime_error(fmt::format("'{}' is of type {}, and its outcome() declares {}", wanted.name,
+                                           c10::toString(found.scalar_type()), c10::toString(wanted.type)));
+    check_values(wanted.name, found);
+    out->put(wanted.name, frozen(found));
+  }
+  if (made.size() > promised.size())
+    throw std::runtime_error(
+        fmt::format("it returned {}, and its outcome() declares {} of them", names_of(made), promised.size()));
+  return out;
+}
+
+tensor_map checked_state(const named_tensors& made) {
+  if (made.empty())
+    throw std::runtime_error("a slice that is not the last one left no state for the next");
+  tensor_map state;
+  for (const auto& [name, value] : made) {
+    if (!value.defined())
+      throw std::runtime_error(fmt::format("'{}' of its state is an undefined tensor", name));
+    state.put(name, frozen(value));
+  }
+  return state;
+}
+
+/// Notices writes into tensors of calls, which autograd counts.
+class written_inputs {
+public:
+  explicit written_inputs(const std::vector<program_call>& calls) : calls_(calls), versions_(versions()) {}
+  void expect_none() const {
+    if (versions() != versions_)
+      throw std::runtime_error("it writes into a tensor that it was given, which others read; a clone() is its own");
+  }
+
+private:
+  [[nodiscard]] std::vector<std::int64_t> versions() const {
+    std::vector<std::int64_t> found;
+    for (const auto& call : calls_)
+      for (const auto* tensors : {&call.in, &call.state})
+        for (const auto& [name, value] : *tensors)
+          found.push_back(value.is_inference() ? 0 : value._version());
+    return found;
+  }
+
+  const std::vector<program_call>& calls_;
+  std::vector<std::int64_t> versions_;
+};
+
+/// A job at work.
+struct running_call {
+  const program_job* job = nullptr;
+  program_call call{};
+  double progress = 0.0;
+  bool is_over = false;
+  std::optional<digest128> content{}; ///< Known where the job has a state in the store.
+};
+
+/// Jobs that go through their slices side by side.
+class running_batch {
+public:
+  running_batch(std::span<const job> batch, image_store& images, slice_store* slices)
+      : reader_(images), slices_(slices), results_(batch.size(), job_outcome{std::string{}}) {
+    for (const auto& queued : batch) {
+      const auto& job = std::get<program_job>(queued.request);
+      running_.push_back({.job = &job,
+                          .call = {.in = handles_of(job.in.get(), images.device()),
+                                   .samples = job.samples,
+                                   .stream = job.stream,
+                                   .reader = &reader_}});
+      if (slices && images.device().is_cpu() && slices->holds_any())
+        go_on_from_store(running_.back());
+    }
+  }
+
+  outcomes run(slice_watch* watch) {
+    const auto name = running_.front().job->body->name();
+    for (auto next = next_calls(); !next.empty(); next = next_calls()) {
+      if (watch && !watch->go_on(name, progress())) {
+        for (std::size_t i = 0; i < running_.size(); ++i)
+          if (!running_[i].is_over)
+            results_[i] = std::string(interrupted_text);
+        break;
+      }
+      run_slice(next);
+    }
+    return std::move(results_);
+  }
+
+private:
+  void go_on_from_store(running_call& running) const {
+    const auto content = slice_store::content_of(*running.job);
+    const auto found = slices_->find(content);
+    if (!found)
+      return;
+    running.content = content;
+    running.call.slice = found->slices;
+    running.call.state = handles_of(&found->state, reader_.device());
+  }
+
+  /// Those that are furthest behind: the others have been stored by an earlier process, and wait for them.
+  [[nodiscard]] std::vector<std::size_t> next_calls() const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      if (running_[i].is_over)
+        continue;
+      if (!found.empty() && running_[i].call.slice < running_[found[0]].call.slice)
+        found.clear();
+      if (found.empty() || running_[i].call.slice == running_[found[0]].call.slice)
+        found.push_back(i);
+    }
+    return found;
+  }
+  /// That of the slowest call.
+  [[nodiscard]] double progress() const {
+    double least = 1.0;
+    for (const auto& running : running_)
+      least = running.is_over ? least : std::min(least, running.progress);
+    return least;
+  }
+
+  /// The next slice of `which`; if it fails as a whole, of each alone.
+  void run_slice(const std::vector<std::size_t>& which) {
+    std::vector<program_call> calls; // handles
+    for (const auto i : which)
+      calls.push_back(running_[i].call);
+    std::vector<program_step> steps;
+    std::string why;
+    try {
+      const written_inputs check(calls);
+      steps = running_.front().job->body->run(calls);
+      if (steps.size() != which.size())
+        throw std::runtime_error(fmt::format("it answered {} calls of {}", steps.size(), which.size()));
+      check.expect_none();
+    } catch (...) {
+      why = failure_text();
+      steps.clear();
+    }
+    if (steps.empty() && which.size() > 1) {
+      for (const auto i : which)
+        run_slice({i});
+      return;
+    }
+    for (std::size_t k = 0; k < which.size(); ++k)
+      try {
+        if (steps.empty())
+          throw std::runtime_error(why);
+        settle(which[k], steps[k]);
+      } catch (...) {
+        results_[which[k]] = fmt::format("program '{}': {}", running_[which[k]].job->body->name(), failure_text());
+        end(running_[which[k]]);
+      }
+  }
+
+  void settle(std::size_t i, program_step& step) {
+    auto& running = running_[i];
+    if (step.finished) {
+      results_[i] = work_output{program_output{.out = checked_outcome(*running.job, step.tensors)}};
+      return end(running);
+    }
+    running.call.state = checked_state(step.tensors);
+    running.progress = step.progress;
+    ++running.call.slice;
+    if (!slices_)
+      return;
+    if (!running.content)
+      running.content = slice_store::content_of(*running.job);
+    slices_->put(*running.content, {.slices = running.call.slice, .state = running.call.state});
+  }
+
+  void end(running_call& running) {
+    running.is_over = true;
+    running.call = {};
+    if (running.content)
+      slices_->erase(*running.content);
+  }
+
+  image_reader reader_;
+  slice_store* slices_;
+  std::vector<running_call> running_;
+  outcomes results_;
+};
+
+} // namespace
+
+outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_watch* watch) {
+  MNEME_CHECK(!batch.empty());
+  const autograd_on tracking;
+  return running_batch(batch, images, slices).run(watch);
+}
+
+} // namespace mneme

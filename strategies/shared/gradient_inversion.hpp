@@ -1,0 +1,60 @@
+/// gradient_inversion: images from the gradients that they leave in a small random net, as GLFC's and LGA's proxy makes
+/// them (Zhu et al. 2019, "Deep Leakage from Gradients").
+#pragma once
+#include "runtime/base/tensor_map.hpp"
+#include "runtime/method/program.hpp"
+#include "runtime/models/model.hpp"
+#include <array>
+namespace mneme {
+
+// Axes: K images; C channels, H height, W width of an image; L classes.
+
+/// The encoder Gamma: three convolutions of 5 x 5 and 12 filters and a linear layer, with sigmoids between them. One
+/// instance is drawn for a run, known to clients and proxy, and never trained.
+class gradient_encoder {
+public:
+  /// Strides and padding that leave 8 x 8 pixels of 32, 64 and 84; of others, strides near them.
+  gradient_encoder(std::array<std::int64_t, 3> image, std::int64_t classes);
+  [[nodiscard]] std::int64_t size() const; ///< All parameters.
+  /// Every weight and bias from U(-0.5, 0.5), flat: [size()] float32.
+  [[nodiscard]] at::Tensor drawn(const rng_key& stream) const;
+  /// "1.weight", "1.bias", ... "4.bias", with the shapes of the eight tensors.
+  [[nodiscard]] const std::vector<declared_tensor>& tensors() const noexcept { return tensors_; }
+  /// Gradients of softmax cross-entropy in all tensors, of each image by itself, in the order of tensors(): [K, ...].
+  /// Differentiable in the images; the bits of one do not depend on the others.
+  /// @param weights [size()] @param images [K, C, H, W] @param labels [K] int64
+  [[nodiscard]] std::vector<at::Tensor> gradients(const at::Tensor& weights, const at::Tensor& images,
+                                                  const at::Tensor& labels) const;
+  [[nodiscard]] std::array<std::int64_t, 3> image() const noexcept { return image_; }
+  [[nodiscard]] std::int64_t classes() const noexcept { return classes_; }
+
+private:
+  struct convolution {
+    std::int64_t channels = 0, stride = 1, padding = 2;
+  };
+  std::array<std::int64_t, 3> image_;
+  std::int64_t classes_, features_ = 0;
+  std::array<convolution, 3> layers_{};
+  std::vector<declared_tensor> tensors_;
+};
+
+/// The label behind gradients of one image: features of a sigmoid are positive, so of the last layer's rows that of the
+/// label alone has a negative sum (Zhao et al. 2020, iDLG). @param last_weight [L, features]
+[[nodiscard]] std::int64_t label_of_gradients(const at::Tensor& last_weight);
+
+struct inversion_options {
+  std::int64_t steps = 250; ///< Each takes the optimizer up to 20 evaluations.
+  double learning_rate = 1.0;
+  std::int64_t kept = 20; ///< The last so many iterates are images.
+};
+/// A program that turns gradients ("1.weight" ... of one image, and "encoder") into "images" [kept, C, H, W] uint8,
+/// "label" [1] int64 and "objective" [2] float64, at the start and at the end. Where the optimizer leaves the numbers
+/// it starts again from other noise, up to three times; "objective" ends at -1 where all of them failed.
+[[nodiscard]] program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& with);
+
+/// A program that turns a client's prototypes, its rows, into the gradients they leave in the encoder: the eight
+/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are `perturbed`, "weights" of the net and "seen", how
+/// many classes were: 50 steps of descent on the net's binary cross-entropy move their pixels, as released.
+[[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder, bool perturbed);
+
+} // namespace mneme

@@ -1,0 +1,102 @@
+// Modules from outside as a run uses them: as its net, and as a file that a method asks for.
+#include "strategies/shared/averaging.hpp"
+#include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
+#include "tests/support/script_modules.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::atomic<int> rows_of_twos{0};
+
+/// Averaging whose clients look at their rows through a module first, which a key names.
+class looking_through final : public averaging_method {
+public:
+  void keys(key_table& table) override { table.path("body", body_, "for tests"); }
+  method_needs needs() const override {
+    method_needs needed;
+    if (!body_.empty())
+      needed.module_files = {{"body", {.file = body_}}};
+    return needed;
+  }
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    module_ = setup.modules.at("body");
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
+    extract_job wanted{.net = module_.net, .weights = module_.weights, .samples = ctx.samples(), .logits = false};
+    auto looking = ctx.extract(std::move(wanted));
+    auto seen = co_await looking;
+    rows_of_twos += static_cast<int>((seen.features == 2).all(1).sum().item<std::int64_t>());
+    auto inner = averaging_method::client_round(ctx, in);
+    auto result = co_await inner;
+    co_return result;
+  }
+
+private:
+  std::filesystem::path body_;
+  loaded_module module_;
+};
+const strategy_registration looking_line{
+    {.name = "looking-through", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {
+       return std::make_unique<looking_through>();
+     }}};
+
+std::string scenario_with(const std::string& method, const std::string& model) {
+  return R"(
+clients.count = 4
+rounds = { per_task = 2, cohort = 4 }
+tasks.kind = "single"
+partition.kind = "iid"
+data = { name = "synthetic", shape = [1, 6, 6], rows = 40 }
+)" + model +
+         method;
+}
+
+} // namespace
+
+TEST_CASE("a method is given the module that its key names, as a net with the weights of its file") {
+  const scratch_folder folder;
+  write_module(folder.path() / "twos.pt",
+               {.code = "def forward(self, x):\n    return torch.flatten(x, 1) * 0 + self.two\n",
+                .parameters = {{"two", at::full({36}, 2.0F)}}});
+  rows_of_twos = 0;
+  const auto method =
+      "strategy = { name = \"looking-through\", body = \"" + (folder.path() / "twos.pt").string() + "\" }\n";
+  const auto run = run_toml(scenario_with(method, "model.name = \"linear\"\n"));
+  CHECK(run.summary.client_rounds == 8);
+  CHECK(rows_of_twos == 80); // all rows, in both rounds
+}
+
+TEST_CASE("what is wrong with a method's module stands at its key") {
+  const scratch_folder folder;
+  write_module(folder.path() / "pair.pt", {.code = "def forward(self, x):\n    return x, x\n"});
+  const auto file = (folder.path() / "pair.pt").string();
+  const auto text = refusal_of(
+      scenario_with("[strategy]\nname = \"looking-through\"\nbody = \"" + file + "\"\n", "model.name = \"linear\"\n"));
+  CHECK_THAT(text, ContainsSubstring("test.toml:10:8: " + file + ": error: forward returns Tuple[Tensor, Tensor]"));
+}
+
+TEST_CASE("a net that is a module learns, and its file is part of the scenario's digest") {
+  const scratch_folder folder;
+  write_module(folder.path() / "net.pt", small_convolution());
+  const auto model = "model.module = \"" + (folder.path() / "net.pt").string() + "\"\n";
+  const auto toml = scenario_with("strategy.name = \"fedavg\"\n", model);
+  const auto first = run_toml(toml, {.threads = 1});
+  CHECK(first.summary.run_digest == run_toml(toml, {.threads = 3}).summary.run_digest);
+  const auto still = run_toml(toml, {.over = {{"training.epochs", "0"}}});
+  CHECK(first.model != still.model);
+  auto other = small_convolution();
+  other.buffers[0].second += 0.1F;
+  write_module(folder.path() / "net.pt", other);
+  const auto second = run_toml(toml);
+  CHECK(first.summary.scenario_digest != second.summary.scenario_digest);
+  CHECK(first.summary.run_digest != second.summary.run_digest);
+}

@@ -1,0 +1,264 @@
+// Programs in a run: the same bits however they are shared out, slices that survive an interruption, errors by name.
+#include "tests/support/dreaming_method.hpp" // before Catch2: both have a CHECK, and Catch2's is wanted
+
+#include "tests/support/interrupted_runs.hpp"
+#include "tests/support/run.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <fstream>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const auto dreams = made_scenario({{"seed", 2},
+                                   {"data.shape", raw_toml("[3, 8, 8]")},
+                                   {"data.classes", 4},
+                                   {"data.rows", 120},
+                                   {"tasks.count", 2},
+                                   {"partition.kind", "dirichlet"},
+                                   {"partition.beta", 0.7},
+                                   {"clients.count", 6},
+                                   {"rounds.per_task", 3},
+                                   {"rounds.cohort", 5},
+                                   {"devices.dropout", 0.1},
+                                   {"model.name", "resnet8"},
+                                   {"training.batch", 8},
+                                   {"training.learning_rate", 0.01},
+                                   {"strategy.name", "dreaming"}});
+
+const finished_run& reference() {
+  static const auto run = run_toml(dreams, {.threads = 1});
+  return run;
+}
+
+/// Something that a program does wrong: at client 2 or the server, in the second round.
+class wrong final : public looped_program {
+public:
+  wrong(std::string fault, std::int64_t size) : fault_(std::move(fault)), size_(size) {}
+  [[nodiscard]] std::string name() const override { return "doubling"; }
+  [[nodiscard]] std::string identity() const override { return fault_; }
+  [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
+    return {{.name = flat_weights, .shape = {size_}}};
+  }
+  [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override { return 1; }
+
+protected:
+  [[nodiscard]] program_step run_call(const program_call& call) const override {
+    const auto& weights = call.in.at(flat_weights);
+    if (call.stream.index == 0)
+      return {.tensors = {{flat_weights, weights}}};
+    if (fault_ == "throws")
+      throw std::runtime_error("cannot double");
+    if (fault_ == "not-finite")
+      return {.tensors = {{flat_weights, weights / 0.0 - weights / 0.0}}};
+    if (fault_ == "shape")
+      return {.tensors = {{flat_weights, weights.narrow(0, 0, size_ - 1)}}};
+    return {.tensors = {{flat_weights, at::Tensor()}}};
+  }
+
+private:
+  std::string fault_;
+  std::int64_t size_;
+};
+
+/// FedAvg with such a program.
+class faulty final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.text("fault", fault_, "throws, not-finite, shape, undefined");
+    table.flag("at_server", at_server_, "Not at client 2.");
+  }
+  [[nodiscard]] method_needs needs() const override { return {}; }
+  void prepare(const method_setup& given) override {
+    averaging_method::prepare(given);
+    body_ = std::make_shared<const wrong>(fault_, given.net->size());
+  }
+  [[nodiscard]] program_job job_for(const tensors_ref& weights, const round_place& place, bool is_faulty) const {
+    return {.body = body_, .in = weights, .stream = {.index = is_faulty && place.round.value == 1 ? 1U : 0U}};
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
+    auto inner = averaging_method::client_round(ctx, in);
+    auto result = co_await inner;
+    auto doubling = ctx.run(job_for(result.upload, in.place, !at_server_ && ctx.self() == client_id{2}));
+    auto doubled = co_await doubling;
+    result.upload = doubled.out;
+    co_return result;
+  }
+  [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
+
+private:
+  friend class faulty_server;
+  std::string fault_;
+  bool at_server_ = false;
+  program_ref body_;
+};
+
+class faulty_server final : public averaging_server {
+public:
+  faulty_server(const faulty& method, const method_setup& setup) : averaging_server(setup), method_(method) {}
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    average();
+    auto doubling = ctx.run(method_.job_for(weights_only(weights()), place, method_.at_server_));
+    auto doubled = co_await doubling;
+    go_on_from(doubled.out->at(flat_weights));
+  }
+
+private:
+  const faulty& method_;
+};
+
+std::unique_ptr<server_half> faulty::make_server() const { return std::make_unique<faulty_server>(*this, setup()); }
+
+const strategy_registration faulty_line{
+    {.name = "faulty", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {
+       return std::make_unique<faulty>();
+     }}};
+
+/// Bytes of this process that are in memory.
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * 4096;
+}
+
+} // namespace
+
+TEST_CASE("a method of programs has one digest for any number of threads, workers, widths and shards") {
+  REQUIRE(reference().summary.status == "done");
+  CHECK(reference().summary.dropped > 0);
+  const auto check = [](const overrides& over, std::int64_t threads) {
+    const auto run = run_toml(dreams, {.over = over, .threads = threads});
+    CHECK(run.summary.run_digest == reference().summary.run_digest);
+    CHECK(run.model == reference().model);
+  };
+  check({}, 2);
+  check({}, 4);
+  check({{"worker.models_max", "1"}}, 1);
+  check({{"worker.models_max", "3"}, {"worker.count", "3"}}, 2);
+  check({{"worker.shards", "3"}, {"worker.ahead_max", "\"64 KiB\""}}, 2);
+}
+
+TEST_CASE("rows that a method makes are learnt from, and their bytes are downloaded") {
+  const auto none = run_toml(dreams, {.over = {{"strategy.name", "\"fedavg\""}}});
+  const auto larger = run_toml(dreams, {.over = {{"strategy.images", "9"}}});
+  const auto floats = run_toml(dreams, {.over = {{"strategy.as_bytes", "false"}}});
+  for (const auto* other : {&none, &larger, &floats})
+    CHECK(other->summary.run_digest != reference().summary.run_digest);
+  // Images of two generators and their labels, to all clients of all rounds but the first.
+  const auto pixels = 3 * 8 * 8, label = 8;
+  const auto with_rows =
+      (reference().summary.download_bytes - none.summary.download_bytes) / (2 * 8 * (pixels + label));
+  CHECK(with_rows == (larger.summary.download_bytes - none.summary.download_bytes) / (2 * 9 * (pixels + label)));
+  CHECK(with_rows == (floats.summary.download_bytes - none.summary.download_bytes) / (2 * 8 * (4 * pixels + label)));
+  CHECK((with_rows > 20 && with_rows <= 25)); // five rounds of five, but for those without rows
+}
+
+TEST_CASE("a method of programs that is interrupted at any event goes on to the same end") {
+  const workshop shop(dreams.with({{"checkpoint.force", true}}));
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(whole.status == "done");
+  CHECK(whole.run_digest == reference().summary.run_digest);
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 9}, workers::others) > 5);
+  check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
+}
+
+TEST_CASE("a program that is interrupted between two slices goes on with the next one") {
+  const workshop shop(dreams.with({{"checkpoint.force", true}, {"worker.models_max", 1}}));
+  auto& slices = slice_counter::slices;
+  slices = 0;
+  const auto whole = shop.run("whole", {.threads = 1});
+  const auto slices_of_run = slices.load();
+  int kept = 0;
+  for (const std::int64_t after : {1, 2, 3, 11, 12, 14, 19, 25, 29, 33}) { // in clients' programs and the server's
+    CAPTURE(after);
+    const auto name = "interrupted after " + std::to_string(after);
+    slices = 0;
+    slice_counter::interrupts = 0;
+    slice_counter::interrupts_after = after;
+    const auto early = shop.run(name, {.threads = 1, .interrupts = &slice_counter::interrupts});
+    slice_counter::interrupts_after = -1;
+    CHECK(early.status == "interrupted");
+    CHECK(early.resume_from == shop.path(name).string());
+    CHECK(slices == after); // no slice more
+    kept += fs::exists(shop.path(name) / "checkpoint" / "programs") ? 1 : 0;
+    const auto again = shop.resume(name, {.threads = 2});
+    CHECK(again.status == "done");
+    CHECK(again.run_digest == whole.run_digest);
+    // What was finished within a step or a wave is run again, because that was not over; what was not goes on.
+    CHECK(slices <= slices_of_run + 2 * 5 + 2 * generator_training::slices);
+    check_equal_files(shop.path("whole"), shop.path(name), workers::others);
+    CHECK_FALSE(fs::exists(shop.path(name) / "checkpoint" / "programs"));
+  }
+  CHECK(kept >= 6); // the others were interrupted after the last slice of a program
+}
+
+TEST_CASE("clients' programs that are interrupted go on where the server steps as uploads come, too") {
+  const workshop shop(dreams.with(
+      {{"checkpoint.force", true}, {"rounds.mode", "async"}, {"rounds.concurrency", 5}, {"rounds.buffer", 3}}));
+  const auto whole = shop.run("whole", {.threads = 1});
+  REQUIRE(whole.status == "done");
+  for (const std::int64_t after : {1, 5, 12, 23}) {
+    CAPTURE(after);
+    const auto name = "interrupted after " + std::to_string(after);
+    slice_counter::slices = 0;
+    slice_counter::interrupts = 0;
+    slice_counter::interrupts_after = after;
+    const auto early = shop.run(name, {.threads = 1, .interrupts = &slice_counter::interrupts});
+    slice_counter::interrupts_after = -1;
+    CHECK(early.status == "interrupted");
+    CHECK(shop.resume(name, {.threads = 2}).run_digest == whole.run_digest);
+    check_equal_files(shop.path("whole"), shop.path(name), workers::others);
+  }
+}
+
+TEST_CASE("what a program does wrong ends the run, names client, round and job, and loses nothing") {
+  const auto failed = [](const char* fault, const char* at_server) {
+    return run_toml(dreams, {.over = {{"strategy.name", "\"faulty\""},
+                                      {"model.name", "\"linear\""},
+                                      {"devices.dropout", "0.0"},
+                                      {"rounds.cohort", "6"},
+                                      {"strategy.fault", fault},
+                                      {"strategy.at_server", at_server}}});
+  };
+  const std::vector<std::pair<const char*, const char*>> faults{
+      {"throws", "program 'doubling': cannot double"},
+      {"not-finite", "program 'doubling': 'weights' has 772 values of 772 that are not finite"},
+      {"shape", "program 'doubling': 'weights' has the shape [771], and its outcome() declares [772]"},
+      {"undefined", "program 'doubling': 'weights' is an undefined tensor"}};
+  for (const auto& [fault, text] : faults) {
+    CAPTURE(fault);
+    const auto client = failed(fault, "false"), server = failed(fault, "true");
+    for (const auto* run : {&client, &server}) {
+      CHECK(run->summary.status == "failed");
+      CHECK_THAT(run->summary.error, ContainsSubstring(text));
+      CHECK(std::count(run->metrics.begin(), run->metrics.end(), '\n') == 1);
+    }
+    CHECK_THAT(client.summary.error, ContainsSubstring("client 2, round 2, job ") && ContainsSubstring(".1.0: "));
+    CHECK_THAT(server.summary.error, ContainsSubstring("server, server step, round 2, job 0.0: "));
+  }
+}
+
+TEST_CASE("a thousand rounds that make ten thousand images each end at the memory of the tenth", "[slow]") {
+  const auto made = dreams.with({{"data.shape", raw_toml("[3, 16, 16]")},
+                                 {"data.rows", 8},
+                                 {"tasks.kind", "single"},
+                                 {"tasks.count", 1},
+                                 {"partition.kind", "iid"},
+                                 {"clients.count", 2},
+                                 {"rounds.cohort", 2},
+                                 {"model.name", "linear"},
+                                 {"training.batch", 512},
+                                 {"evaluation.every", 0},
+                                 {"checkpoint.every", 0},
+                                 {"strategy.images", 5000}});
+  (void)run_toml(made, {.over = {{"rounds.per_task", "10"}}});
+  const auto after_ten = resident_bytes();
+  const auto run = run_toml(made, {.over = {{"rounds.per_task", "1000"}}});
+  CHECK(run.summary.status == "done");
+  const auto image_bytes = 10'000 * 3 * 16 * 16;
+  INFO(after_ten << " -> " << resident_bytes());
+  CHECK(resident_bytes() < after_ten + 4 * image_bytes); // a thousand rounds of them would be 7.7 GB
+  CHECK(run.summary.peak_rss_bytes < after_ten + 20 * image_bytes);
+}

@@ -1,0 +1,38 @@
+#include "runtime/modules/code_limits.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::string repeated(const std::string& text, int times) {
+  std::string made;
+  for (int i = 0; i < times; ++i)
+    made += text;
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("code as nets have it is taken, however long") {
+  CHECK(code_excess("").empty());
+  CHECK(code_excess(repeated("  x = torch.relu((self.conv).forward(x, )) + 1\n", 10'000)).empty());
+  CHECK(code_excess("  y = [" + repeated("-1, ", 100'000) + "]\n").empty());
+  CHECK(code_excess("  y = [\n" + repeated("-1,\n", 100'000) + "]\n").empty());
+}
+
+TEST_CASE("brackets and operators in texts and comments are none") {
+  CHECK(code_excess("x = \"" + repeated("(", 5'000) + "\"\n").empty());
+  CHECK(code_excess("x = 'it\\'s " + repeated("+", 5'000) + "'\n").empty());
+  CHECK(code_excess("# " + repeated("(+", 5'000) + "\nx = 1\n").empty());
+}
+
+TEST_CASE("chains that a parser would recurse into are refused") {
+  CHECK_THAT(code_excess("x = " + repeated("(", 201)), ContainsSubstring("brackets of its code nest deeper than 200"));
+  for (const auto* const chain : {"+ 1 ", "-", "not ", ".T", "[0]", "()", "if y else ", "+ f(1, 1)", "+ (\n1)"}) {
+    CAPTURE(chain);
+    CHECK_THAT(code_excess("x = y " + repeated(chain, 2'000)), ContainsSubstring("more than 1000 operators"));
+  }
+  CHECK_THAT(code_excess("if a:\n" + repeated(" ", 1'001) + "x = 1\n"), ContainsSubstring("indented by 1001 columns"));
+}

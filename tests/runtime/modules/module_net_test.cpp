@@ -1,0 +1,249 @@
+#include "runtime/modules/load_module.hpp"
+#include "runtime/modules/module_net.hpp"
+#include "tests/support/formula.hpp"
+#include "tests/support/scratch.hpp"
+#include "tests/support/script_modules.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <fstream>
+#include <torch/csrc/autograd/autograd.h>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::array<std::int64_t, 3> image{1, 6, 6};
+constexpr std::int64_t classes = 5;
+
+std::shared_ptr<const module_net> loaded(const module_text& text, module_wanted wanted = {}) {
+  const scratch_folder folder;
+  write_module(folder.path() / "net.pt", text);
+  wanted.input = image;
+  wanted.classes = classes;
+  auto net = load_module(folder.path() / "net.pt", wanted);
+  if (!net)
+    FAIL(diagnostic_text(net.error().front()));
+  return *net;
+}
+
+at::Tensor start_of(const module_net& net) {
+  auto flat = initial_weights(net, 1);
+  net.put_own_values(flat);
+  return flat;
+}
+
+/// The features of small_convolution() by ATen alone, given its weights in double.
+at::Tensor expected_features(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto mean = at::full({1, 4, 1, 1}, 0.1F).to(x.scalar_type());
+  return at::flatten(at::avg_pool2d(at::relu(at::conv2d(x, weight, bias, 1, 1) - mean), {2, 2}), 1);
+}
+
+double difference(const at::Tensor& found, const at::Tensor& expected) {
+  return (found.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>();
+}
+
+const parameter& parameter_called(const model& net, const std::string& name) {
+  for (const auto& entry : net.layout())
+    if (entry.name == name)
+      return entry;
+  FAIL("no parameter is called " << name);
+  return net.layout().front();
+}
+
+/// As the executor computes.
+struct job_guards {
+  at::NoGradGuard no_gradients{};
+  at::AutoDispatchBelowADInplaceOrView no_tracking{};
+};
+
+} // namespace
+
+TEST_CASE("a module's weights lie under its own names, behind them a head") {
+  const auto net = loaded(small_convolution());
+  std::vector<std::string> names;
+  for (const auto& entry : net->layout())
+    names.push_back(entry.name + (entry.frozen ? " frozen" : "") + (entry.head ? " head" : ""));
+  CHECK(names == std::vector<std::string>{"weight", "bias", "mean frozen", "head.weight head", "head.bias head"});
+  CHECK(net->size() == 36 + 4 + 4 + 5 * 36 + 5);
+  CHECK(net->feature_width() == 36);
+  CHECK(net->classes() == 5);
+  const auto flat = start_of(*net);
+  CHECK(at::equal(as_in_files(flat, parameter_called(*net, "weight")), spread_numbers({4, 1, 3, 3})));
+  CHECK(as_in_files(flat, parameter_called(*net, "head.weight")).abs().max().item<float>() <= 1.0F / 6);
+}
+
+TEST_CASE("features and logits are those of the net in ATen") {
+  const job_guards guards;
+  const auto kind = GENERATE(head_kind::linear, head_kind::cosine);
+  const auto net = loaded(small_convolution(), {.head = kind});
+  const auto flat = start_of(*net);
+  const auto x = spread_numbers({2, 21, 1, 6, 6}, 3.0);
+  const auto found = as_model(net).forward(flat.unsqueeze(0), x, {1, 4}, nullptr);
+  REQUIRE(found.features.sizes() == at::IntArrayRef({2, 21, 36}));
+  REQUIRE(found.logits.sizes() == at::IntArrayRef({2, 21, 3}));
+  const auto expected = expected_features(x.flatten(0, 1).to(at::kDouble), spread_numbers({4, 1, 3, 3}).to(at::kDouble),
+                                          spread_numbers({4}).to(at::kDouble));
+  CHECK(difference(found.features.flatten(0, 1), expected) < 1e-6);
+  const auto w = as_in_files(flat, parameter_called(*net, "head.weight")).narrow(0, 1, 3).to(at::kDouble);
+  const auto cosines = at::mm(expected / expected.norm(2, {1}, true), (w / w.norm(2, {1}, true)).t());
+  const auto scores = kind == head_kind::cosine
+                          ? cosines // times sigma, which begins as 1
+                          : at::mm(expected, w.t()) + as_in_files(flat, net->layout().back()).narrow(0, 1, 3);
+  CHECK(difference(found.logits.flatten(0, 1), scores) < 1e-6);
+}
+
+TEST_CASE("gradients are those of autograd through the same net, for every model of a group") {
+  const auto net = loaded(small_convolution());
+  auto weights = at::stack({start_of(*net), start_of(*net) * 1.5}); // [K, P]
+  const auto x = spread_numbers({2, 7, 1, 6, 6}, 3.0);
+  const auto d_logits = spread_numbers({2, 7, 3}), d_features = spread_numbers({2, 7, 36}, 0.3);
+  const auto into = at::full_like(weights, 9.0F);
+  tape kept;
+  {
+    const job_guards guards;
+    const training_mode training;
+    const auto seen = as_model(net).forward(weights, x, {1, 4}, &kept, &training);
+    CHECK_FALSE(seen.logits.requires_grad());
+    auto sink = into;
+    net->backward(weights, kept, {1, 4}, d_logits, d_features, false, {sink, 2.0F});
+  }
+  for (std::int64_t k = 0; k < 2; ++k) {
+    CAPTURE(k);
+    std::vector<at::Tensor> leaves;
+    for (const auto* const name : {"weight", "bias", "head.weight", "head.bias"})
+      leaves.push_back(
+          as_in_files(weights[k], parameter_called(*net, name)).to(at::kDouble).clone().requires_grad_(true));
+    auto mean = as_in_files(weights[k], parameter_called(*net, "mean")).to(at::kDouble);
+    const auto maps = at::relu(at::conv2d(x[k].to(at::kDouble), leaves[0], leaves[1], 1, 1) - mean);
+    const auto features = at::flatten(at::avg_pool2d(maps, {2, 2}), 1);
+    const auto logits = at::linear(features, leaves[2].narrow(0, 1, 3), leaves[3].narrow(0, 1, 3));
+    const auto loss = (logits * d_logits[k]).sum() + (features * d_features[k]).sum();
+    const auto expected = torch::autograd::grad({loss}, leaves);
+    const auto found = [&](const char* name) { return as_in_files(into[k], parameter_called(*net, name)); };
+    CHECK(difference(found("weight"), 2 * expected[0]) < 1e-5);
+    CHECK(difference(found("bias"), 2 * expected[1]) < 1e-5);
+    CHECK(difference(found("head.weight").narrow(0, 1, 3), 2 * expected[2].narrow(0, 1, 3)) < 1e-5);
+    CHECK(difference(found("head.bias").narrow(0, 1, 3), 2 * expected[3].narrow(0, 1, 3)) < 1e-5);
+    CHECK(at::all(found("mean") == 9.0F).item<bool>());
+    CHECK(at::all(found("head.weight").narrow(0, 4, 1) == 9.0F).item<bool>()); // a class outside the loss
+    CHECK(at::all(found("head.bias").narrow(0, 0, 1) == 9.0F).item<bool>());
+  }
+}
+
+TEST_CASE("as a function the net has the same values, and gradients of its inputs") {
+  const auto net = loaded(small_convolution());
+  const auto weights = start_of(*net).unsqueeze(0);
+  const auto x = spread_numbers({1, 3, 1, 6, 6}, 3.0).requires_grad_(true);
+  const auto found = net->differentiable(weights, x, {1, 4}, {});
+  const auto expected = as_model(net).forward(weights, x.detach(), {1, 4}, nullptr);
+  CHECK(difference(found.features, expected.features) < 1e-6);
+  CHECK(difference(found.logits, expected.logits) < 1e-6);
+  const auto slope = torch::autograd::grad({found.logits.sum()}, {x})[0];
+  auto moved = x.detach().clone();
+  moved[0][1][0][2][3] += 1e-2F;
+  const auto rise = as_model(net).forward(weights, moved, {1, 4}, nullptr).logits.sum() - expected.logits.sum();
+  CHECK(std::abs(rise.item<double>() / 1e-2 - slope[0][1][0][2][3].item<double>()) < 1e-3);
+}
+
+TEST_CASE("training of the head alone leaves the module, and a step of plain SGD is added at once") {
+  const job_guards guards;
+  const auto net = loaded(small_convolution());
+  auto weights = at::stack({start_of(*net)});
+  const auto before = weights.clone();
+  const auto x = spread_numbers({1, 4, 1, 6, 6}, 3.0), d_logits = spread_numbers({1, 4, 5});
+  tape kept;
+  const auto seen = as_model(net).forward(weights, x, {0, 5}, &kept);
+  net->backward(weights, kept, {0, 5}, d_logits, {}, true, {weights, -0.5F, true});
+  const auto& head = parameter_called(*net, "head.weight");
+  CHECK(at::equal(weights.narrow(1, 0, head.offset), before.narrow(1, 0, head.offset)));
+  const auto expected = as_in_files(before[0], head) - 0.5 * at::mm(d_logits[0].t(), seen.features[0]);
+  CHECK(difference(as_in_files(weights[0], head), expected) < 1e-6);
+  CHECK(difference(as_in_files(weights[0], net->layout().back()),
+                   as_in_files(before[0], net->layout().back()) - 0.5 * d_logits[0].sum(0)) < 1e-6);
+}
+
+TEST_CASE("a module that PyTorch has written gives what PyTorch makes of it") {
+  const job_guards guards;
+  const std::filesystem::path root(MNEME_SOURCE_DIR);
+  const auto net = load_module(root / "scenarios/smoke/tiny.pt", {.input = {3, 10, 10}, .classes = classes}).value();
+  auto rows = formula("rows", 4 * 300);
+  const auto x = at::from_blob(rows.data(), {1, 4, 3, 10, 10});
+  const auto found = as_model(net).forward(start_of(*net).unsqueeze(0), x, {}, nullptr).features[0];
+  std::ifstream golden(root / "tests/golden/modules/tiny.txt"); // tools/export/modules.py check
+  auto expected = at::empty({4, 64}, at::kDouble);
+  for (std::int64_t i = 0; i < expected.numel(); ++i)
+    REQUIRE(golden >> expected.mutable_data_ptr<double>()[i]);
+  CHECK(difference(found, expected) < 1e-6);
+  CHECK(net->layout()[0].name == "conv.weight");
+  CHECK(net->layout()[4].name == "bn.running_var");
+}
+
+TEST_CASE("bits depend neither on the models nor on the rows beside") {
+  const job_guards guards;
+  const auto net = loaded(small_convolution());
+  const auto flat = start_of(*net);
+  const auto x = spread_numbers({3, 37, 1, 6, 6}, 3.0);
+  const auto weights = at::stack({flat * 0.5, flat, flat * 2});
+  const auto together = as_model(net).forward(weights, x, {0, 5}, nullptr);
+  for (std::int64_t k = 0; k < 3; ++k) {
+    const auto alone = as_model(net).forward(weights.narrow(0, k, 1), x.narrow(0, k, 1), {0, 5}, nullptr);
+    CHECK(at::equal(alone.logits[0], together.logits[k]));
+    for (const auto& [first, count] : {std::pair{0, 1}, {5, 3}, {17, 20}}) {
+      const auto some =
+          as_model(net).forward(weights.narrow(0, k, 1), x.narrow(0, k, 1).narrow(1, first, count), {}, nullptr);
+      CHECK(at::equal(some.features[0], together.features[k].narrow(0, first, count)));
+    }
+  }
+}
+
+TEST_CASE("without a head the net ends at its features, and a loss on them alone trains it") {
+  const job_guards guards;
+  const auto net = loaded(small_convolution(), {.head = head_kind::none});
+  CHECK(net->classes() == 0);
+  REQUIRE(net->layout().size() == 3);
+  auto weights = at::stack({start_of(*net)});
+  const auto before = weights.clone();
+  const auto x = spread_numbers({1, 4, 1, 6, 6}, 3.0);
+  tape kept;
+  const training_mode training;
+  const auto seen = net->forward(weights, x, {}, &kept, &training);
+  CHECK_FALSE(seen.logits.defined());
+  net->backward(weights, kept, {}, {}, seen.features, false, {weights, -0.01F, true});
+  const auto after = as_model(net).forward(weights, x, {}, nullptr).features;
+  CHECK(after.square().sum().item<double>() < 0.95 * seen.features.square().sum().item<double>());
+  CHECK(at::equal(weights[0].narrow(0, 40, 4), before[0].narrow(0, 40, 4))); // the buffer
+}
+
+TEST_CASE("a module that gives scores has no head of ours") {
+  const job_guards guards;
+  const auto w = spread_numbers({5, 36});
+  const auto net = loaded({.code = "def forward(self, x):\n    return torch.linear(torch.flatten(x, 1), self.w)\n",
+                           .parameters = {{"w", w}}},
+                          {.scores = true});
+  REQUIRE(net->layout().size() == 1);
+  CHECK_FALSE(net->layout()[0].head);
+  const auto x = spread_numbers({1, 3, 1, 6, 6});
+  const auto found = as_model(net).forward(start_of(*net).unsqueeze(0), x, {2, 5}, nullptr);
+  CHECK(difference(found.logits[0], at::mm(x[0].flatten(1), w.t()).narrow(1, 2, 3)) < 1e-6);
+}
+
+TEST_CASE("a name that the module has already is not given to the head") {
+  const auto net = loaded({.code = "def forward(self, x):\n    return torch.flatten(x, 1) * self.head\n",
+                           .parameters = {{"head", at::ones({36})}}});
+  CHECK(net->layout()[1].name == "head.weight"); // "head" itself is another name
+}
+
+TEST_CASE("branches of training are not run, and their random numbers do not matter") {
+  const job_guards guards;
+  const auto net = loaded({.code = R"(
+def forward(self, x):
+    x = torch.dropout_(torch.dropout(torch.flatten(x, 1), 0.5, False), 0.5, False)
+    if x.dim() == 3:
+        x = x + 1
+    return x * self.scale
+)",
+                           .parameters = {{"scale", at::full({36}, 2.0F)}}});
+  const auto x = spread_numbers({1, 3, 1, 6, 6});
+  CHECK(at::equal(as_model(net).forward(start_of(*net).unsqueeze(0), x, {}, nullptr).features[0], x[0].flatten(1) * 2));
+}

@@ -1,0 +1,51 @@
+/// What every program must keep: a call's bits do not depend on the calls that are run with it.
+#pragma once
+#include "runtime/training/executor.hpp"
+#include "tests/support/tensors.hpp"
+namespace mneme::test {
+
+inline const tensor_map& tensors_of(const job_outcome& outcome) {
+  if (const auto* why = std::get_if<std::string>(&outcome))
+    FAIL("job failed: " << *why);
+  return *std::get<program_output>(std::get<work_output>(outcome)).out;
+}
+
+/// Jobs of one program, run by `width` at a time.
+inline outcomes run_by_width(const std::vector<program_job>& wanted, std::size_t width) {
+  const auto runs = make_executor("cpu");
+  outcomes results;
+  for (std::size_t first = 0; first < wanted.size(); first += width) {
+    std::vector<job> batch;
+    for (auto i = first; i < std::min(first + width, wanted.size()); ++i)
+      batch.push_back({.id = {{i}, 0, 0}, .request = wanted[i]});
+    for (auto& result : runs->run(batch))
+      results.push_back(std::move(result));
+  }
+  return results;
+}
+
+/// How many of the jobs end with other bits where `width` of them run together than where each runs alone.
+inline std::size_t jobs_that_differ(const std::vector<program_job>& wanted, std::size_t width) {
+  const auto alone = run_by_width(wanted, 1), together = run_by_width(wanted, width);
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto &a = tensors_of(alone[i]), &b = tensors_of(together[i]);
+    REQUIRE(a.size() == b.size());
+    bool is_equal = true;
+    for (const auto& [name, value] : a)
+      is_equal = is_equal && same_bits(value, b.at(name));
+    different += !is_equal;
+  }
+  return different;
+}
+
+inline void check_program(const std::vector<program_job>& wanted) {
+  for (const auto& job : wanted)
+    REQUIRE(key_of(job) == key_of(wanted.front()));
+  for (const std::size_t width : {2, 7, 16, 64}) {
+    INFO("width " << width);
+    CHECK(jobs_that_differ(wanted, width) == 0);
+  }
+}
+
+} // namespace mneme::test

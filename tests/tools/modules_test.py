@@ -1,0 +1,159 @@
+"""Modules from outside, through the program: files that are damaged or hostile, and digests that depend on no thread.
+
+The files are made of scenarios/smoke/tiny.pt, with the memory of the program limited.
+"""
+import io
+import itertools
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from resuming import Torture  # noqa: E402
+
+SCENARIO = os.path.join(ROOT, "scenarios", "smoke", "module.toml")
+MODULE = os.path.join(ROOT, "scenarios", "smoke", "tiny.pt")
+MEMORY_BYTES = 8_000_000_000
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+def whole():
+    with open(MODULE, "rb") as file:
+        return file.read()
+
+
+def entries():
+    """{name: content} of the module."""
+    with zipfile.ZipFile(MODULE) as archive:
+        return {entry.filename: archive.read(entry) for entry in archive.infolist()}
+
+
+def archive_of(content):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, value in content.items():
+            packing = zipfile.ZIP_DEFLATED if name.endswith(".py") else zipfile.ZIP_STORED
+            archive.writestr(zipfile.ZipInfo(name), value, packing)
+    return made.getvalue()
+
+
+def changed(part, make):
+    """The module with the content of the entries whose names end with `part` made anew."""
+    return archive_of({name: make(value) if name.endswith(part) else value for name, value in entries().items()})
+
+
+def bomb():
+    """An archive whose one code file unpacks to a gibibyte."""
+    return changed("code/__torch__.py", lambda _: b"#" * (1 << 30))
+
+
+def overlapping():
+    """Two lines of the directory that name one entry."""
+    made = archive_of({"archive/a": b"12345678", "archive/b": b"12345678"})
+    second = made.index(b"PK\x01\x02", made.index(b"PK\x01\x02") + 1)
+    return made[:second + 42] + struct.pack("<I", 0) + made[second + 46:]
+
+
+class Modules(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def validated(self, content, *more):
+        """What `mneme validate` makes of a module with these bytes: (exit code, what it said)."""
+        with open(os.path.join(self.folder, "net.pt"), "wb") as file:
+            file.write(content)
+        path = os.path.join(self.folder, "scenario.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'extends = "{SCENARIO}"\n[model]\nmodule = "net.pt"\n' + "\n".join(more))
+        done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=limit_memory)
+        return done.returncode, done.stdout + done.stderr
+
+    def refused(self, content, text):
+        code, said = self.validated(content)
+        self.assertEqual(code, 2, said)
+        self.assertIn("scenario.toml:3:10: ", said)
+        self.assertIn(text, said)
+
+    def test_the_module_itself_is_taken_packed_anew_too(self):
+        for content in (whole(), archive_of(entries())):
+            code, said = self.validated(content)
+            self.assertEqual(code, 0, said)
+
+    def test_damage_is_named_with_its_byte(self):
+        content = whole()
+        self.refused(content[:-1], "net.pt: byte ")
+        self.refused(content[:len(content) // 2], "directory is missing at the end; was the file cut short?")
+        at = content.index(b"PK\x03\x04") + 80
+        self.refused(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:], "has another checksum than the")
+
+    def test_archives_that_cannot_be_are_refused(self):
+        self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes of code are taken")
+        self.refused(overlapping(), "'archive/a' is called 'archive/b' in the archive's directory")
+        self.refused(b"", "net.pt")
+        self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")
+
+    def test_other_kinds_are_named(self):
+        without_code = {name: value for name, value in entries().items() if "/code/" not in name}
+        self.refused(archive_of(without_code), "the file is one of torch.save, a state_dict or a pickled net")
+        self.refused(archive_of({"x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}), "is an AOTInductor package")
+        self.refused(archive_of({"x/models/model.json": b"{}"}), "is a program of torch.export")
+        self.refused(archive_of({"x/y": b""}), "the archive holds no code")
+
+    def test_another_version_and_other_code_are_refused(self):
+        self.refused(changed("/version", lambda _: b"99\n"), "version")
+        code = "code/__torch__.py"
+        self.refused(changed(code, lambda text: text.replace(b"torch.relu", b"torch.launch")), "launch")
+        self.refused(changed(code, lambda text: b"(" * 100_000 + text), "brackets of its code nest deeper")
+        chain = b"return" + b" -" * 100_000
+        self.refused(changed(code, lambda text: text.replace(b"return", chain)), "more than 1000 operators")
+
+    def test_no_change_of_a_pickle_or_of_code_crashes_the_program(self):
+        """Checksums are right in all of these: what reads them has to notice by itself."""
+        for part in ("data.pkl", "constants.pkl", "code/__torch__.py", "modules/conv.py", "data/0"):
+            size = next(len(value) for name, value in entries().items() if name.endswith(part))
+            for at, flip in itertools.product(range(0, size, max(size // 6, 1)), (0x01, 0xff)):
+                with self.subTest(part=part, at=at, flip=flip):
+                    made = changed(part, lambda value: value[:at] + bytes([value[at] ^ flip]) + value[at + 1:])
+                    code, said = self.validated(made)
+                    self.assertIn(code, (0, 2), said)
+
+    def digest(self, *options):
+        out = os.path.join(self.folder, f"run{len(os.listdir(self.folder))}")
+        done = mneme("run", SCENARIO, "--quiet", "--out", out, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)["run_digest"]
+
+    def test_a_digest_depends_on_no_thread_width_or_shard(self):
+        for part in ("all", "head"):
+            trained = ("--set", f"model.trainable={part}")
+            first = self.digest("--threads", "1", *trained)
+            for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
+                self.assertEqual(first, self.digest("--threads", str(threads), "--set", f"worker.models_max={width}",
+                                                    "--set", f"worker.shards={shards}", *trained), (part, threads))
+
+    def test_another_module_gives_another_scenario_digest(self):
+        other = os.path.join(self.folder, "other.pt")
+        with open(other, "wb") as file:
+            file.write(changed("/data/0", lambda value: value[4:] + value[:4]))
+        self.assertNotEqual(self.digest(), self.digest("--set", f"model.module={other}"))
+
+    def test_runs_that_are_killed_go_on_to_the_same_digest(self):
+        Torture(self, self.folder, "smoke/module.toml", ["rounds.per_task=60"]).kill(3, 3)
+
+
+if __name__ == "__main__":
+    run_tests()
