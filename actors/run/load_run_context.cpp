@@ -77,7 +77,7 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
                                                     "that reads tokens, as \"lstm\"");
   kind.use_head(settings.strategy.method->needs().head);
   kind.use_tokens(tasks.tokens);
-  auto net = settings.model.kind->build(tasks.train->shape(), tasks.classes);
+  auto net = kind.build(tasks.train->shape(), tasks.classes);
   if (!net)
     return failed(settings.where("model.name"), net.error());
   return *net;
