@@ -20,12 +20,14 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"data.shape", "[3, 8, 8]"},
     {"data.classes", "20"},
     {"data.rows", "99"},
+    {"data.tokens", "7"},
     {"tasks.kind", "single"},
     {"tasks.count", "2"},
     {"tasks.first_classes", "2"},
     {"tasks.classes", "5"},
     {"tasks.class_order", "seeded"},
     {"tasks.classes_per_task", "3"},
+    {"tasks.staying_share", "0.25"},
     {"partition.kind", "shards"},
     {"partition.beta", "0.25"},
     {"partition.class_share", "0.5"},
@@ -63,6 +65,9 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"devices.latency", "51 ms"},
     {"devices.dropout", "0.125"},
     {"devices.wire", "int8"},
+    {"devices.proxy_uplink_mbit", "10"},
+    {"devices.proxy_downlink_mbit", "{ median = 1, sigma = 0 }"},
+    {"devices.observing_costs", "false"},
     {"devices.availability", "diurnal"},
     {"devices.availability_period", "1 h"},
     {"model.name", "probe-stem"},
@@ -192,7 +197,7 @@ TEST_CASE("device values keep the form in which they were given", "[scenario]") 
                              probe_sections);
   const auto text = resolved_text(folder.read("a.toml").value);
   CHECK(text.find("rows_per_second = 100.0\nuplink_mbit = [1.0, 2.5, 0.0]\n"
-                  "downlink_mbit = { median = 7.0, sigma = 0.0 }\nlatency = \"50 ms\"\n") != std::string::npos);
+                  "downlink_mbit = { median = 7.0, sigma = 0.0 }\nproxy_uplink_mbit = ") != std::string::npos);
 }
 
 TEST_CASE("a resolved scenario read again warns of nothing new", "[scenario]") {
