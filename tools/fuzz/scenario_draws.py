@@ -17,6 +17,7 @@ SMALL = {
     "rounds.per_task": [1, 2, 3], "rounds.cohort": [0, 1, 3, 5], "rounds.concurrency": [1, 2, 4],
     "rounds.buffer": [1, 2, 3], "training.epochs": [0, 1, 2],
     "strategy.adaptation_rounds": [1, 2], "strategy.projection_width": [0, 1, 20], "strategy.dummies": [1, 3],
+    "strategy.reconstruction_steps": [1, 3], "strategy.images_per_gradient": [1, 2], "strategy.memory": [0, 5, 40],
     "strategy.server_steps": [1, 3], "strategy.vee_epochs": [1], "strategy.pool_size": [5, 50],
     "model.filters": ["[3, 4]"], "model.embedding": [5], "model.classifier": ["[]", "[6]"],
     "model.hidden": ["[]", "[3]", "[17, 5]"], "model.width": [4, 8, 12], "model.depth": [1, 2],
@@ -28,13 +29,14 @@ FIXED = {"data": {"name", "root", "shape"}, "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights"}, "checkpoint": {"every", "force", "keep"}}
 # What a scenario must give lest its defaults take long.
 GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows", "data.classes",
+         "strategy.reconstruction_steps", "strategy.images_per_gradient", "strategy.memory",
          "strategy.adaptation_rounds", "strategy.projection_width", "strategy.dummies", "strategy.server_steps",
          "strategy.vee_epochs", "model.filters", "model.embedding", "model.classifier", "model.hidden", "model.width",
          "model.depth", "model.heads", "model.patch", "partition.rows_per_client"}
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]
-IMAGES = {"cnn", "lenet", "resnet18", "resnet32", "resnet8", "vee", "ebr", "vit"}
+IMAGES = {"cnn", "lenet", "resnet18", "resnet32", "resnet50", "resnet152", "resnet8", "vee", "ebr", "vit"}
 # Nets that would take a whole test's time.
-TOO_SLOW = {"resnet18", "resnet32"}
+TOO_SLOW = {"resnet18", "resnet32", "resnet50", "resnet152"}
 
 
 def drawn_value(key, draw):
