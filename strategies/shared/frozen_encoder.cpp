@@ -21,9 +21,6 @@ sample_view spaced(const sample_view& from, std::int64_t count) {
   return {.source = from.source, .rows = std::move(rows)};
 }
 
-/// Above those of the methods that share this part.
-constexpr auto classifier_draw = first_method_purpose + 100;
-
 } // namespace
 
 std::shared_ptr<const embedding_model> as_embedding_model(const model_ref& net) {
@@ -33,18 +30,11 @@ std::shared_ptr<const embedding_model> as_embedding_model(const model_ref& net) 
 method_setup classifier_setup(const method_setup& setup) {
   const auto net = as_embedding_model(setup.net);
   MNEME_CHECK(net, setup.net->identity());
+  const auto& whole = setup.initial->at(flat_weights);
   const auto size = net->classifier()->size();
-  const auto of_classifier = [size](const at::Tensor& whole) {
-    return whole.narrow(0, whole.numel() - size, size).clone();
-  };
-  auto given = of_classifier(setup.initial->at(flat_weights));
-  if (given.equal(of_classifier(initial_weights(*setup.net, setup.seed)))) {
-    rng_stream own({.seed = setup.seed, .purpose = classifier_draw});
-    given = initial_weights(*net->classifier(), own.bits64());
-  }
   auto made = setup;
   made.net = net->classifier();
-  made.initial = weights_only(given);
+  made.initial = weights_only(whole.narrow(0, whole.numel() - size, size).clone());
   return made;
 }
 

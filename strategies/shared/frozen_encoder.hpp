@@ -41,8 +41,7 @@ private:
   double kl_nats_ = 0.0, sigma_mean_ = 0.0;
 };
 
-/// `setup` for the classifier alone. It begins with what a file has for it, or with a draw of its own: the whole net's
-/// was trained with the encoder, whose embeddings would be known to it.
+/// `setup` for the classifier alone, with the initial weights that the whole net has for it.
 [[nodiscard]] method_setup classifier_setup(const method_setup& setup);
 /// The net of the run as what it is, or null: another model.
 [[nodiscard]] std::shared_ptr<const embedding_model> as_embedding_model(const model_ref& net);

@@ -1,6 +1,5 @@
 // FIL-VER without actors: what clients remember and send, what the server pools and learns.
 #include "runtime/models/embedding_model.hpp"
-#include "strategies/shared/frozen_encoder.hpp"
 #include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
@@ -412,24 +411,4 @@ TEST_CASE("the classifier may be tested on samples, which follow the seed") {
   REQUIRE(learnt.classifier->sampled);
   CHECK(learnt.classifier->sampled->stream.seed == 5);
   CHECK(learnt.classifier->reads == width);
-}
-
-TEST_CASE("the federated classifier begins with a draw of its own, or with what a file has for it", "[fil-ver]") {
-  const federation run(key_list{});
-  auto setup = run.setup();
-  const auto size = run.net->classifier()->size();
-  const auto of_classifier = [size](const method_setup& from) {
-    const auto& whole = from.initial->at(flat_weights);
-    return whole.narrow(0, whole.numel() - size, size);
-  };
-  setup.initial = weights_only(initial_weights(*run.net, setup.seed));
-  const auto own = classifier_setup(setup).initial->at(flat_weights);
-  CHECK_FALSE(own.equal(of_classifier(setup)));
-  CHECK(own.equal(classifier_setup(setup).initial->at(flat_weights)));
-  auto other = setup;
-  other.initial = weights_only(initial_weights(*run.net, ++other.seed));
-  CHECK_FALSE(own.equal(classifier_setup(other).initial->at(flat_weights)));
-
-  setup.initial = weights_only(setup.initial->at(flat_weights) + 1.0); // as read from a file
-  CHECK(classifier_setup(setup).initial->at(flat_weights).equal(of_classifier(setup)));
 }
