@@ -40,7 +40,8 @@ struct stop_run {};    // simulation -> scheduler, at SIGINT
 // -- server -----------------------------------------------------------------------------------------------------------
 
 struct save_model {};                                                         // simulation -> server
-struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; }; // answer; simulation -> recorder
+// answer; simulation -> recorder
+struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; std::map<std::string, at::Tensor> pictures{}; };
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // answer
 

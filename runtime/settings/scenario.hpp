@@ -21,6 +21,7 @@ struct data_section {
   std::int64_t classes = 10;           ///< synthetic
   std::int64_t rows = 100'000;         ///< synthetic
   std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
+  std::int64_t side = 224;             ///< nico-common, nico-unique, open-image: pixels of a side.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -48,6 +49,8 @@ struct partition_section {
   std::int64_t shards_per_client = 2;
   std::int64_t rows_per_client = 50;
   bool per_run_seed = false; ///< seed = "per-run"
+  bool over_enrolled = false; ///< over = "enrolled": a task's rows go to the clients enrolled in it.
+  double public_share = 0.0;  ///< Of the rows of each task and class: no client holds them.
   std::filesystem::path file{};
 };
 
