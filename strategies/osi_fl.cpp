@@ -87,7 +87,7 @@ std::vector<double> losses_of(const extract_output& seen, const at::Tensor& labe
   return doubles_in(-at::log_softmax(logits, 1).gather(1, (labels - open.low).unsqueeze(1)));
 }
 
-/// Of each label those whose mean stays near the class mean (Rebuffi et al. 2017, iCaRL, Algorithm 4).
+/// The rows of each label whose mean stays near the class mean (Rebuffi et al. 2017, iCaRL, Algorithm 4).
 std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<std::int64_t>& labels,
                                  std::int64_t count) {
   std::map<std::int64_t, std::vector<std::int64_t>> by_label;
@@ -169,11 +169,11 @@ private:
   method_setup setup_;
   options with_;
   latent_generator generator_;
-  at::Tensor weights_;                            // [P]
-  std::map<speaker, std::int64_t> sent_numbers_;  // of everybody who has spoken
-  std::map<speaker, tensors_ref> received_;       // in the open round
-  std::vector<labelled_images> kept_;             // of each task that is over
-  std::map<std::int64_t, at::Tensor> shown_;      // by class, the first images made of it
+  at::Tensor weights_;                           // [P]
+  std::map<speaker, std::int64_t> sent_numbers_; // of everybody who has spoken
+  std::map<speaker, tensors_ref> received_;      // in the open round
+  std::vector<labelled_images> kept_;            // of each task that is over
+  std::map<std::int64_t, at::Tensor> shown_;     // by class, the first images made of it
   std::int64_t generated_ = 0;
 };
 
@@ -221,7 +221,8 @@ train_job osi_server::training_job(const labelled_images& pool, const context& c
   train_job job{.net = setup_.net,
                 .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
                 .samples = ctx.rows_of(pool.images, pool.labels),
-                .objective = with_.mode == run_mode::oscar_r ? proximal_objective(with_.lambda) : cross_entropy_objective(),
+                .objective =
+                    with_.mode == run_mode::oscar_r ? proximal_objective(with_.lambda) : cross_entropy_objective(),
                 .options = options_for_round(setup_.training, setup_.trainable, place.opened, 0, 1),
                 .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
   if (const auto kept = sizes_kept(); with_.weighs_tasks && !kept.empty())
@@ -264,7 +265,7 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     std::vector<double> scores;
     for (std::size_t i = 0; i < labels.size(); ++i)
       scores.push_back(draw.uniform());
-    co_return largest_of_each_label(scores, labels, with_.retained());
+    co_return retained_rows(scores, labels, with_.retained());
   }
   if (with_.criterion == retention::gradient_norm) {
     auto job = training_job(fresh, ctx, place);
@@ -276,13 +277,13 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     job.options.result = training_result::row_norms;
     auto measuring = ctx.train(std::move(job));
     auto measured = co_await measuring;
-    co_return largest_of_each_label(doubles_in(measured.row_norms), labels, with_.retained());
+    co_return retained_rows(doubles_in(measured.row_norms), labels, with_.retained());
   }
   extract_job job{.net = setup_.net, .weights = weights, .samples = ctx.rows_of(fresh.images, fresh.labels)};
   auto looking = ctx.extract(std::move(job));
   auto seen = co_await looking;
   if (with_.criterion == retention::loss)
-    co_return largest_of_each_label(losses_of(seen, fresh.labels, place.opened), labels, with_.retained());
+    co_return retained_rows(losses_of(seen, fresh.labels, place.opened), labels, with_.retained());
   co_return herded(seen.features.cpu(), labels, with_.retained());
 }
 
@@ -339,12 +340,12 @@ private:
 
 /// Describes each image, and sends the mean of each class (eq. 9). Nothing is trained, nothing remembered.
 task<client_result> osi_fl::client_round(client_context& ctx, const broadcast& in) const {
-  program_job job{.body = summary_, .in = in.first_contact, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
+  program_job job{
+      .body = summary_, .in = in.first_contact, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
   job.rows = ctx.samples().size();
   auto summing = ctx.run(std::move(job));
   auto summed = co_await summing;
-  co_return client_result{
-      .upload = packed(summed, in.place.task), .memory = nullptr, .rows = ctx.samples().size()};
+  co_return client_result{.upload = packed(summed, in.place.task), .memory = nullptr, .rows = ctx.samples().size()};
 }
 
 diagnostics osi_fl::check(const method_setup& setup) const {
@@ -393,7 +394,8 @@ void osi_fl::keys(key_table& table) {
   table.integer("sampling_steps", made.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
   table.integer("encoder_passes", made.encoder_passes, {.low = 1, .high = 100'000},
                 "Passes over the public rows in which the encoder is trained.");
-  table.integer("autoencoder_passes", made.autoencoder_passes, {.low = 1, .high = 100'000}, "The same for the autoencoder.");
+  table.integer("autoencoder_passes", made.autoencoder_passes, {.low = 1, .high = 100'000},
+                "The same for the autoencoder.");
   table.integer("denoiser_passes", made.denoiser_passes, {.low = 1, .high = 100'000}, "The same for the denoiser.");
   table.integer("generator_batch", made.batch, {.low = 1, .high = 65'536}, "Rows of a step of these three.");
 }

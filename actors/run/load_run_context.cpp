@@ -198,8 +198,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   made->net = *net;
   made->device = *device;
   made->needs = settings.strategy.method->needs();
-  made->made_rows = std::make_shared<row_store>(row_format{
-      .scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
+  made->made_rows = std::make_shared<row_store>(
+      row_format{.scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
   made->features = std::make_shared<feature_store>(made->needs.feature_folder);
   settings.strategy.method->prepare(*setup);
   made->method = settings.strategy.method;

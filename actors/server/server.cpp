@@ -209,7 +209,9 @@ learnt server_state::named_model() const {
     named.put("W_R", predicted.projection.to(at::kFloat));
   if (predicted.readout.defined())
     named.put("readout.weight", predicted.readout.contiguous());
-  return {.model = std::make_shared<const tensor_map>(std::move(named)), .figures = half_->figures(), .pictures = half_->pictures()};
+  return {.model = std::make_shared<const tensor_map>(std::move(named)),
+          .figures = half_->figures(),
+          .pictures = half_->pictures()};
 }
 
 } // namespace mneme

@@ -62,8 +62,9 @@ expected<raw_data> read_domain_folders(const std::vector<picture_folder>& folder
   return read(*pictures, data, std::move(about));
 }
 
-expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train, const std::vector<picture_folder>& test,
-                                       const data_section& data, raw_data about) {
+expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
+                                       const std::vector<picture_folder>& test, const data_section& data,
+                                       raw_data about) {
   auto pictures = listed(train, false);
   const auto others = listed(test, false);
   if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())

@@ -16,8 +16,8 @@ struct picture_folder {
 /// Every fifth picture of a folder in the order of names, numbers 4, 9, 14, .., is a test row, the others are training
 /// rows: for data sets without a split of their own. A folder without pictures, and each picture that cannot be read,
 /// is a diagnostic. @param about name, classes and domains
-[[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<picture_folder>& folders, const data_section& data,
-                                                     raw_data about);
+[[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<picture_folder>& folders,
+                                                     const data_section& data, raw_data about);
 /// The same for data sets that come with a split.
 [[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
                                                      const std::vector<picture_folder>& test, const data_section& data,

@@ -32,8 +32,9 @@ using enrolled_clients = std::function<std::vector<std::uint32_t>(task_id)>;
 /// dirichlet-capped that leaves a client empty 10,000 times, a file whose rows or clients do not exist.
 /// @param marks the column of partition.file that the method reads
 /// @param enrolled read where partition.over = "enrolled", for kinds in which a row has one owner; null: everybody is
-[[nodiscard]] expected<std::shared_ptr<const partition>>
-make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks = {},
-               const enrolled_clients& enrolled = nullptr);
+[[nodiscard]] expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
+                                                                        std::shared_ptr<const task_stream> tasks,
+                                                                        const row_mark_column& marks = {},
+                                                                        const enrolled_clients& enrolled = nullptr);
 
 } // namespace mneme

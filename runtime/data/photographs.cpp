@@ -87,7 +87,8 @@ expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const pa
 expected<std::vector<path>> jpegs_in(const path& folder) { return files_in(folder, is_jpeg, "JPEG"); }
 
 expected<std::vector<path>> pictures_in(const path& folder) {
-  return files_in(folder, [](const path& file) { return is_jpeg(file) || is_png(file); }, "JPEG or PNG");
+  return files_in(
+      folder, [](const path& file) { return is_jpeg(file) || is_png(file); }, "JPEG or PNG");
 }
 
 bool is_wordnet_id(std::string_view name) {

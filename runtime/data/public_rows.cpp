@@ -19,7 +19,8 @@ void draw_owners(const dataset& train, const task_rows& task, double share, cons
     auto own = key;
     own.index = static_cast<std::uint64_t>(label);
     rng_stream(own).shuffle(std::span(rows));
-    const auto open = std::min(std::llround(share * static_cast<double>(rows.size())), std::ssize(rows) - 1);
+    const auto open =
+        std::min<std::int64_t>(std::llround(share * static_cast<double>(rows.size())), std::ssize(rows) - 1);
     for (std::int64_t i = 0; i < std::ssize(rows); ++i)
       owners[static_cast<std::size_t>(rows[static_cast<std::size_t>(i)])] =
           i < open ? owner::everybody : owner::clients;

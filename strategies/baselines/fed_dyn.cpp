@@ -2,9 +2,9 @@
 // A client minimises
 //     L_k(w) - <g_k, w> + alpha / 2 |w - w^r|^2
 // from the model w^r that it has received, and then sets g_k to g_k - alpha (w_k - w^r), which it remembers. The server
-// keeps h = h - alpha / n sum_k (w_k - w^r) and sends mean_k w_k - h / alpha; what is evaluated is the mean itself, as in
-// the public code. Ours: n are the clients heard so far, h and g_k live on across tasks unless `reset` says so, clients
-// weigh as in the average, and running statistics are averaged only.
+// keeps h = h - alpha / n sum_k (w_k - w^r) and sends mean_k w_k - h / alpha; what is evaluated is the mean itself, as
+// in the public code. Ours: n are the clients heard so far, h and g_k live on across tasks unless `reset` says so,
+// clients weigh as in the average, and running statistics are averaged only.
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
@@ -136,10 +136,9 @@ task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& 
   co_return client_result{.upload = travelling.pick(learnt), .memory = kept, .rows = trained.rows_seen};
 }
 
-const strategy_registration line{
-    {.name = "fed-dyn",
-     .summary = "FedAvg with dynamic regularisation (FedDyn, Acar et al. 2021)",
-     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dyn>(); }}};
+const strategy_registration line{{.name = "fed-dyn",
+                                  .summary = "FedAvg with dynamic regularisation (FedDyn, Acar et al. 2021)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dyn>(); }}};
 
 } // namespace
 } // namespace mneme

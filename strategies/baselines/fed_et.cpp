@@ -119,7 +119,8 @@ public:
     table.choice("reading", with_.read_as,
                  {{"elastic-transfer", reading::elastic_transfer}, {"enhancer", reading::enhancer}},
                  "Which FedET: importance holds back, or adapters of a frozen net learn.");
-    table.number("own_weight", with_.own_weight, {.low = 0.0}, "elastic-transfer: l1, for what the client learnt before.");
+    table.number("own_weight", with_.own_weight, {.low = 0.0},
+                 "elastic-transfer: l1, for what the client learnt before.");
     table.number("others_weight", with_.others_weight, {.low = 0.0}, "elastic-transfer: l2, for what all have learnt.");
     table.number("importance_max", with_.importance_max, {.low = 0.0, .open_low = true},
                  "elastic-transfer: upper bound of an element of the importance.");
@@ -156,11 +157,12 @@ private:
 diagnostics fed_et::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
   if (with_.read_as == reading::enhancer && wrong.empty() && travelling_weights(setup.net, setup.trainable).whole())
-    wrong.push_back({"strategy.reading",
-                     fmt::format("reading = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
-                                 "net; expected model.name = \"vit\" with model.adapter = 64, or model.trainable = "
-                                 "\"head\"",
-                                 setup.net->identity())});
+    wrong.push_back(
+        {"strategy.reading",
+         fmt::format("reading = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
+                     "net; expected model.name = \"vit\" with model.adapter = 64, or model.trainable = "
+                     "\"head\"",
+                     setup.net->identity())});
   return wrong;
 }
 

@@ -1,5 +1,5 @@
-// FedIL+, as it is named in the comparison of OSI-FL. No paper of that name is known to us, so this is our reading, made
-// of what such methods do: FedAvg whose clients are held to what the model of the task before says of its classes
+// FedIL+, as it is named in the comparison of OSI-FL. No paper of that name is known to us, so this is our reading,
+// made of what such methods do: FedAvg whose clients are held to what the model of the task before says of its classes
 // (distillation, T = 2), and a server that replays class prototypes. In the first round of a task that it takes part in
 // a client sends mean and variance of the features of each of its classes, once; after every round the server trains
 // the head alone on normal features drawn from all that it has received. Features are those of the model of that round:

@@ -13,7 +13,8 @@ namespace {
 class generate final : public program {
 public:
   generate(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), with_(with), denoiser_(shape), autoencoder_(shape), schedule_(cosine_schedule(diffusion_times)) {}
+      : shape_(shape), with_(with), denoiser_(shape), autoencoder_(shape), schedule_(cosine_schedule(diffusion_times)) {
+  }
 
   [[nodiscard]] std::string name() const override { return "generation"; }
   [[nodiscard]] std::string identity() const override {
@@ -49,7 +50,6 @@ private:
   }
 
   [[nodiscard]] std::vector<at::Tensor> images_of(std::span<const program_call> calls) const {
-    const at::NoGradGuard no_graph;
     std::vector<at::Tensor> conditions, noise;
     for (const auto& call : calls) {
       conditions.push_back(call.in.at("condition").view({1, shape_.embedding}));

@@ -1,6 +1,6 @@
-/// latent_nets: the three nets of a small latent diffusion model: an encoder of images, which stands for a captioner and
-/// a text encoder; an autoencoder; and a denoiser of its latents (Rombach et al. 2022, "High-Resolution Image Synthesis
-/// with Latent Diffusion Models", in small).
+/// latent_nets: the three nets of a small latent diffusion model: an encoder of images, which stands for a captioner
+/// and a text encoder; an autoencoder; and a denoiser of its latents (Rombach et al. 2022, "High-Resolution Image
+/// Synthesis with Latent Diffusion Models", in small).
 #pragma once
 #include "strategies/shared/parameter_list.hpp"
 #include <array>

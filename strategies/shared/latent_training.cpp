@@ -106,7 +106,7 @@ protected:
     const auto [mean, log_variance] = net_.encoded(weights, x);
     const auto noise = normal_numbers(mean.sizes(), drawn_by(call, noise_draw, step)).to(call.device());
     const auto y = net_.decoded(weights, mean + (log_variance * 0.5).exp() * noise);
-    // Of grey pixels, -x log p - (1 - x) log(1 - p); of colours, squared errors at a deviation of 0.14.
+    // Grey pixels are wrong by -x log p - (1 - x) log(1 - p), colours by squared errors at a deviation of 0.14.
     const auto error = shape().image[0] == 1 ? at::softplus(y) - x * y : (at::sigmoid(y) - x).square() * 25.0;
     const auto divergence = (mean.square() + log_variance.exp() - 1.0 - log_variance) * 0.5;
     return (error.sum() + divergence.sum() * divergence_weight) / static_cast<double>(x.size(0));
@@ -162,8 +162,9 @@ private:
 class train_denoiser final : public pass_training {
 public:
   train_denoiser(const latent_shape& shape, std::int64_t passes, std::int64_t batch)
-      : pass_training(shape, passes, batch,
-                      {.rate = 1e-3, .decay = 1e-4, .last_share = 0.05, .warm_up = 100, .norm_max = 1.0, .averages = true}),
+      : pass_training(
+            shape, passes, batch,
+            {.rate = 1e-3, .decay = 1e-4, .last_share = 0.05, .warm_up = 100, .norm_max = 1.0, .averages = true}),
         net_(shape), schedule_(cosine_schedule(diffusion_times)) {}
   [[nodiscard]] std::string name() const override { return "denoiser training"; }
 
@@ -178,9 +179,10 @@ protected:
     const auto where = positions(call, step);
     const auto count = std::ssize(where);
     const auto index = numbers(where, call.device());
-    const at::IntArrayRef latents{count, shape().latent};
+    const std::array<std::int64_t, 2> latents{count, shape().latent};
     const auto fresh = normal_numbers(latents, drawn_by(call, latent_draw, step)).to(call.device());
-    const auto x_0 = call.in.at("means").index_select(0, index) + call.in.at("deviations").index_select(0, index) * fresh;
+    const auto x_0 =
+        call.in.at("means").index_select(0, index) + call.in.at("deviations").index_select(0, index) * fresh;
     const auto noise = normal_numbers(latents, drawn_by(call, noise_draw, step)).to(call.device());
 
     std::vector<std::int64_t> times, dropped;
@@ -193,7 +195,8 @@ protected:
     const auto told = net_.condition(weights, conditions(call, where, step).unsqueeze(0), latent_denoiser::plain);
     const auto left_out = numbers(dropped, call.device()).to(at::kBool).view({1, count, 1});
     const auto known = at::where(left_out, net_.no_condition(weights).view({1, 1, -1}), told);
-    const auto v = net_.velocities(weights, x_t, known + net_.time(weights, times).unsqueeze(0), latent_denoiser::plain);
+    const auto v =
+        net_.velocities(weights, x_t, known + net_.time(weights, times).unsqueeze(0), latent_denoiser::plain);
     return (v - velocities(schedule_, x_0, noise, times).unsqueeze(0)).square().mean();
   }
 

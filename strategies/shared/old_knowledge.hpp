@@ -17,8 +17,8 @@ struct distillation_options {
 /// changes: there is nothing to be asked.
 void teach_old_classes(train_job& job, const broadcast& in, const distillation_options& with);
 
-/// Averages, and sends the model that the task began with in broadcast::extra, from task 2 on: with every round, because
-/// anybody may take part for the first time.
+/// Averages, and sends the model that the task began with in broadcast::extra, from task 2 on: with every round,
+/// because anybody may take part for the first time.
 class teaching_server : public averaging_server {
 public:
   using averaging_server::averaging_server;

@@ -4,8 +4,8 @@
 #include <map>
 namespace mneme {
 
-std::vector<std::int64_t> largest_of_each_label(std::span<const double> scores, std::span<const std::int64_t> labels,
-                                                std::int64_t count) {
+std::vector<std::int64_t> retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
+                                        std::int64_t count) {
   MNEME_CHECK(scores.size() == labels.size(), scores.size(), labels.size());
   std::map<std::int64_t, std::vector<std::int64_t>> by_label;
   for (std::int64_t row = 0; row < std::ssize(labels); ++row)

@@ -70,9 +70,8 @@ program_step sliced_training::run_call(const program_call& call) const {
   }
   if (last == all)
     return {.tensors = {{"weights", with_.averages ? state.mean : state.weights}}};
-  return {.tensors = state.saved(),
-          .finished = false,
-          .progress = static_cast<double>(last) / static_cast<double>(all)};
+  return {
+      .tensors = state.saved(), .finished = false, .progress = static_cast<double>(last) / static_cast<double>(all)};
 }
 
 std::vector<std::int64_t> positions_of_step(std::int64_t rows, std::int64_t batch, std::int64_t step, rng_key key) {

@@ -17,7 +17,8 @@ const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .laten
 at::Tensor drawn_weights(const parameter_list& list, std::uint64_t seed) { return drawn({list.size()}, seed) * 0.15; }
 
 /// Generation by nets of drawn weights, under a condition of its own for each job.
-std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with, std::size_t count) {
+std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with,
+                                         std::size_t count) {
   const auto body = latent_generation(shape, with);
   tensor_map nets;
   nets.put("denoiser", drawn_weights(latent_denoiser(shape).parameters(), 1));
@@ -75,7 +76,8 @@ TEST_CASE("the nets have as many parameters as their layers say") {
 }
 
 TEST_CASE("nets take images of any size, grey or in colour, and give them back in it") {
-  for (const auto& image : {shape3{1, 28, 28}, shape3{3, 32, 32}, shape3{3, 8, 12}, shape3{1, 1, 6}, shape3{3, 10, 10}}) {
+  for (const auto& image :
+       {shape3{1, 28, 28}, shape3{3, 32, 32}, shape3{3, 8, 12}, shape3{1, 1, 6}, shape3{3, 10, 10}}) {
     const latent_shape shape{.image = image, .kinds = 3};
     CAPTURE(shape.identity());
     const image_encoder encoder(shape);
@@ -100,12 +102,8 @@ TEST_CASE("a denoiser that has not learnt predicts nothing, whatever it is told"
 }
 
 TEST_CASE("steps are those of AdamW, with warm-up, cosine, clipping and a running mean, however they are sliced") {
-  const adam_settings with{.rate = 0.2,
-                           .decay = 0.1,
-                           .last_share = 0.05,
-                           .warm_up = 4,
-                           .norm_max = 3.0,
-                           .averages = true};
+  const adam_settings with{
+      .rate = 0.2, .decay = 0.1, .last_share = 0.05, .warm_up = 4, .norm_max = 3.0, .averages = true};
   // Written down once more, number by number, in double precision.
   std::array<double, 3> w{5.0, -4.0, 0.5}, m{}, v{}, mean = w;
   for (int i = 0; i < 30; ++i) {
@@ -114,8 +112,8 @@ TEST_CASE("steps are those of AdamW, with warm-up, cosine, clipping and a runnin
     for (std::size_t k = 0; k < 3; ++k)
       norm += (g[k] = 2.0 * (w[k] - static_cast<double>(k))) * g[k];
     const double clip = std::min(1.0, 3.0 / std::sqrt(norm));
-    const double rate = 0.2 * (0.05 + 0.95 * (1.0 + std::cos(3.14159265358979 * i / 30.0)) / 2.0) *
-                        (i < 4 ? (i + 1) / 4.0 : 1.0);
+    const double rate =
+        0.2 * (0.05 + 0.95 * (1.0 + std::cos(3.14159265358979 * i / 30.0)) / 2.0) * (i < 4 ? (i + 1) / 4.0 : 1.0);
     for (std::size_t k = 0; k < 3; ++k) {
       w[k] *= 1.0 - rate * 0.1;
       m[k] = 0.9 * m[k] + 0.1 * g[k] * clip;
@@ -164,7 +162,8 @@ TEST_CASE("images have the same bits whatever is generated beside them") {
 TEST_CASE("guidance of 1 is the condition alone, of 0 no condition at all") {
   const auto images = [](double guidance) {
     std::vector<at::Tensor> made;
-    for (const auto& outcome : run_by_width(generation_jobs(small, {.images = 2, .steps = 5, .guidance = guidance}, 2), 1))
+    for (const auto& outcome :
+         run_by_width(generation_jobs(small, {.images = 2, .steps = 5, .guidance = guidance}, 2), 1))
       made.push_back(tensors_of(outcome).at("images"));
     return made;
   };

@@ -1,6 +1,6 @@
 // Which images are retained, and how much they weigh.
-#include "strategies/shared/retained_rows.hpp"
 #include "runtime/base/rng.hpp"
+#include "strategies/shared/retained_rows.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -11,12 +11,12 @@ using positions = std::vector<std::int64_t>;
 TEST_CASE("the largest scores of each label are taken, of equal ones the first") {
   const std::vector<double> scores{1.0, 5.0, 3.0, 5.0, 2.0, 7.0, 5.0, 0.5};
   const std::vector<std::int64_t> labels{4, 4, 4, 4, 1, 1, 4, 9};
-  CHECK((largest_of_each_label(scores, labels, 2) == positions{5, 4, 1, 3, 7}));
-  CHECK((largest_of_each_label(scores, labels, 3) == positions{5, 4, 1, 3, 6, 7}));
-  CHECK((largest_of_each_label(scores, labels, 1) == positions{5, 1, 7}));
-  CHECK((largest_of_each_label(scores, labels, 100) == positions{5, 4, 1, 3, 6, 2, 0, 7}));
-  CHECK(largest_of_each_label(scores, labels, 0).empty());
-  CHECK(largest_of_each_label({}, {}, 3).empty());
+  CHECK((retained_rows(scores, labels, 2) == positions{5, 4, 1, 3, 7}));
+  CHECK((retained_rows(scores, labels, 3) == positions{5, 4, 1, 3, 6, 7}));
+  CHECK((retained_rows(scores, labels, 1) == positions{5, 1, 7}));
+  CHECK((retained_rows(scores, labels, 100) == positions{5, 4, 1, 3, 6, 2, 0, 7}));
+  CHECK(retained_rows(scores, labels, 0).empty());
+  CHECK(retained_rows({}, {}, 3).empty());
 }
 
 TEST_CASE("no other subset of a label's rows has a larger sum of scores") {
@@ -26,7 +26,7 @@ TEST_CASE("no other subset of a label's rows has a larger sum of scores") {
     std::vector<double> scores;
     for (std::int64_t i = 0; i < n; ++i)
       scores.push_back(static_cast<double>(draw.below(5))); // many are equal
-    const auto chosen = largest_of_each_label(scores, std::vector<std::int64_t>(static_cast<std::size_t>(n), 3), p);
+    const auto chosen = retained_rows(scores, std::vector<std::int64_t>(static_cast<std::size_t>(n), 3), p);
     REQUIRE(std::ssize(chosen) == std::min(n, p));
     double sum = 0.0, best = 0.0;
     for (const auto row : chosen)

@@ -13,7 +13,8 @@ using std::filesystem::path;
 const file_set files{.data_set = "nico-common",
                      .folders = {"nico-common", "NICO_DG", "NICO_Common"},
                      .names = {{"autumn"}, {"dim"}, {"grass"}, {"outdoor"}, {"rock"}, {"water"}},
-                     .remedy = "Unpack the public part of NICO++: a folder for each domain, and in it one for each class."};
+                     .remedy =
+                         "Unpack the public part of NICO++: a folder for each domain, and in it one for each class."};
 
 /// Classes are numbered in the order of their names; every domain has to have all of them.
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {

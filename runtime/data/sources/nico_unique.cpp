@@ -12,7 +12,8 @@ using std::filesystem::path;
 const file_set files{.data_set = "nico-unique",
                      .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
                      .names = {{"."}},
-                     .remedy = "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
+                     .remedy =
+                         "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
 
 /// Classes are numbered in the order of their names.
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
@@ -33,10 +34,10 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
       for (std::size_t domain = 0; domain < domains->size(); ++domain)
         about.domain_names.push_back("surroundings " + std::to_string(domain + 1));
     if (domains->size() != about.domain_names.size())
-      return failed(folder.string(), fmt::format("holds {} folders, and {} of {} before it; expected as many domains of "
-                                                 "each class: fetch the data set again",
-                                                 domains->size(), about.domain_names.size(),
-                                                 classes->front().filename().string()));
+      return failed(folder.string(),
+                    fmt::format("holds {} folders, and {} of {} before it; expected as many domains of "
+                                "each class: fetch the data set again",
+                                domains->size(), about.domain_names.size(), classes->front().filename().string()));
     for (std::size_t domain = 0; domain < domains->size(); ++domain)
       folders.push_back({(*domains)[domain], static_cast<std::int32_t>(label), static_cast<std::int32_t>(domain)});
   }

@@ -1,5 +1,5 @@
-// OpenImage as the public code of OSCAR lays it out: 20 kinds of things with six sorts each, which are taken as domains,
-// train/client_0/17/x.jpg: a folder for each split, sort and kind.
+// OpenImage as the public code of OSCAR lays it out: 20 kinds of things with six sorts each, which are taken as
+// domains, train/client_0/17/x.jpg: a folder for each split, sort and kind.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/files.hpp"
