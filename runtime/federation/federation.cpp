@@ -69,8 +69,8 @@ bool federation::may_go_on_during_wave() {
 }
 
 bool federation::needs_answer(const federation_event& next) {
-  const bool is_arrival =
-      next.event_kind == federation_event::kind::arrival || next.event_kind == federation_event::kind::proxy_arrival;
+  const bool is_arrival = next.event_kind == federation_event::kind::arrival ||
+                          next.event_kind == federation_event::kind::proxy_arrival;
   if (!is_arrival && next.event_kind != federation_event::kind::stage_over)
     return false;
   const auto* const owner = in_flight_.find(next.assignment);
