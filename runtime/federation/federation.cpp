@@ -71,7 +71,7 @@ bool federation::may_go_on_during_wave() {
     return false;
   const bool ends_round = settings_.is_async() ? round_.folded + 1 == settings_.uploads_of_step()
                                                : owner->round == round_.place.round && round_.missing == 1;
-  return !ends_round && results_.has_room_during_wave(owner->upload_bytes);
+  return !ends_round && results_.has_room_during_wave(*owner);
 }
 
 bool federation::needs_answer(const federation_event& next) {
