@@ -51,7 +51,7 @@ struct federation {
     given.task_classes = {{0, 2}, {2, 4}};
     given.public_rows = public_rows;
     given.clients = 4;
-    given.training = {.optimizer = optimizer_kind::adam, .epochs = 3, .batch = 4, .learning_rate = 0.02};
+    given.training = {.optimizer = optimizer_kind::adam, .epochs = 4, .batch = 4, .learning_rate = 3e-3};
     return given;
   }
   [[nodiscard]] static round_place place(std::uint32_t task) {

@@ -38,7 +38,7 @@ TEST_CASE("PNG pictures of every kind become three planes", "[data]") {
 
 TEST_CASE("what is no whole PNG file is refused, and a large one before memory is taken", "[data]") {
   const auto whole = grey_png(3, 20, 20);
-  CHECK_THAT(refusal("no picture"), ContainsSubstring("x.png: is no whole PNG file"));
+  CHECK_THAT(refusal("no picture"), ContainsSubstring("x.png: error: is no whole PNG file"));
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 20)), ContainsSubstring("is no whole PNG file"));
   CHECK_THAT(refusal(whole.substr(0, 30)), ContainsSubstring("is no whole PNG file"));
   auto damaged = whole;

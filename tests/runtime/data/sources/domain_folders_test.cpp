@@ -33,7 +33,7 @@ void put_five(const path& folder, int level) {
 std::vector<int> levels_of(const image_table& table) {
   std::vector<int> values;
   for (std::int64_t row = 0; row < table.size(); ++row)
-    values.push_back(table.images[row][0][9][9].item<int>());
+    values.push_back(table.images[row][0][4][4].item<int>());
   return values;
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("nico-unique: domains below classes, by name, and as many of each clas
   CHECK(levels_of(data->test) == std::vector<int>{40, 20, 80, 60});
   put_five(folder / "car" / "in water", 80);
   CHECK_THAT(said(load_data({.name = "nico-unique", .root = root.path()}, 1)),
-             ContainsSubstring("car") && ContainsSubstring("holds 3 folders, and 2 of bear before it"));
+             ContainsSubstring("car") && ContainsSubstring("error: holds 3 folders, and 2 of bear before it"));
 }
 
 TEST_CASE("open-image: a folder for each split, domain and class", "[data]") {
@@ -121,13 +121,13 @@ TEST_CASE("a broken picture and a class without any are named, each with its pla
   write_file(folder / "dim" / "car" / "b.png", "broken");
   write_file(folder / "rock" / "bear" / "c.jpg", "broken");
   const auto broken = said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
-  CHECK_THAT(broken, ContainsSubstring("dim/car/b.png: is no whole PNG file") &&
-                         ContainsSubstring("rock/bear/c.jpg: is no whole JPEG file"));
+  CHECK_THAT(broken, ContainsSubstring("dim/car/b.png: error: is no whole PNG file") &&
+                         ContainsSubstring("rock/bear/c.jpg: error: is no whole JPEG file"));
   for (const auto& file : std::filesystem::directory_iterator(folder / "water" / "bear"))
     std::filesystem::remove(file.path());
   CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
-             ContainsSubstring("water/bear: holds no JPEG or PNG files"));
+             ContainsSubstring("water/bear: error: holds no JPEG or PNG files"));
   std::filesystem::remove_all(folder / "grass" / "car");
   CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
-             ContainsSubstring("grass/car: cannot be read"));
+             ContainsSubstring("grass/car: error: cannot be read"));
 }
