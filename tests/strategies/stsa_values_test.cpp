@@ -241,7 +241,8 @@ TEST_CASE("after an adaptation the net goes to everybody once, and then to newco
 
 TEST_CASE("a secure sum is exact to half a step of its grid for each client", "[stsa]") {
   mask_ring ring{.key = {.seed = 3, .purpose = first_method_purpose}, .clients = 3};
-  const std::vector<at::Tensor> values{numbers({0.3, -2.7, 1e6}), numbers({0.7, 0.1, -3e5}), numbers({1e-9, 5.55, 7.0})};
+  const std::vector<at::Tensor> values{numbers({0.3, -2.7, 1e6}), numbers({0.7, 0.1, -3e5}),
+                                       numbers({1e-9, 5.55, 7.0})};
   auto sum = at::zeros({3}, at::kLong), plain = at::zeros({3}, at::kDouble);
   for (std::uint32_t c = 0; c < 3; ++c) {
     sum += masked(values[c], {c}, ring);
