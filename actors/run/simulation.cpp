@@ -1,5 +1,6 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "actors/run/backbone_run.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/run_actors.hpp"
 #include "runtime/base/one_thread.hpp"
@@ -29,7 +30,8 @@ std::size_t control_threads(const run_context& context, const run_options& optio
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
 expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, const run_options& options,
-                                                     std::shared_ptr<const partition>* split) {
+                                                     std::shared_ptr<const partition>* split,
+                                                     const std::filesystem::path& backbone) {
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
@@ -38,7 +40,7 @@ expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, c
   }();
   MNEME_CHECK(types_known);
   compute_on_one_thread();
-  auto loaded = load_run_context(settings, {.split = split, .data = options.data.get()});
+  auto loaded = load_run_context(settings, {.split = split, .data = options.data.get(), .backbone = backbone});
   if (!loaded)
     return loaded;
   auto& context = **loaded;
@@ -180,7 +182,12 @@ std::string default_run_name(const scenario& settings, const std::string& digest
 
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
-  auto loaded = ready_context(settings, options, options.trace ? &split : nullptr);
+  const auto backbone = trained_backbone(settings, options);
+  if (!backbone)
+    return tl::unexpected{backbone.error()};
+  if (backbone->unfinished)
+    return *backbone->unfinished;
+  auto loaded = ready_context(settings, options, options.trace ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   prepared_run run{.context = *loaded, .digest = scenario_digest(settings)};
@@ -216,7 +223,12 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   read->value.name = origin->scenario;
   auto wanted = options;
   wanted.trace = origin->trace;
-  auto loaded = ready_context(read->value, wanted, nullptr);
+  const auto backbone = trained_backbone(read->value, wanted);
+  if (!backbone)
+    return tl::unexpected{backbone.error()};
+  if (backbone->unfinished)
+    return std::optional(*backbone->unfinished);
+  auto loaded = ready_context(read->value, wanted, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
 

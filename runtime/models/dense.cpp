@@ -10,7 +10,8 @@ dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
   auto part = *this;
   part.out = high - low;
   part.weight_offset += low * in;
-  part.bias_offset += low;
+  if (biased())
+    part.bias_offset += low;
   return part;
 }
 
@@ -24,7 +25,7 @@ void dense_forward(const dense_layer& layer, const float* weights, const float* 
                                          .m = rows,
                                          .n = layer.out,
                                          .k = layer.in,
-                                         .bias = weights + layer.bias_offset});
+                                         .bias = layer.biased() ? weights + layer.bias_offset : nullptr});
   if (layer.after == activation::relu)
     kernels::relu(y, rows * layer.out);
 }
@@ -65,7 +66,7 @@ void dense_backward(const dense_layer& layer, const dense_gradients& in) {
                                            .k = in.rows,
                                            .scale = in.scale});
   }
-  if (!in.into)
+  if (!in.into || !layer.biased())
     return;
   kernels::sum_rows({.in = in.d_y,
                      .rows = in.rows,

@@ -45,6 +45,8 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
       **number = std::stod(value);
     else if (auto* const* flag = std::get_if<bool*>(&found->target))
       **flag = value == "true";
+    else if (auto* const* text = std::get_if<std::string*>(&found->target))
+      **text = value;
     else
       *std::get<std::filesystem::path*>(found->target) = value;
   }
