@@ -1,12 +1,10 @@
 #include "actors/run/progress.hpp"
 #include "actors/run/report.hpp"
-#include "runtime/base/printable.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <sys/ioctl.h>
 #include <unistd.h>
 namespace mneme {
 namespace {
@@ -20,12 +18,6 @@ std::string event_line(const char* event, const std::string& text) {
   json line{{"event", event}};
   line.update(json::parse(text));
   return one_line(line);
-}
-
-/// "[#####...............]", 20 characters between the brackets.
-std::string bar(double share) {
-  const std::string full(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 20.0), '#');
-  return fmt::format("[{:.<20}]", full);
 }
 
 /// "3/5", or "3" while the total is not known.
@@ -46,12 +38,6 @@ std::string per_task_text(const std::vector<double>& accuracies) {
 
 } // namespace
 
-int columns_of(std::FILE* out) {
-  winsize size{};
-  const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
-
 progress_style default_style(std::FILE* out) {
   const char* kind = std::getenv("TERM");
   const bool moves_cursor = ::isatty(::fileno(out)) && kind && std::string_view(kind) != "dumb";
@@ -59,29 +45,29 @@ progress_style default_style(std::FILE* out) {
 }
 
 progress::progress(std::FILE* out, progress_style style, std::atomic<double>* share_done)
-    : out_(out), style_(style), share_done_(share_done) {}
+    : block_(out), style_(style), share_done_(share_done) {}
 
 void progress::started(const std::string& title, const std::string& directory, std::int64_t seed,
                        const std::string& scenario_digest) {
   began_ = {};
   directory_ = directory;
   if (style_ == progress_style::json)
-    return say(one_line({{"event", "started"},
-                         {"title", title},
-                         {"seed", seed},
-                         {"scenario_digest", scenario_digest},
-                         {"directory", directory}}));
+    return block_.say(one_line({{"event", "started"},
+                                {"title", title},
+                                {"seed", seed},
+                                {"scenario_digest", scenario_digest},
+                                {"directory", directory}}));
   if (style_ != progress_style::quiet)
-    say(fmt::format("{}\nseed {}\nscenario digest {}", title, seed, scenario_digest));
+    block_.say(fmt::format("{}\nseed {}\nscenario digest {}", title, seed, scenario_digest));
 }
 
 void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds) {
   rounds_done_ = rounds_before_ = rounds;
   client_rounds_before_ = client_rounds;
   if (style_ == progress_style::json)
-    return say(one_line({{"event", "resumed"}, {"rounds", rounds}, {"text", text}}));
+    return block_.say(one_line({{"event", "resumed"}, {"rounds", rounds}, {"text", text}}));
   if (style_ != progress_style::quiet)
-    say(text);
+    block_.say(text);
 }
 
 void progress::tick(const progress_snapshot& now) {
@@ -100,40 +86,38 @@ void progress::tick(const program_progress& now) {
 
 void progress::redraw_block() {
   constexpr double redraw_min_s = 0.1;
-  if (style_ != progress_style::block || (drawn_ && drawn_->seconds() < redraw_min_s))
-    return;
-  erase_block();
-  draw_block();
+  if (style_ == progress_style::block && !block_.is_younger_than(redraw_min_s))
+    block_.draw(block_text());
 }
 
 void progress::evaluated(const evaluation_record& record) {
   accuracy_ = record.accuracy;
   rounds_done_ = std::max<std::int64_t>(rounds_done_, record.round.value + 1);
   if (style_ == progress_style::json)
-    return say(event_line("evaluation", json_text(record)));
+    return block_.say(event_line("evaluation", json_text(record)));
   if (style_ != progress_style::lines)
     return;
-  say(fmt::format("task {} round {}: accuracy {:.2f} % ({}), loss {:.4f}, virtual {}, {} up, {} down",
-                  of_total(record.task.value + 1, last_.tasks), of_total(record.round.value + 1, last_.rounds),
-                  record.accuracy, per_task_text(record.accuracy_per_task), record.loss,
-                  elapsed_text(in_seconds(record.at)), mebibytes_text(record.upload_bytes),
-                  mebibytes_text(record.download_bytes)));
+  block_.say(fmt::format("task {} round {}: accuracy {:.2f} % ({}), loss {:.4f}, virtual {}, {} up, {} down",
+                         of_total(record.task.value + 1, last_.tasks), of_total(record.round.value + 1, last_.rounds),
+                         record.accuracy, per_task_text(record.accuracy_per_task), record.loss,
+                         elapsed_text(in_seconds(record.at)), mebibytes_text(record.upload_bytes),
+                         mebibytes_text(record.download_bytes)));
 }
 
 void progress::warned(const std::string& text) {
   if (style_ == progress_style::json)
-    return say(one_line({{"event", "warning"}, {"text", text}}));
+    return block_.say(one_line({{"event", "warning"}, {"text", text}}));
   if (style_ != progress_style::quiet)
-    say("warning: " + text);
+    block_.say("warning: " + text);
 }
 
 void progress::finished(const run_summary& summary, const accuracy_matrix& matrix) {
   if (style_ == progress_style::json)
-    return say(event_line("finished", json_text(summary)));
+    return block_.say(event_line("finished", json_text(summary)));
   if (style_ != progress_style::quiet)
-    return say(report_text(summary, matrix, directory_));
+    return block_.say(report_text(summary, matrix, directory_));
   if (summary.status == "failed")
-    say("error: " + summary.error);
+    block_.say("error: " + summary.error);
 }
 
 double progress::elapsed_s() const { return began_.seconds(); }
@@ -147,7 +131,7 @@ std::string progress::block_text() const {
   const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
   const auto left = here > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
-  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", bar(share()), 100.0 * share(),
+  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", terminal_bar(share()), 100.0 * share(),
                      of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
                      percent_text(accuracy_)) +
          fmt::format("virtual {}  {} clients in flight\n", elapsed_text(in_seconds(last_.at)), last_.in_flight) +
@@ -155,33 +139,6 @@ std::string progress::block_text() const {
                      static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, elapsed_text(elapsed),
                      left) +
          (program_ ? fmt::format("program '{}': {:3.0f} %\n", program_->name, 100.0 * program_->share) : "");
-}
-
-void progress::draw_block() {
-  const auto columns = static_cast<std::size_t>(columns_of(out_));
-  const auto text = block_text();
-  for (std::size_t begin = 0; begin < text.size(); ++block_lines_) {
-    const auto end = text.find('\n', begin);
-    // a line that wraps would be two for the terminal, and the block would not find its start again
-    std::fprintf(out_, "%s\n", text.substr(begin, std::min(end - begin, columns - 1)).c_str());
-    begin = end + 1;
-  }
-  std::fflush(out_);
-  drawn_.emplace();
-}
-
-void progress::erase_block() {
-  if (block_lines_ > 0)
-    std::fprintf(out_, "\r\x1b[%dA\x1b[J", block_lines_); // up to its first line; erase to the end of the screen
-  block_lines_ = 0;
-}
-
-void progress::say(const std::string& text) {
-  erase_block();
-  const auto shown = printable(text);
-  std::fwrite(shown.data(), 1, shown.size(), out_);
-  std::fputc('\n', out_);
-  std::fflush(out_);
 }
 
 } // namespace mneme

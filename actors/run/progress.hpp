@@ -1,6 +1,7 @@
 /// progress: what a user sees of a run while it goes on. Wall-clock is read here, in the recorder, and nowhere else.
 #pragma once
 #include "actors/protocol/recorder_clock.hpp"
+#include "actors/run/terminal_block.hpp"
 #include "runtime/federation/run_records.hpp"
 #include <atomic>
 #include <cstdio>
@@ -13,9 +14,6 @@ namespace mneme {
 enum class progress_style { block, lines, json, quiet };
 /// block if `out` is a terminal, else lines.
 [[nodiscard]] progress_style default_style(std::FILE* out);
-
-/// Columns of the terminal behind `out`; 80 where it is none.
-[[nodiscard]] int columns_of(std::FILE* out);
 
 /// Writes to one stream; never throws, whatever becomes of the stream. A run that failed says why
 /// in every style.
@@ -41,13 +39,9 @@ private:
   [[nodiscard]] double elapsed_s() const;
   [[nodiscard]] std::string block_text() const;
   [[nodiscard]] double share() const;
-  void draw_block();
   void redraw_block();
-  void erase_block();
-  /// The text and a line break, at once; the block, if there is one, makes room.
-  void say(const std::string& text);
 
-  std::FILE* out_;
+  terminal_block block_;
   progress_style style_;
   std::atomic<double>* share_done_;
   std::string directory_{};
@@ -56,9 +50,7 @@ private:
   std::int64_t rounds_done_ = 0;
   std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process went on.
   std::optional<double> accuracy_{};                          ///< Accuracy of the latest evaluation.
-  int block_lines_ = 0;                                       ///< On the screen now.
   recorder_stopwatch began_;
-  std::optional<recorder_stopwatch> drawn_{};
 };
 
 } // namespace mneme

@@ -71,7 +71,7 @@ void convolution_layer::backward(const layer_pass& pass, const backward_data& da
 
 // -- with LibTorch's operators, one model after the other -------------------------------------------------------------
 
-at::Tensor convolution_layer::images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
+at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
   return whole[k].view({whole.size(1), image.height, image.width, image.channels}).permute({0, 3, 1, 2});
 }
 

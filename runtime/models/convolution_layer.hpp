@@ -4,6 +4,9 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
+/// Model k's part of `whole` [K, B, floats of an image] as LibTorch takes images: [B, channels, height, width].
+[[nodiscard]] at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image);
+
 /// Filters lie [kernel, kernel, channels, filters] in memory: rows of the matrix that patches are multiplied by.
 class convolution_layer final : public layer {
 public:
@@ -27,8 +30,6 @@ public:
 private:
   [[nodiscard]] kernels::conv_shape geometry(std::int64_t rows) const;
   [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
-  /// Model k's part of `all` [K, B, floats of one], as LibTorch takes images: [B, channels, height, width].
-  [[nodiscard]] static at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image);
   /// Model k's filters, [filters, channels, kernel, kernel].
   [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
 

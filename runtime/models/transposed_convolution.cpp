@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/normalisation.hpp"
+#include "runtime/models/convolution_layer.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
@@ -77,15 +78,6 @@ void transposed_convolution_layer::backward(const layer_pass& pass, const backwa
 }
 
 // -- with LibTorch's operators, one model after the other -------------------------------------------------------------
-
-namespace {
-
-/// Model k's part of `whole` [K, B, floats of an image] as LibTorch takes images: [B, channels, height, width].
-at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
-  return whole.select(0, k).view({whole.size(1), image.height, image.width, image.channels}).permute({0, 3, 1, 2});
-}
-
-} // namespace
 
 /// [in channels, out channels, kernel, kernel]
 at::Tensor transposed_convolution_layer::filters_of(const layer_pass& pass, std::int64_t k) const {

@@ -1,4 +1,5 @@
 #include "runtime/results/plot.hpp"
+#include "runtime/results/escaped_markup.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -10,26 +11,6 @@ namespace {
 constexpr double left = 60.0, top = 48.0, width = 640.0, height = 340.0, legend_left = left + width + 20.0;
 constexpr double picture_width = 860.0, picture_height = 440.0;
 constexpr std::size_t legend_max = 18; // entries that fit beside the plot
-
-/// Text escaped for XML. Control characters, which XML 1.0 cannot hold, become spaces.
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (char letter : text)
-    switch (letter) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    default:
-      result += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
-    }
-  return result;
-}
 
 /// Hues 137 degrees apart, so that neighbours differ however many tasks there are; as "#rrggbb", which every reader of
 /// SVG knows.
@@ -57,7 +38,7 @@ public:
     text_ += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" {}/>\n", x1, y1, x2, y2, style);
   }
   void label(double x, double y, const std::string& text, const char* style) {
-    text_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, style, escaped(text));
+    text_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, style, escaped_markup(text));
   }
   /// `points`: "x,y x,y ..."
   void curve(std::string points, const std::string& colour, double stroke) {

@@ -1,4 +1,5 @@
 #include "runtime/study/chart.hpp"
+#include "runtime/results/escaped_markup.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -150,28 +151,6 @@ std::string group_colour(std::size_t group) {
   static constexpr std::array<const char*, 8> colours{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0",
                                                       "#b7791f", "#d53f8c", "#1d93a3", "#7a7f87"};
   return colours[group % colours.size()];
-}
-
-std::string escaped_markup(const std::string& text) {
-  std::string result;
-  for (const char letter : text)
-    switch (letter) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default:
-      result += static_cast<unsigned char>(letter) < 0x20 && letter != '\n' ? ' ' : letter;
-    }
-  return result;
 }
 
 std::string svg_of(const line_chart& chart, bool alone) {

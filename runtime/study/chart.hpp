@@ -45,7 +45,4 @@ struct heat_map {
 [[nodiscard]] std::string svg_of(const line_chart& chart, bool alone);
 [[nodiscard]] std::string svg_of(const heat_map& chart, bool alone);
 
-/// Text escaped for XML and HTML; control characters, which neither can hold, become spaces.
-[[nodiscard]] std::string escaped_markup(const std::string& text);
-
 } // namespace mneme

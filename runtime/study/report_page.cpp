@@ -1,4 +1,5 @@
 #include "runtime/study/report_page.hpp"
+#include "runtime/results/escaped_markup.hpp"
 #include "runtime/study/comparison_text.hpp"
 #include <fmt/format.h>
 #include <fstream>

@@ -20,27 +20,25 @@ void sweep_progress::started(std::size_t runs, std::size_t kept, std::int64_t jo
   runs_ = runs;
   kept_ = kept;
   if (style_ == progress_style::json)
-    return say(
+    return block_.say(
         one_line({{"event", "sweep_started"}, {"runs", runs}, {"kept", kept}, {"jobs", jobs}, {"threads", threads}}));
   if (style_ != progress_style::quiet)
-    say(fmt::format("{} runs, {} of them done before; {} at a time, {} thread{} each", runs, kept, jobs, threads,
-                    threads == 1 ? "" : "s"));
+    block_.say(fmt::format("{} runs, {} of them done before; {} at a time, {} thread{} each", runs, kept, jobs, threads,
+                           threads == 1 ? "" : "s"));
 }
 
 void sweep_progress::began(const std::string& label, const std::string& folder, bool resumed) {
   if (style_ == progress_style::json)
-    say(one_line({{"event", "run_started"}, {"run", label}, {"directory", folder}, {"resumed", resumed}}));
+    block_.say(one_line({{"event", "run_started"}, {"run", label}, {"directory", folder}, {"resumed", resumed}}));
 }
 
 void sweep_progress::tick(const std::map<std::string, double>& shares) {
   constexpr double redraw_min_s = 0.2;
-  if (style_ != progress_style::block || (drawn_ && drawn_->seconds() < redraw_min_s))
-    return;
-  draw(shares);
+  if (style_ == progress_style::block && !block_.is_younger_than(redraw_min_s))
+    draw(shares);
 }
 
 void sweep_progress::draw(const std::map<std::string, double>& shares) {
-  erase_block();
   double here = static_cast<double>(done_ + failed_); // runs' worth of work of this process
   for (const auto& [label, share] : shares)
     here += share;
@@ -48,23 +46,14 @@ void sweep_progress::draw(const std::map<std::string, double>& shares) {
   const double share = all > 0.0 ? (static_cast<double>(kept_) + here) / all : 1.0;
   const auto left = here > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * (all - static_cast<double>(kept_) - here)))
                                : std::string("-");
-  const std::string full(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 20.0), '#');
-  std::string text = fmt::format("[{:.<20}] {:3.0f} %  {}/{} runs done, {} failed, {} at work\n", full, 100.0 * share,
-                                 kept_ + done_, runs_, failed_, shares.size());
+  std::string text = fmt::format("{} {:3.0f} %  {}/{} runs done, {} failed, {} at work\n", terminal_bar(share),
+                                 100.0 * share, kept_ + done_, runs_, failed_, shares.size());
   std::size_t listed = 0;
   for (const auto& [label, done] : shares)
     if (listed++ < runs_shown)
       text += fmt::format("  {:3.0f} %  {:.60}\n", 100.0 * done, printable(label));
   text += fmt::format("{} gone, {} left\n", elapsed_text(elapsed), left);
-  const auto columns = static_cast<std::size_t>(columns_of(out_));
-  for (std::size_t begin = 0; begin < text.size(); ++block_lines_) {
-    const auto end = text.find('\n', begin);
-    // a line that wraps would be two for the terminal, and the block would not find its start again
-    std::fprintf(out_, "%s\n", text.substr(begin, std::min(end - begin, columns - 1)).c_str());
-    begin = end + 1;
-  }
-  std::fflush(out_);
-  drawn_.emplace();
+  block_.draw(text);
 }
 
 void sweep_progress::ended(const swept_run& run) {
@@ -76,34 +65,22 @@ void sweep_progress::ended(const swept_run& run) {
     json line{{"event", "run_ended"}, {"run", run.label}, {"directory", run.folder}, {"status", run.status}};
     if (!run.error.empty())
       line["error"] = run.error;
-    say(one_line(line));
+    block_.say(one_line(line));
   } else if (style_ == progress_style::lines) {
-    say(fmt::format("{}/{} {}: {}", kept_ + done_ + failed_, runs_, run.label, run.status));
+    block_.say(fmt::format("{}/{} {}: {}", kept_ + done_ + failed_, runs_, run.label, run.status));
   }
   if (run.status != "failed" || style_ == progress_style::json)
     return;
-  erase_block();
+  block_.erase();
   std::fprintf(stderr, "error: %s: %s\n", printable(run.label).c_str(), printable(run.error).c_str());
 }
 
 void sweep_progress::finished() {
-  erase_block();
+  block_.erase();
   if (style_ == progress_style::json)
-    say(one_line({{"event", "sweep_finished"}, {"done", kept_ + done_}, {"failed", failed_}}));
+    block_.say(one_line({{"event", "sweep_finished"}, {"done", kept_ + done_}, {"failed", failed_}}));
   else if (style_ != progress_style::quiet)
-    say(fmt::format("{} runs done, {} failed, in {}", kept_ + done_, failed_, elapsed_text(began_.seconds())));
-}
-
-void sweep_progress::erase_block() {
-  if (block_lines_ > 0)
-    std::fprintf(out_, "\x1b[%dA\x1b[J", block_lines_);
-  block_lines_ = 0;
-}
-
-void sweep_progress::say(const std::string& text) {
-  erase_block();
-  std::fprintf(out_, "%s\n", printable(text).c_str());
-  std::fflush(out_);
+    block_.say(fmt::format("{} runs done, {} failed, in {}", kept_ + done_, failed_, elapsed_text(began_.seconds())));
 }
 
 } // namespace mneme

@@ -15,7 +15,7 @@ struct swept_run {
 
 class sweep_progress {
 public:
-  sweep_progress(std::FILE* out, progress_style style) : out_(out), style_(style) {}
+  sweep_progress(std::FILE* out, progress_style style) : block_(out), style_(style) {}
   /// @param runs all of the sweep; `kept` of them were done before
   void started(std::size_t runs, std::size_t kept, std::int64_t jobs, std::int64_t threads);
   /// A run begins, or goes on.
@@ -27,15 +27,11 @@ public:
 
 private:
   void draw(const std::map<std::string, double>& shares);
-  void erase_block();
-  void say(const std::string& text);
 
-  std::FILE* out_;
+  terminal_block block_;
   progress_style style_;
   std::size_t runs_ = 0, kept_ = 0, done_ = 0, failed_ = 0;
-  int block_lines_ = 0;
   recorder_stopwatch began_;
-  std::optional<recorder_stopwatch> drawn_{};
 };
 
 } // namespace mneme

@@ -2,33 +2,13 @@
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"
+#include "tests/support/training_clients.hpp"
 #include <ATen/Parallel.h>
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
-
-const shape3 small{3, 10, 9};
-
-/// Clients with these numbers of rows, from starts of their own.
-std::vector<job> clients_of(const model_ref& net, training_options options,
-                            const std::vector<std::int64_t>& rows = {7, 3, 4, 0, 7}) {
-  const auto source = drawn_data(40, small, net->classes());
-  options.classes = {0, net->classes()};
-  std::vector<job> jobs;
-  for (std::uint64_t k = 0; k < rows.size(); ++k)
-    jobs.push_back({.id = {{k}, 0, 0},
-                    .request = train_job{.net = net,
-                                         .start = weights_only(initial_weights(*net, k)),
-                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
-                                         .options = options,
-                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
-  return jobs;
-}
-
-outcomes run_all(const std::vector<job>& jobs) { return make_executor("cpu")->run(jobs); }
 
 /// A part of a net, as options say it.
 training_options with_part(training_options options, trainable_part part, std::vector<std::string> layers = {}) {

@@ -4,15 +4,13 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 #include <torch/csrc/autograd/autograd.h>
 
-#include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"
+#include "tests/support/training_clients.hpp"
 #include <ATen/Parallel.h>
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
-
-const shape3 small{3, 10, 9};
 
 /// Cross-entropy plus, over rows and maps, the mean of sum |map - the teacher's|^2 * weight, model by model.
 class map_loss final : public loss {
@@ -32,23 +30,18 @@ private:
   double weight_;
 };
 
-std::vector<job> clients_of(const model_ref& net, training_options options, const std::vector<std::int64_t>& rows) {
-  const auto source = drawn_data(40, small, net->classes());
-  options.classes = {0, net->classes()};
-  std::vector<job> jobs;
-  for (std::uint64_t k = 0; k < rows.size(); ++k)
-    jobs.push_back({.id = {{k}, 0, 0},
-                    .request = train_job{.net = net,
-                                         .start = weights_only(initial_weights(*net, k)),
-                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
-                                         .objective = std::make_shared<const map_loss>(0.05),
-                                         .teacher = weights_only(initial_weights(*net, 20 + k % 2)),
-                                         .options = options,
-                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+/// Clients whose objective compares maps with those of a teacher.
+std::vector<job> taught_clients_of(const model_ref& net, const training_options& options,
+                                   const std::vector<std::int64_t>& rows = ragged) {
+  auto jobs = clients_of(net, options, rows);
+  for (std::uint64_t k = 0; k < jobs.size(); ++k) {
+    auto& training = std::get<train_job>(jobs[k].request);
+    training.objective = std::make_shared<const map_loss>(0.05);
+    training.teacher = weights_only(initial_weights(*net, 20 + k % 2));
+  }
   return jobs;
 }
 
-outcomes run_all(const std::vector<job>& jobs) { return make_executor("cpu")->run(jobs); }
 at::Tensor gradients_of(const job& queued) {
   const auto outcome = run_all({queued})[0];
   if (const auto* why = std::get_if<std::string>(&outcome))
@@ -83,14 +76,14 @@ TEST_CASE("losses of maps have autograd's gradients", "[maps]") {
   at::set_num_threads(1);
   const auto check = [](const model_ref& net, const std::vector<std::string>& maps, bool evaluation) {
     INFO(net->identity());
-    auto jobs = clients_of(net,
-                           {.batch_rows = 0,
-                            .in_order = true,
-                            .taught_features = true,
-                            .maps = maps,
-                            .result = training_result::gradient,
-                            .evaluation = evaluation},
-                           {5});
+    auto jobs = taught_clients_of(net,
+                                  {.batch_rows = 0,
+                                   .in_order = true,
+                                   .taught_features = true,
+                                   .maps = maps,
+                                   .result = training_result::gradient,
+                                   .evaluation = evaluation},
+                                  {5});
     auto& job = std::get<train_job>(jobs[0].request);
     const auto expected = plain_gradient(job, 0.05);
     const auto bound = 1e-4 * expected.abs().max().item<double>();
@@ -112,8 +105,7 @@ TEST_CASE("clients whose losses read maps end with the same bits alone and fused
   at::set_num_threads(1);
   for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
     const auto names = net->maps();
-    const auto jobs =
-        clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true, .maps = names}, {7, 3, 4, 0, 7});
+    const auto jobs = taught_clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true, .maps = names});
     const auto together = run_all(jobs);
     for (std::size_t k = 0; k < jobs.size(); ++k)
       CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]})[0])));
@@ -122,7 +114,7 @@ TEST_CASE("clients whose losses read maps end with the same bits alone and fused
 
 TEST_CASE("a map that is not there is refused by name", "[maps]") {
   const auto refusal = [](const model_ref& net) {
-    return std::get<std::string>(run_all(clients_of(net, {.maps = {"layer9"}}, {3}))[0]);
+    return std::get<std::string>(run_all(taught_clients_of(net, {.maps = {"layer9"}}, {3}))[0]);
   };
   CHECK(refusal(net_of("resnet8", small, 6)).find("shows no map 'layer9'; expected names of: ") != std::string::npos);
   CHECK(refusal(net_of("linear", small, 6)) ==

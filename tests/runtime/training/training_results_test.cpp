@@ -2,8 +2,8 @@
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"
+#include "tests/support/training_clients.hpp"
 #include <ATen/Parallel.h>
 #include <catch2/catch_approx.hpp>
 using namespace mneme;
@@ -12,24 +12,6 @@ using Catch::Approx;
 
 namespace {
 
-const shape3 small{3, 10, 9};
-
-std::vector<job> clients_of(const model_ref& net, training_options options, const std::vector<std::int64_t>& rows) {
-  const auto source = drawn_data(40, small, net->classes());
-  options.classes = {0, net->classes()};
-  std::vector<job> jobs;
-  for (std::uint64_t k = 0; k < rows.size(); ++k)
-    jobs.push_back({.id = {{k}, 0, 0},
-                    .request = train_job{.net = net,
-                                         .start = weights_only(initial_weights(*net, k)),
-                                         .samples = rows_from(source, static_cast<std::int64_t>(k), rows[k]),
-                                         .options = options,
-                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
-  return jobs;
-}
-const std::vector<std::int64_t> ragged{7, 3, 4, 0, 7};
-
-outcomes run_all(const std::vector<job>& jobs) { return make_executor("cpu")->run(jobs); }
 train_output output_of(const job_outcome& outcome) {
   if (const auto* why = std::get_if<std::string>(&outcome))
     FAIL("job failed: " << *why);
