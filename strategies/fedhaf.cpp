@@ -120,8 +120,8 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage which) cons
   if (in.extra && terms.old_classes() > 0) {
     job.teacher = in.extra;
     job.options.taught_features = terms.compares_features();
-    const bool logits = terms.distillation > 0.0 ||
-                        (terms.feature_balance > 0.0 && terms.balanced == balanced_vectors::logits);
+    const bool logits =
+        terms.distillation > 0.0 || (terms.feature_balance > 0.0 && terms.balanced == balanced_vectors::logits);
     if (logits)
       job.options.taught = {0, terms.old_classes()};
   }
@@ -129,7 +129,7 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage which) cons
 }
 
 task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& in) const {
-  auto looking = look(ctx, in, with_.exemplars);
+  auto looking = features_of_rows(ctx, in, net(), with_.exemplars);
   const auto seen = co_await looking;
   const std::vector<embedding_rows> parts{seen.current(), seen.old()};
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
@@ -171,9 +171,10 @@ bool fedhaf::rehearses() const {
 diagnostics fedhaf::check(const method_setup& setup) const {
   auto wrong = split_method::check(setup);
   if (with_.exemplars.ratio == 0.0 && rehearses() && setup.tasks > 1)
-    wrong.push_back({"strategy.exemplar_ratio",
-                     "strategy.exemplar_ratio = 0: clients keep no exemplars, and losses that read them are on; expected "
-                     "more, or distillation = 0, feature_distillation = 0, feature_balance = 0 and ce_rows = \"new\""});
+    wrong.push_back(
+        {"strategy.exemplar_ratio",
+         "strategy.exemplar_ratio = 0: clients keep no exemplars, and losses that read them are on; "
+         "expected more, or distillation = 0, feature_distillation = 0, feature_balance = 0 and ce_rows = \"new\""});
   const bool collapses = with_.terms.scope == label_scope::seen && with_.terms.rows == label_rows::fresh;
   if (collapses && with_.ablation != ablation_kind::cross_entropy)
     wrong.push_back({"strategy.ce_rows", "strategy.ce_rows = \"new\" with ce_scope = \"seen\": old classes would be "
@@ -192,11 +193,10 @@ void fedhaf::keys(key_table& table) {
   table.number("feature_balance", terms.feature_balance, {.low = 0.0}, "lambda_FB (eq. 3).");
   table.number("cross_entropy", terms.cross_entropy, {.low = 0.0}, "lambda_CE (eq. 4).");
   table.number("distillation", terms.distillation, {.low = 0.0}, "lambda_KD (eq. 5).");
-  table.choice("stage2_ce", with_.stage2_ce,
-               {{"first-task", stage2_labels::first_task},
-                {"always", stage2_labels::always},
-                {"never", stage2_labels::never}},
-               "When cross-entropy through the frozen head joins stage 2, which has no labels in the paper.");
+  table.choice(
+      "stage2_ce", with_.stage2_ce,
+      {{"first-task", stage2_labels::first_task}, {"always", stage2_labels::always}, {"never", stage2_labels::never}},
+      "When cross-entropy through the frozen head joins stage 2, which has no labels in the paper.");
   table.choice("fd_reduction", terms.dimensions, {{"mean", dimension_sum::mean}, {"sum", dimension_sum::sum}},
                "Eq. 2 over the dimensions of a feature: a mean, or a sum as printed.");
   table.choice("fb_vectors", terms.balanced,
@@ -212,10 +212,10 @@ void fedhaf::keys(key_table& table) {
                "The classes that a row's cross-entropy compares: those of its own task, or all seen.");
   table.choice("ce_rows", terms.rows, {{"new", label_rows::fresh}, {"all", label_rows::every}},
                "The rows that cross-entropy reads: those of the task (eq. 4), or exemplars too.");
-  table.choice("kd_direction", terms.direction,
-               {{"present-before", divergence::present_from_before},
-                {"before-present", divergence::before_from_present}},
-               "Eq. 5: KL(present || before) as printed, or KL(before || present).");
+  table.choice(
+      "kd_direction", terms.direction,
+      {{"present-before", divergence::present_from_before}, {"before-present", divergence::before_from_present}},
+      "Eq. 5: KL(present || before) as printed, or KL(before || present).");
   table.number("kd_temperature", terms.temperature, {.low = 0.0, .open_low = true}, "Temperature of eq. 5.");
   table.choice("herding", with_.exemplars.how,
                {{"nearest", exemplar_rules::choice::nearest}, {"icarl", exemplar_rules::choice::icarl}},
@@ -232,7 +232,7 @@ void fedhaf::keys(key_table& table) {
                 {"feature-balance", ablation_kind::feature_balance},
                 {"adjustment", ablation_kind::adjustment},
                 {"stages", ablation_kind::stages}},
-               "The part that is left out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
+               "The part left out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
 }
 
 std::vector<preset> fedhaf::presets() const {

@@ -93,9 +93,10 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
     return trained.error();
   diagnostics wrong;
   if (const auto text = differences(settings, *trained); !text.empty())
-    wrong.push_back({place_of(settings), fmt::format("the net that {} trains is another one: {}; expected the same keys "
-                                                     "of [model]",
-                                                     settings.model.backbone.string(), text)});
+    wrong.push_back(
+        {place_of(settings), fmt::format("the net that {} trains is another one: {}; expected the same keys "
+                                         "of [model]",
+                                         settings.model.backbone.string(), text)});
   if (!share_data(settings, *trained))
     return wrong;
   const raw_data about{.name = data.name,
@@ -107,10 +108,11 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
   std::vector<std::int64_t> shared;
   std::set_intersection(known->begin(), known->end(), used->begin(), used->end(), std::back_inserter(shared));
   if (!shared.empty())
-    wrong.push_back({place_of(settings),
-                     fmt::format("{} trains the backbone on classes that the tasks use: {} of '{}'; expected others, as "
-                                 "tasks.classes and tasks.class_order choose them",
-                                 settings.model.backbone.string(), fmt::join(shared, ", "), data.name)});
+    wrong.push_back(
+        {place_of(settings),
+         fmt::format("{} trains the backbone on classes that the tasks use: {} of '{}'; expected others, as "
+                     "tasks.classes and tasks.class_order choose them",
+                     settings.model.backbone.string(), fmt::join(shared, ", "), data.name)});
   return wrong;
 }
 
@@ -141,10 +143,9 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
                    settings.model.backbone.string().c_str(), made.weights.string().c_str());
     const auto out = folder / (name + ".run");
     fs::remove_all(out);
-    const auto ended = run_simulation(*trained, {.out = out,
-                                                 .threads = options.threads,
-                                                 .style = progress_style::quiet,
-                                                 .interrupts = options.interrupts});
+    const auto ended = run_simulation(
+        *trained,
+        {.out = out, .threads = options.threads, .style = progress_style::quiet, .interrupts = options.interrupts});
     if (!ended)
       return tl::unexpected(ended.error());
     if (ended->status == "done")
@@ -153,8 +154,8 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
       made.unfinished = *ended;
     fs::remove_all(out);
   } catch (const std::exception& e) {
-    return failed(place_of(settings), std::string("the backbone cannot be kept: ") + e.what() +
-                                          "; $MNEME_CACHE names another folder");
+    return failed(place_of(settings),
+                  std::string("the backbone cannot be kept: ") + e.what() + "; $MNEME_CACHE names another folder");
   }
   return made;
 }

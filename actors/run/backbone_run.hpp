@@ -5,7 +5,7 @@
 namespace mneme {
 
 struct trained_net {
-  std::filesystem::path weights{};           ///< safetensors; empty: none is asked for.
+  std::filesystem::path weights{};         ///< safetensors; empty: none is asked for.
   std::optional<run_summary> unfinished{}; ///< The training failed or was interrupted.
 };
 

@@ -14,7 +14,7 @@ namespace {
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
 expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const run_context_request& request) {
   auto flat = request.use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
-                                            : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
+                                                    : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
   if (const auto* module = dynamic_cast<const module_net*>(&net))
     module->put_own_values(flat);
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
@@ -84,8 +84,9 @@ diagnostics wrong_with_tokens(const scenario& settings) {
   const auto transform = settings.tasks.transform;
   if (settings.tasks.kind == task_kind::domain_incremental &&
       (transform == task_transform::permute || transform == task_transform::affine))
-    wrong.push_back({settings.where("tasks.transform"), "the data are rows of tokens, and other transforms move pixels; "
-                                                        "expected \"class-blocks\""});
+    wrong.push_back({settings.where("tasks.transform"),
+                     "the data are rows of tokens, and other transforms move pixels; "
+                     "expected \"class-blocks\""});
   return wrong;
 }
 
@@ -228,8 +229,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   made->net = *net;
   made->device = *device;
   made->needs = settings.strategy.method->needs();
-  made->made_rows = std::make_shared<row_store>(row_format{
-      .scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
+  made->made_rows = std::make_shared<row_store>(
+      row_format{.scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
   made->features = std::make_shared<feature_store>(made->needs.feature_folder);
   settings.strategy.method->prepare(*setup);
   made->method = settings.strategy.method;

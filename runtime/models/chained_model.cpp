@@ -50,8 +50,7 @@ activations chained_model::forward(const at::Tensor& weights, const at::Tensor& 
     }
   }
   const auto behind = weights.narrow(1, front_->size(), back_->size());
-  seen.logits =
-      back_->forward(behind, seen.features.contiguous(), classes, keep, training ? &told : nullptr).logits;
+  seen.logits = back_->forward(behind, seen.features.contiguous(), classes, keep, training ? &told : nullptr).logits;
   return seen;
 }
 
@@ -63,8 +62,8 @@ void chained_model::backward(const at::Tensor& weights, tape& kept, class_range 
                   {.into = behind, .scale = out.scale, .add = out.add});
 }
 
-function_results chained_model::differentiable(const at::Tensor& weights, const at::Tensor& inputs,
-                                               class_range classes, const function_mode& mode) const {
+function_results chained_model::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                               const function_mode& mode) const {
   const auto parts = weights.split_with_sizes({front_->size(), back_->size()}, 1);
   function_results seen{.features = front_->differentiable(parts[0], inputs, {}, {}).features};
   if (classes.size() == 0)

@@ -2,6 +2,7 @@
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/products.hpp"
 #include <algorithm>
+#include <vector>
 namespace mneme {
 
 dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
@@ -16,6 +17,7 @@ dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
 }
 
 void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y) {
+  const std::vector<float> zeros(static_cast<std::size_t>(layer.biased() ? 0 : layer.out)); // the kernel adds a bias
   kernels::multiply(kernels::dot_product{.a = x,
                                          .a_row = layer.in,
                                          .b = weights + layer.weight_offset,
@@ -25,7 +27,7 @@ void dense_forward(const dense_layer& layer, const float* weights, const float* 
                                          .m = rows,
                                          .n = layer.out,
                                          .k = layer.in,
-                                         .bias = layer.biased() ? weights + layer.bias_offset : nullptr});
+                                         .bias = layer.biased() ? weights + layer.bias_offset : zeros.data()});
   if (layer.after == activation::relu)
     kernels::relu(y, rows * layer.out);
 }

@@ -15,7 +15,7 @@ enum class activation : std::uint8_t { none, relu, leaky, sigmoid, tanh, silu };
 /// A fully connected layer of a net.
 struct dense_layer {
   std::int64_t in = 0, out = 0;
-  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] within a model's [P]; -1: no bias.
+  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] in a model's [P]; -1: no bias.
   activation after = activation::none;             ///< Built in.
   bool head = false;                               ///< Has a row per class, and computes those of the pass only.
 

@@ -34,16 +34,16 @@ void feature_layer::backward(const at::Tensor& weights, tape& kept, class_range,
                              const at::Tensor& d_features, const parameter_choice& trained,
                              const gradient_sink& out) const {
   const auto of_pixel = d_features / static_cast<double>(height_ * width_); // [K, B, C]
-  kept.d_maps = {of_pixel.unsqueeze(3).unsqueeze(4).expand(
-      {of_pixel.size(0), of_pixel.size(1), channels_, height_, width_})};
+  kept.d_maps = {
+      of_pixel.unsqueeze(3).unsqueeze(4).expand({of_pixel.size(0), of_pixel.size(1), channels_, height_, width_})};
   net_->backward(weights, kept, {}, {}, {}, trained, out);
 }
 
 function_results feature_layer::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range,
                                                const function_mode& mode) const {
   auto seen = net_->differentiable(weights, inputs, {}, mode);
-  const auto found = std::find_if(seen.maps.begin(), seen.maps.end(),
-                                  [&](const named_map& shown) { return shown.name == map_; });
+  const auto found =
+      std::find_if(seen.maps.begin(), seen.maps.end(), [&](const named_map& shown) { return shown.name == map_; });
   MNEME_CHECK(found != seen.maps.end(), identity());
   function_results of_layer;
   of_layer.features = found->values.mean({3, 4});

@@ -1,5 +1,5 @@
-// FLwF-2T: federated learning without forgetting with two teachers (Usmanova et al. 2021, "A distillation-based approach
-// integrating continual learning and federated learning for pervasive services"), on FedHAF's net. For task t > 1
+// FLwF-2T: federated learning without forgetting with two teachers (Usmanova et al. 2021, "A distillation-based
+// approach integrating continual learning and federated learning for pervasive services"), on FedHAF's net. For t > 1
 //     L = a CE + b KD(teacher 1) + (1 - a - b) KD(teacher 2),
 //     KD = KL(softmax(z_teacher / T) || softmax(z / T)) over the old classes, a mean over rows,
 // where teacher 1 is the client's own model at the end of the last task it took part in, and teacher 2 the server's.
@@ -61,8 +61,9 @@ private:
     const auto p = log_p.exp(), rows = in.row_weight[k].unsqueeze(1); // [B, 1]
     const auto padded = rows == 0;
     out.values[k].add_((p * (log_p - log_q) * rows).masked_fill_(padded, 0).sum(at::kDouble) * weight);
-    out.d_logits[k].narrow(1, 0, with_.old).add_(
-        ((log_q.exp() - p) * (rows * (weight / with_.temperature))).masked_fill_(padded, 0));
+    out.d_logits[k]
+        .narrow(1, 0, with_.old)
+        .add_(((log_q.exp() - p) * (rows * (weight / with_.temperature))).masked_fill_(padded, 0));
   }
 
   teaching with_;
@@ -112,7 +113,7 @@ constexpr const char *own_teacher = "own_teacher", *own_model = "own_model";
 
 task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcast& in) const {
   const bool begins = !feature_memory::of(ctx.memory()).knows(in.place.task.value);
-  auto looking = look(ctx, in, {.ratio = 0.0});
+  auto looking = features_of_rows(ctx, in, net(), {.ratio = 0.0});
   const auto seen = co_await looking;
   const std::vector<embedding_rows> parts{seen.current()};
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
@@ -147,7 +148,7 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
 
 const strategy_registration line{
     {.name = "fed-lwf-2t",
-     .summary = "learning without forgetting with two teachers, the client's own and the server's (Usmanova et al. 2021)",
+     .summary = "LwF with two teachers, the client's own and the server's, on FedHAF's net (Usmanova et al. 2021)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_lwf_2t>(); }}};
 
 } // namespace

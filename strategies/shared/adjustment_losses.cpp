@@ -7,11 +7,11 @@ namespace {
 
 /// One model's part of a step.
 struct model_step {
-  at::Tensor logits{}, features{}, labels{};          // [B, C], [B, D], [B]
-  at::Tensor old_rows{}, new_rows{};                  // [n] places
-  at::Tensor taught_logits{}, taught_features{};      // [B, O], [B, D]; undefined: no teacher
-  at::Tensor d_logits{}, d_features{};                // written
-  at::Tensor value{};                                 // [] float64
+  at::Tensor logits{}, features{}, labels{};     // [B, C], [B, D], [B]
+  at::Tensor old_rows{}, new_rows{};             // [n] places
+  at::Tensor taught_logits{}, taught_features{}; // [B, O], [B, D]; undefined: no teacher
+  at::Tensor d_logits{}, d_features{};           // written
+  at::Tensor value{};                            // [] float64
 };
 
 at::Tensor places_where(const at::Tensor& chosen) { return chosen.nonzero().squeeze(1); }
@@ -24,12 +24,11 @@ at::Tensor directions(const at::Tensor& rows, const at::Tensor& lengths) {
 class adjustment_loss final : public loss {
 public:
   explicit adjustment_loss(const adjustment_terms& terms) : terms_(terms) {
-    identity_ = fmt::format("adjustment {} {} {} {} {} {} {} {} {} {} {} {}", terms.feature_distillation,
-                            terms.feature_balance, terms.cross_entropy, terms.distillation,
-                            static_cast<int>(terms.scope), static_cast<int>(terms.rows),
-                            static_cast<int>(terms.direction), terms.temperature, static_cast<int>(terms.dimensions),
-                            static_cast<int>(terms.balanced), static_cast<int>(terms.reference),
-                            static_cast<int>(terms.division));
+    identity_ = fmt::format(
+        "adjustment {} {} {} {} {} {} {} {} {} {} {} {}", terms.feature_distillation, terms.feature_balance,
+        terms.cross_entropy, terms.distillation, static_cast<int>(terms.scope), static_cast<int>(terms.rows),
+        static_cast<int>(terms.direction), terms.temperature, static_cast<int>(terms.dimensions),
+        static_cast<int>(terms.balanced), static_cast<int>(terms.reference), static_cast<int>(terms.division));
     for (const auto& classes : terms.tasks) {
       identity_ += fmt::format(" {}-{}", classes.low, classes.high);
       for (auto label = classes.low; label < classes.high; ++label) {
@@ -130,8 +129,8 @@ private:
 
   /// Eq. 2.
   void add_feature_distillation(model_step& step) const {
-    const auto moved = step.features.index_select(0, step.old_rows) -
-                       step.taught_features.index_select(0, step.old_rows); // [n, D]
+    const auto moved =
+        step.features.index_select(0, step.old_rows) - step.taught_features.index_select(0, step.old_rows); // [n, D]
     double share = terms_.feature_distillation / static_cast<double>(step.old_rows.numel());
     if (terms_.dimensions == dimension_sum::mean)
       share /= static_cast<double>(moved.size(1));
@@ -152,7 +151,8 @@ private:
   /// What each of these rows counts in its side's mean, [n].
   [[nodiscard]] at::Tensor shares_of(const at::Tensor& labels, std::int64_t classes_of_side) const {
     if (terms_.division == balance_division::class_counts)
-      return at::full({labels.numel()}, 1.0 / static_cast<double>(classes_of_side), labels.options().dtype(at::kDouble));
+      return at::full({labels.numel()}, 1.0 / static_cast<double>(classes_of_side),
+                      labels.options().dtype(at::kDouble));
     const auto counts = at::bincount(labels).to(at::kDouble); // by class
     const auto present = (counts > 0).sum().to(at::kDouble);
     return 1.0 / (counts.index_select(0, labels) * present);
@@ -172,8 +172,7 @@ private:
 
     const auto slope = difference.sign() * terms_.feature_balance;
     auto& d = terms_.balanced == balanced_vectors::features ? step.d_features : step.d_logits;
-    d.index_add_(0, step.new_rows,
-                 (directions(fresh, new_lengths) * (new_shares * slope).unsqueeze(1)).to(at::kFloat));
+    d.index_add_(0, step.new_rows, (directions(fresh, new_lengths) * (new_shares * slope).unsqueeze(1)).to(at::kFloat));
     if (!frozen)
       d.index_add_(0, step.old_rows,
                    (directions(known, old_lengths) * (old_shares * -slope).unsqueeze(1)).to(at::kFloat));

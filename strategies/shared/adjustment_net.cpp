@@ -57,17 +57,16 @@ private:
 };
 
 std::string identity_of(const adjustment_shape& shape, std::int64_t features, std::int64_t classes) {
-  const auto module =
-      shape.adjusts ? fmt::format("{}-{}-{} shortcut {}", features, fmt::join(shape.hidden, "-"), shape.width,
-                                  static_cast<int>(shape.shortcut))
-                    : fmt::format("{}", features);
+  const auto module = shape.adjusts ? fmt::format("{}-{}-{} shortcut {}", features, fmt::join(shape.hidden, "-"),
+                                                  shape.width, static_cast<int>(shape.shortcut))
+                                    : fmt::format("{}", features);
   return fmt::format("adjustment {} head {}-{}{} dropout {}", module, shape.head, classes,
                      shape.batch_norm ? " batch" : "", shape.dropout);
 }
 
 } // namespace
 
-impossible_shape why_impossible(const adjustment_shape& shape) {
+impossible_shape wrong_shape(const adjustment_shape& shape) {
   if (!shape.adjusts)
     return {};
   const auto widths = fmt::format("{}", fmt::join(shape.hidden, ", "));
@@ -76,7 +75,7 @@ impossible_shape why_impossible(const adjustment_shape& shape) {
                                  "one, or shortcut = \"input-projection\" or \"none\""};
   if (shape.shortcut == shortcut_form::hidden_sum &&
       (shape.hidden.size() < 2 || shape.hidden.front() != shape.hidden.back()))
-    return {"shortcut", fmt::format("strategy.shortcut = \"hidden-sum\" adds the first hidden block to the last one, and "
+    return {"shortcut", fmt::format("strategy.shortcut = \"hidden-sum\" adds the first hidden block to the last, and "
                                     "adjustment_hidden = [{}]; expected two or more, the first and the last equally "
                                     "wide",
                                     widths)};
@@ -84,8 +83,8 @@ impossible_shape why_impossible(const adjustment_shape& shape) {
 }
 
 model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, std::int64_t classes) {
-  auto net = std::make_shared<network>(identity_of(shape, features, classes),
-                                       std::array<std::int64_t, 3>{1, 1, features});
+  auto net =
+      std::make_shared<network>(identity_of(shape, features, classes), std::array<std::int64_t, 3>{1, 1, features});
   adjustment_builder builder(*net, shape);
   if (shape.adjusts)
     builder.add_module();

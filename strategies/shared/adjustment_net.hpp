@@ -17,7 +17,7 @@ enum class shortcut_form : std::uint8_t {
 /// each is as wide as what precedes it; `hidden = [512, 1024]` widens the layer instead.
 struct adjustment_shape {
   std::vector<std::int64_t> hidden{512, 512}; ///< Linear, batch norm, ReLU and dropout each.
-  std::int64_t width = 256;                   ///< Of the output: linear, batch norm, shortcut.
+  std::int64_t width = 256;                   ///< The output: linear, batch norm, shortcut.
   std::int64_t head = 128;                    ///< Linear, batch norm, ReLU and dropout; then a row per class.
   shortcut_form shortcut = shortcut_form::hidden_projection;
   bool batch_norm = true;
@@ -28,10 +28,10 @@ struct adjustment_shape {
 struct impossible_shape {
   std::string key{}, why{};
 };
-[[nodiscard]] impossible_shape why_impossible(const adjustment_shape& shape);
+[[nodiscard]] impossible_shape wrong_shape(const adjustment_shape& shape);
 
 /// Layers are "adjustment.fc1", "adjustment.bn1", ..., "adjustment.shortcut" and "head.fc1", "head.bn1", "head.fc2";
-/// features are what the module puts out. @pre why_impossible() says nothing
+/// features are what the module puts out. @pre wrong_shape() says nothing
 [[nodiscard]] model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, std::int64_t classes);
 
 /// How its matrices are drawn.

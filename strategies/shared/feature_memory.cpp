@@ -58,7 +58,7 @@ embedding_rows trimmed(const embedding_rows& rows, std::int64_t rows_max) {
   return kept.empty() ? embedding_rows{} : rows.at(kept);
 }
 
-embedding_rows joined(const embedding_rows& first, const embedding_rows& second) {
+embedding_rows rows_of_both(const embedding_rows& first, const embedding_rows& second) {
   if (first.size() == 0 || second.size() == 0)
     return first.size() > 0 ? first : second;
   return {.features = at::cat({first.features, second.features}), .labels = at::cat({first.labels, second.labels})};
@@ -88,7 +88,7 @@ feature_memory feature_memory::of(const tensor_map& from) {
 
 void feature_memory::begin(std::uint32_t task, embedding_rows rows, const exemplar_rules& rules) {
   if (!chosen_.empty())
-    old_ = joined(old_, current_.at(chosen_));
+    old_ = rows_of_both(old_, current_.at(chosen_));
   old_ = trimmed(old_, rules.rows_max);
   task_ = task;
   current_ = std::move(rows);

@@ -16,8 +16,8 @@ struct exemplar_rules {
     icarl,   ///< iCaRL's herding, on features of length 1 (Rebuffi et al. 2017, Algorithm 4).
   };
   choice how = choice::nearest;
-  double ratio = 0.2;        ///< Of the client's rows of a class, at least one row; 0: none are kept.
-  std::int64_t rows_max = 0; ///< Of all classes, shared evenly among them, the first chosen stay; 0: no limit.
+  double ratio = 0.2;        ///< This share of the client's rows of a class, at least one row; 0: none.
+  std::int64_t rows_max = 0; ///< All classes share so many evenly, the first chosen stay; 0: no limit.
 };
 
 /// Places of the exemplars among rows, class by class, the first chosen first.
@@ -25,7 +25,7 @@ struct exemplar_rules {
 /// Those of `rows`, which lie class by class, that a memory of `rows_max` rows has room for; 0: all.
 [[nodiscard]] embedding_rows trimmed(const embedding_rows& rows, std::int64_t rows_max);
 /// One after the other. Parts may be empty.
-[[nodiscard]] embedding_rows joined(const embedding_rows& first, const embedding_rows& second);
+[[nodiscard]] embedding_rows rows_of_both(const embedding_rows& first, const embedding_rows& second);
 /// Parts for training of a net that reads features of this width.
 [[nodiscard]] sample_view rows_to_train(std::span<const embedding_rows> parts, std::int64_t features);
 

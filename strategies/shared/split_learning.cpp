@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::uint32_t adjustment_draw = first_method_purpose + 71;
 
-model_ref backbone_of(const method_setup& setup, const std::string& layer) {
-  if (layer.empty())
-    return setup.net;
-  return std::make_shared<const feature_layer>(setup.net, layer, setup.shape);
-}
-
 bool knows_layer(const model& net, const std::string& layer) {
   const auto maps = net.maps();
   return layer.empty() || std::find(maps.begin(), maps.end(), layer) != maps.end();
@@ -30,39 +24,43 @@ rng_key draw_of_task(std::uint64_t seed, task_id task) {
 
 // -- the net in two parts ---------------------------------------------------------------------------------------------
 
-split_net split(const method_setup& setup, const split_options& with) {
-  split_net made{.whole = setup, .learnt = setup, .backbone = backbone_of(setup, with.layer)};
-  made.learnt.net = adjustment_net(with.net, made.features(), setup.classes);
-  made.learnt.initial = weights_only(drawn_adjustment(*made.learnt.net, with.draw, draw_of_task(setup.seed, {})));
+model_ref backbone_of(const method_setup& setup, const std::string& layer) {
+  if (layer.empty())
+    return setup.net;
+  return std::make_shared<const feature_layer>(setup.net, layer, setup.shape);
+}
+
+split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial) {
+  split_net made{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
+  made.chain = std::make_shared<const chained_model>(made.backbone, back);
+  made.learnt.net = std::move(back);
+  made.learnt.initial = weights_only(initial);
   made.learnt.trainable = trainable_part::all;
   made.learnt.shape = {1, 1, made.features()};
-  made.chain = std::make_shared<const chained_model>(made.backbone, made.learnt.net);
   made.backbone_weights = setup.initial;
-  made.front = weights_only(at::cat({setup.initial->at(flat_weights), made.learnt.initial->at(flat_weights)}));
+  made.front = weights_only(at::cat({setup.initial->at(flat_weights), initial}));
   return made;
 }
 
-diagnostics wrong_with_split(const method_setup& setup, const split_options& with) {
+diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer) {
   diagnostics wrong;
-  if (const auto found = why_impossible(with.net); !found.why.empty())
-    wrong.push_back({"strategy." + found.key, found.why});
-  if (const auto maps = setup.net->maps(); !knows_layer(*setup.net, with.layer))
+  if (const auto maps = setup.net->maps(); !knows_layer(*setup.net, layer))
     wrong.push_back({"strategy.feature_layer",
-                     fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read features "
-                                 "from; expected {}",
-                                 with.layer, setup.net->identity(),
+                     fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read "
+                                 "features from; expected {}",
+                                 layer, setup.net->identity(),
                                  maps.empty() ? "\"\", its last ones"
                                               : fmt::format("\"\", or one of: {}", fmt::join(maps, ", ")))});
   if (setup.trainable != trainable_part::all)
     wrong.push_back({"model.trainable", "model.trainable = \"head\": the method freezes the whole net by itself, and "
-                                        "learns a module and a head of its own behind it; expected \"all\""});
+                                        "learns what stands behind it; expected \"all\""});
   if (setup.training.augment != augmentation_kind::none)
     wrong.push_back({"training.augment", "training.augment: features of the frozen backbone are computed once for each "
                                          "row, so that images cannot differ from round to round; expected \"none\""});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      wrong.push_back({"tasks.kind", "tasks.kind: the method tells old rows from new ones by their class, and tasks here "
-                                     "repeat classes; expected \"class-incremental\""});
+      wrong.push_back({"tasks.kind", "tasks.kind: the method tells old rows from new ones by their class, and tasks "
+                                     "here repeat classes; expected \"class-incremental\""});
       break;
     }
   return wrong;
@@ -86,12 +84,14 @@ broadcast split_server::open_round(const round_place& place) {
   return made;
 }
 
-predictor split_server::predict() const {
-  const auto backbone = net_->backbone_weights->at(flat_weights);
-  predictor made{.net = net_->chain, .weights = weights_only(at::cat({backbone, weights().to(backbone.device())}))};
-  made.classifier = classifier_stage{.net = net_->learnt.net, .front = net_->front, .reads = net_->features()};
+predictor predictor_of(const split_net& net, const at::Tensor& back) {
+  const auto& backbone = net.backbone_weights->at(flat_weights);
+  predictor made{.net = net.chain, .weights = weights_only(at::cat({backbone, back.to(backbone.device())}))};
+  made.classifier = classifier_stage{.net = net.learnt.net, .front = net.front, .reads = net.features()};
   return made;
 }
+
+predictor split_server::predict() const { return predictor_of(*net_, weights()); }
 
 void split_server::persist(archive& state) {
   averaging_server::persist(state);
@@ -100,11 +100,12 @@ void split_server::persist(archive& state) {
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-task<feature_memory> split_method::look(client_context& ctx, const broadcast& in, exemplar_rules rules) const {
+task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
+                                      exemplar_rules rules) {
   auto memory = feature_memory::of(ctx.memory());
   const auto task = in.place.task.value;
   if (!memory.knows(task)) {
-    extract_job looking{.net = net_->backbone, .weights = net_->backbone_weights, .samples = ctx.samples()};
+    extract_job looking{.net = net.backbone, .weights = net.backbone_weights, .samples = ctx.samples()};
     looking.logits = false;
     looking.frozen = true;
     auto extracting = ctx.extract(std::move(looking));
@@ -122,7 +123,7 @@ train_job split_method::training(const client_context& ctx, const broadcast& in,
 }
 
 task<client_result> split_method::client_round(client_context& ctx, const broadcast& in) const {
-  auto looking = look(ctx, in, {.ratio = 0.0});
+  auto looking = features_of_rows(ctx, in, *net_, {.ratio = 0.0});
   const auto seen = co_await looking;
   const std::vector<embedding_rows> parts{seen.current()};
   auto learning = ctx.train(training(ctx, in, rows_to_train(parts, net_->features())));
@@ -151,8 +152,12 @@ void split_options::keys(key_table& table) {
   table.choice("initial", draw, {{"kaiming", matrix_draw::kaiming}, {"uniform", matrix_draw::uniform}},
                "How matrices are drawn: N(0, 2 / fan in), for images, or U(-b, b), b = 1 / sqrt(fan in), for texts.");
   table.flag("reinit_each_task", drawn_each_task, "Module and head are drawn anew with every task.");
+  backbone_keys(table, layer, feature_cache);
+}
+
+void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache) {
   table.text("feature_layer", layer, "Layer of the backbone whose means over pixels are features; empty: its last.");
-  table.path("feature_cache", feature_cache,
+  table.path("feature_cache", cache,
              "Folder where features of the backbone are kept between runs; empty: in memory only.");
 }
 
@@ -162,10 +167,18 @@ method_needs split_method::needs() const {
           .defaults = "[training]\nepochs = 3\nlearning_rate = 0.02\nmomentum = 0.9\nclip_norm = 5.0\n"};
 }
 
-diagnostics split_method::check(const method_setup& setup) const { return wrong_with_split(setup, with_); }
+diagnostics split_method::check(const method_setup& setup) const {
+  auto wrong = wrong_with_backbone(setup, with_.layer);
+  if (const auto found = wrong_shape(with_.net); !found.why.empty())
+    wrong.push_back({"strategy." + found.key, found.why});
+  return wrong;
+}
 
 void split_method::prepare(const method_setup& setup) {
-  net_ = std::make_shared<const split_net>(split(setup, with_));
+  const auto backbone = backbone_of(setup, with_.layer);
+  const auto back = adjustment_net(with_.net, backbone->feature_width(), setup.classes);
+  const auto initial = drawn_adjustment(*back, with_.draw, draw_of_task(setup.seed, {}));
+  net_ = std::make_shared<const split_net>(split(setup, backbone, back, initial));
   objective_ = objective();
 }
 

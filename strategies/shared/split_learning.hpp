@@ -10,25 +10,35 @@ namespace mneme {
 struct split_options {
   adjustment_shape net{};
   matrix_draw draw = matrix_draw::kaiming;
-  bool drawn_each_task = false;      ///< Module and head begin anew with every task.
-  std::string layer{};               ///< The map of the backbone whose means are features; empty: its own features.
+  bool drawn_each_task = false; ///< Module and head begin anew with every task.
+  std::string layer{};          ///< The map of the backbone whose means are features; empty: its own features.
   std::filesystem::path feature_cache{};
   void keys(key_table& table);
 };
 
 /// What both halves share. The backbone is public: everybody has it before the run, and it never travels.
 struct split_net {
-  method_setup whole{};          ///< Of the run.
-  method_setup learnt{};         ///< The same for module and head alone.
-  model_ref backbone{};          ///< Without a head: what features come from.
-  model_ref chain{};             ///< Backbone, module and head: what is evaluated and saved.
+  method_setup whole{};  ///< What the run has told the method.
+  method_setup learnt{}; ///< The same for module and head alone.
+  model_ref backbone{};  ///< Without a head: what features come from.
+  model_ref chain{};     ///< Backbone, module and head: what is evaluated and saved.
   tensors_ref backbone_weights{};
-  tensors_ref front{};           ///< Weights of the chain that agree with it up to the features.
+  tensors_ref front{}; ///< Weights of the chain that agree with it up to the features.
   [[nodiscard]] std::int64_t features() const { return backbone->feature_width(); }
 };
-[[nodiscard]] split_net split(const method_setup& setup, const split_options& with);
-/// What is wrong with backbone, tasks and training. Sections that a split net does not read, or reads differently.
-[[nodiscard]] diagnostics wrong_with_split(const method_setup& setup, const split_options& with);
+[[nodiscard]] model_ref backbone_of(const method_setup& setup, const std::string& layer);
+/// @param back reads rows of the backbone's features @param initial its weights
+[[nodiscard]] split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial);
+/// What is wrong with the backbone, tasks and training: what a split net does not read, or reads differently.
+[[nodiscard]] diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer);
+/// feature_layer and feature_cache
+void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache);
+/// The net with the present weights of its back.
+[[nodiscard]] predictor predictor_of(const split_net& net, const at::Tensor& back);
+/// The present task's rows as features: those remembered, or, in the client's first round of a task, new ones.
+/// @param net outlives the task
+[[nodiscard]] task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
+                                                    exemplar_rules rules);
 
 /// Averages module and head, running statistics included, and keeps those that the task began with, which it sends
 /// with every round of a later task if asked to: anybody may take part for the first time.
@@ -63,8 +73,6 @@ public:
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
 
 protected:
-  /// The present task's rows as features: those remembered, or, in the client's first round of a task, new ones.
-  [[nodiscard]] task<feature_memory> look(client_context& ctx, const broadcast& in, exemplar_rules rules) const;
   /// Training of module and head on these rows, with the round's options.
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, sample_view samples) const;
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }

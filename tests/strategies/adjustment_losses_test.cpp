@@ -125,11 +125,8 @@ adjustment_terms one_term(double adjustment_terms::*term) {
 
 TEST_CASE("values and gradients of every reading are those of the formulas") {
   const step at;
-  const adjustment_terms all{.feature_distillation = 2.0,
-                             .feature_balance = 0.7,
-                             .cross_entropy = 1.5,
-                             .distillation = 0.8,
-                             .tasks = tasks};
+  const adjustment_terms all{
+      .feature_distillation = 2.0, .feature_balance = 0.7, .cross_entropy = 1.5, .distillation = 0.8, .tasks = tasks};
   check_against_reference(at, all);
   auto printed = all;
   printed.scope = label_scope::own_task;
@@ -224,11 +221,8 @@ TEST_CASE("in the first task, without a teacher and without a side to compare, t
 }
 
 TEST_CASE("a model's loss keeps its bits in any company") {
-  adjustment_terms all{.feature_distillation = 2.0,
-                       .feature_balance = 0.7,
-                       .cross_entropy = 1.5,
-                       .distillation = 0.8,
-                       .tasks = tasks};
+  adjustment_terms all{
+      .feature_distillation = 2.0, .feature_balance = 0.7, .cross_entropy = 1.5, .distillation = 0.8, .tasks = tasks};
   const auto objective = adjustment_objective(all);
   const step at;
   const auto y = at::tensor(at.labels, at::kLong);

@@ -190,7 +190,7 @@ TEST_CASE("the backbone never changes and never travels; module, head and statis
   }
 }
 
-TEST_CASE("rows of the head for classes to come wait; those of tasks before stay in their bits where no loss reads them") {
+TEST_CASE("rows of the head for classes to come wait; those of tasks before stay where no loss reads them") {
   split_client client("fedhaf", {{"ce_scope", "task"}, {"ce_rows", "new"}, {"distillation", "0"}});
   const auto row_of = [&](const at::Tensor& flat, std::int64_t label) {
     for (const auto& entry : client.learnt()->layout())
@@ -339,12 +339,10 @@ TEST_CASE("features may be the means of a layer in the middle") {
   CHECK(client.round(0).memory->at("current.features").sizes() == at::IntArrayRef{rows_of_task, 200});
 }
 
-TEST_CASE("settings that leave something out are refused, each in words") {
+TEST_CASE("settings of a split net that leave something out are refused, each in words") {
   auto method = strategy_named("fedhaf");
-  give_keys(*method, {{"exemplar_ratio", "0"},
-                      {"ce_rows", "new"},
-                      {"shortcut", "hidden-sum"},
-                      {"adjustment_width", "8"}});
+  give_keys(*method,
+            {{"exemplar_ratio", "0"}, {"ce_rows", "new"}, {"shortcut", "hidden-sum"}, {"adjustment_width", "8"}});
   auto setup = setup_of_run(model_named("mlp", {1, 1, pixels}, classes), pixels, 2);
   setup.task_classes = {{0, 6}, {0, 6}};
   setup.trainable = trainable_part::head;

@@ -99,6 +99,8 @@ inline method_setup setup_of_run(const model_ref& net, std::int64_t features, st
           .tasks = tasks,
           .classes = net->classes(),
           .shape = {1, 1, features},
+          .scale = {1.0f / 255.0f},
+          .shift = {-0.5f},
           .clients = 1,
           .seed = seed};
 }

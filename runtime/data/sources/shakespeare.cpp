@@ -1,6 +1,6 @@
-// Shakespeare: what roles of the plays say, cut into windows of 80 characters, to be followed by the next one (Caldas et
-// al. 2018, LEAF). Tokens are places in LEAF's alphabet; classes are target characters, the most frequent first, so that
-// tasks of classes are tasks by target character.
+// Shakespeare: what roles of the plays say, cut into windows of 80 characters, to be followed by the next one (Caldas
+// et al. 2018, LEAF). Tokens are places in LEAF's alphabet; classes are target characters, the most frequent first, so
+// that tasks of classes are tasks by target character.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/byte_stream.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view alphabet =
     "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}";
 constexpr std::int64_t window = 80;
-constexpr std::size_t test_every = 10;             // every tenth speech of a role is of the test set
+constexpr std::size_t test_every = 10;                // every tenth speech of a role is of the test set
 constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays are five million bytes
 
 const file_set files{.data_set = "shakespeare",

@@ -9,9 +9,9 @@ namespace mneme {
 
 feature_gan::feature_gan(const gan_shape& shape) : shape_(shape) {
   const auto in = shape.latent + shape.classes;
-  auto generator = std::make_shared<network>(
-      fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
-      std::array<std::int64_t, 3>{1, 1, in});
+  auto generator =
+      std::make_shared<network>(fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
+                                std::array<std::int64_t, 3>{1, 1, in});
   generator->add_linear("generator.fc1", shape.generator_width, activation::relu);
   generator->add_linear("generator.fc2", shape.features, activation::none);
   generator->end_headless();
@@ -228,8 +228,8 @@ void gan_game::play(std::span<const program_call> calls, players& both, std::int
                       share;
   }
   if (with_.consistency > 0.0 && calls.front().in.find("server_generator")) {
-    const auto server = made_rows(calls, step, draw_kind::server, stacked(calls, "server_generator"),
-                                  labels_of(real.labels));
+    const auto server =
+        made_rows(calls, step, draw_kind::server, stacked(calls, "server_generator"), labels_of(real.labels));
     loss = loss + consistency(critic, real, made, server);
   }
   both.critic.step(gradients_of(loss, {critic}).front(), with_.rates);
@@ -260,7 +260,7 @@ std::vector<program_step> gan_game::run(std::span<const program_call> calls) con
   std::vector<program_step> made;
   for (std::int64_t k = 0; k < std::ssize(calls); ++k) {
     program_step step{.finished = last == with_.steps,
-                      .progress = static_cast<double>(last) / static_cast<double>(std::max<std::int64_t>(1, with_.steps))};
+                      .progress = static_cast<double>(last) / static_cast<double>(with_.steps)};
     if (step.finished) {
       step.tensors = {{"generator", both.generator.weights()[k]}, {"critic", both.critic.weights()[k]}};
     } else {

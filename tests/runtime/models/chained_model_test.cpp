@@ -1,5 +1,6 @@
 #include "runtime/models/chained_model.hpp"
 #include "runtime/models/feature_layer.hpp"
+#include "runtime/models/function.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/nets.hpp"
@@ -33,10 +34,10 @@ TEST_CASE("a chain computes what its parts compute one after the other") {
   const auto features = parts.front->forward(parts.front_weights.unsqueeze(0), parts.images, {}, nullptr).features;
   const auto logits =
       parts.back->forward(parts.back_weights.unsqueeze(0), features.contiguous(), {1, 3}, nullptr).logits;
-  const auto seen = parts.chain.forward(parts.weights, parts.images, {1, 3}, nullptr);
+  const auto seen = parts.chain.forward(parts.weights, parts.images, {1, 3}, nullptr, nullptr);
   CHECK(same_bits(seen.features, features));
   CHECK(same_bits(seen.logits, logits));
-  CHECK_FALSE(parts.chain.forward(parts.weights, parts.images, {}, nullptr).logits.defined());
+  CHECK_FALSE(parts.chain.forward(parts.weights, parts.images, {}, nullptr, nullptr).logits.defined());
   const auto function = parts.chain.differentiable(parts.weights, parts.images, {1, 3}, {});
   CHECK(largest_difference(function.logits.contiguous(), logits) < 1e-5);
   CHECK(parts.chain.size() == parts.front->size() + parts.back->size());
@@ -82,7 +83,8 @@ TEST_CASE("a layer in the middle gives the means of its map, and its gradients")
   tape kept;
   const training_mode training;
   auto moved = weights.clone();
-  CHECK(largest_difference(view.forward(weights, images, {}, nullptr).features, map.mean({3, 4}).contiguous()) == 0.0);
+  const auto shown_features = view.forward(weights, images, {}, nullptr, nullptr).features;
+  CHECK(largest_difference(shown_features, map.mean({3, 4}).contiguous()) == 0.0);
 
   const auto d_features = drawn({1, 5, 32}, 4);
   auto gradients = at::zeros({1, net->size()}, at::kFloat);

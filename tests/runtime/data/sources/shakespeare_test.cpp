@@ -43,10 +43,10 @@ TEST_CASE("rows are the eighty characters before each target, and classes the ta
   CHECK(data->tokens == 80);
   CHECK(data->train.images.sizes() == at::IntArrayRef{828, 1, 1, 80});
   // Targets: 20 a, then 100 each of b ... h, 99 i, 8 spaces between speeches and one for the dollar.
-  CHECK(data->train.labels.front() == 8);  // a, behind b ... h and i
-  CHECK(data->train.labels[20] == 9);      // the space behind the first speech
-  CHECK(data->train.labels[21] == 0);      // b, the first of equals
-  CHECK(data->train.labels.back() == 9);   // the dollar
+  CHECK(data->train.labels.front() == 8);                        // a, behind b ... h and i
+  CHECK(data->train.labels[20] == 9);                            // the space behind the first speech
+  CHECK(data->train.labels[21] == 0);                            // b, the first of equals
+  CHECK(data->train.labels.back() == 9);                         // the dollar
   CHECK(data->test.labels == std::vector<std::int32_t>(20, 62)); // j, which no training row has for target
   const auto first = data->train.images.flatten(1);
   CHECK(first[0].eq(53).all().item<bool>()); // a
@@ -69,7 +69,8 @@ TEST_CASE("limits of rows hold as they do for other data, whatever is made of th
 
 TEST_CASE("files that hold no speeches are named with line or byte") {
   const scratch_folder root;
-  CHECK_THAT(said(read_from(root, "play\tROLE\ttext\nplay only\n")), ContainsSubstring("speeches.tsv.gz:2: error: expected"));
+  CHECK_THAT(said(read_from(root, "play\tROLE\ttext\nplay only\n")),
+             ContainsSubstring("speeches.tsv.gz:2: error: expected"));
   CHECK_THAT(said(read_from(root, "play\tROLE\tshort\n")), ContainsSubstring("no role says more than 80 characters"));
   write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(made_speeches()).substr(0, 60));
   CHECK_FALSE(load_data({.name = "shakespeare", .root = root.path()}, 1));
@@ -86,7 +87,7 @@ TEST_CASE("the plays have the roles' windows, and tasks of six targets") {
   // "So shaken as we are, so wan with care, Find we a time for frighted peace to pant, And"
   CHECK(data->train.labels[0] == 15); // the comma behind "pant"
   CHECK(data->train.labels[1] == 0);
-  CHECK(data->train.images.flatten(1)[0][0].item<int>() == 43); // S
+  CHECK(data->train.images.flatten(1)[0][0].item<int>() == 43);  // S
   CHECK(data->train.images.flatten(1)[0][79].item<int>() == 72); // t
   const auto tasks = make_task_stream(settings, *data);
   REQUIRE(tasks);
