@@ -27,6 +27,8 @@ public:
   /// What the scheduler has to be told since the last call. The report that is the last one of its wave comes when all
   /// clients wait or are done and no outcome is missing; those before it hold finished rounds.
   [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
+  /// True if any of the two has something to hand out.
+  [[nodiscard]] bool has_news() const { return !reports_.empty() || !ready_.empty(); }
   /// The batches that have become ready since the last call, in the order in which they should run.
   [[nodiscard]] std::vector<ready_batch> take_batches() { return std::exchange(ready_, {}); }
 

@@ -53,6 +53,8 @@ shard& worker_state::hosted(shard_id which) {
 
 void worker_state::pass_on(shard_id which) {
   auto& from = hosted(which);
+  if (!from.has_news()) // as after most answers
+    return;
   for (auto& report : from.take_reports())
     self_->send(peers_.scheduler, std::move(report));
   if (auto batches = from.take_batches(); !batches.empty())

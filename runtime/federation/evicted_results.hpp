@@ -16,12 +16,12 @@ public:
   void added(const assignment_in_flight& owner) { held_bytes_ += bytes_of(owner); }
   void removed(const assignment_in_flight& owner) { held_bytes_ -= bytes_of(owner); }
 
-  /// An upload of so many bytes may be delivered while a wave is out.
-  [[nodiscard]] bool has_room_during_wave(std::int64_t bytes) const noexcept {
-    return wave_delivered_bytes_ + bytes <= bytes_max_;
+  /// The result may be delivered while a wave is out.
+  [[nodiscard]] bool has_room_during_wave(const assignment_in_flight& owner) const noexcept {
+    return wave_delivered_bytes_ + bytes_of(owner) <= bytes_max_;
   }
-  /// It counts when the wave ends as if it had waited until then.
-  void delivered_during_wave(std::int64_t bytes) { wave_delivered_bytes_ += bytes; }
+  /// It counts when the wave ends as if it had waited until then, with its part for the proxy.
+  void delivered_during_wave(const assignment_in_flight& owner) { wave_delivered_bytes_ += bytes_of(owner); }
 
   /// A wave has ended: what arrives first is kept, and the rest is evicted as far as there is no room. Returns whether
   /// anything had to be.

@@ -22,8 +22,8 @@ void federation::advance() {
       return close();
     if (needs_answer(queue_.top().event))
       return begin_wave(queue_.top().event.assignment);
-    if (auto why = dead_end(); !why.empty())
-      return fail(std::move(why));
+    if (is_dead_end())
+      return fail(dead_end());
     if (--events < 0)
       return command(pause{});
     const auto next = queue_.pop();
@@ -34,20 +34,26 @@ void federation::advance() {
   }
 }
 
-/// Why nothing can come of the next event, or of all that follow; empty if something may.
+std::int64_t federation::fruitless_events_max() const {
+  return tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings_.clients->size();
+}
+
+/// True if nothing can come of the next event, or of all that follow.
+bool federation::is_dead_end() const {
+  return queue_.top().at >= end_of_runs || fruitless_events_ >= fruitless_events_max();
+}
+
+/// Why, in words.
 std::string federation::dead_end() const {
   const auto& next = queue_.top();
   if (next.at >= end_of_runs)
     return fmt::format("virtual time would go beyond {:.0f} years in round {}: {} make it so long",
                        in_seconds(end_of_runs) / (365.25 * 24 * 3600), round_.place.round.value + 1,
                        next.event.deciding_keys());
-  const auto events_max = tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings_.clients->size();
-  if (fruitless_events_ < events_max)
-    return {};
   return fmt::format("nothing has come of the last {} events: in round {} clients come and go, but none delivers "
                      "anything; expected stays ([enrolment], devices.availability) long enough for a client's work "
                      "(devices.rows_per_second and links), and devices.dropout below 1",
-                     events_max, round_.place.round.value + 1);
+                     fruitless_events_max(), round_.place.round.value + 1);
 }
 
 /// An upload whose time has come is delivered while others are still computed. What ends a round, or takes clients from
@@ -57,7 +63,7 @@ bool federation::may_go_on_during_wave() {
     return false;
   const auto& next = queue_.top().event;
   const auto* const owner = in_flight_.find(next.assignment);
-  if (!owner || !dead_end().empty())
+  if (!owner || is_dead_end())
     return false;
   if (next.event_kind == federation_event::kind::stage_over)
     return owner->answered() && !owner->has_looked();
@@ -65,7 +71,7 @@ bool federation::may_go_on_during_wave() {
     return false;
   const bool ends_round = settings_.is_async() ? round_.folded + 1 == settings_.uploads_of_step()
                                                : owner->round == round_.place.round && round_.missing == 1;
-  return !ends_round && results_.has_room_during_wave(owner->upload_bytes);
+  return !ends_round && results_.has_room_during_wave(*owner);
 }
 
 bool federation::needs_answer(const federation_event& next) {

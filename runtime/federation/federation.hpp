@@ -70,7 +70,9 @@ private:
   void advance();
   [[nodiscard]] bool may_go_on_during_wave();
   [[nodiscard]] bool needs_answer(const federation_event& next);
-  [[nodiscard]] std::string dead_end() const;
+  [[nodiscard]] std::int64_t fruitless_events_max() const;
+  [[nodiscard]] bool is_dead_end() const;
+  [[nodiscard]] std::string dead_end() const; // why, in words
   void handle(const federation_event& now);
   void finish(run_status status, std::string error = {});
   void command(federation_command wanted);

@@ -76,7 +76,7 @@ void federation::deliver(assignment_in_flight& owner) {
   const bool is_of_this_round = owner.round == round_.place.round;
   results_.removed(owner);
   if (wave_.is_out())
-    results_.delivered_during_wave(bytes);
+    results_.delivered_during_wave(owner);
   record("server", "deliver", owner.client, bytes);
   auto upload = delivery_of(owner);
   log_.delivered(queue_.now(), upload, bytes);

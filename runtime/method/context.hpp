@@ -123,13 +123,13 @@ class context {
 public:
   /// @param made where rows that are made are shared; null: rows_of() may not be called
   explicit context(job_desk& desk, row_store* made = nullptr) : desk_(desk), made_(made) {}
-  pending<train_output> train(train_job job) { return ask<train_output>(std::move(job)); }
-  pending<extract_output> extract(extract_job job) { return ask<extract_output>(std::move(job)); }
-  pending<statistics_output> statistics(statistics_job job) { return ask<statistics_output>(std::move(job)); }
-  pending<evaluate_output> evaluate(evaluate_job job) { return ask<evaluate_output>(std::move(job)); }
-  pending<compute_output> compute(compute_job job) { return ask<compute_output>(std::move(job)); }
+  pending<train_output> train(train_job&& job) { return ask<train_output>(std::move(job)); }
+  pending<extract_output> extract(extract_job&& job) { return ask<extract_output>(std::move(job)); }
+  pending<statistics_output> statistics(statistics_job&& job) { return ask<statistics_output>(std::move(job)); }
+  pending<evaluate_output> evaluate(evaluate_job&& job) { return ask<evaluate_output>(std::move(job)); }
+  pending<compute_output> compute(compute_job&& job) { return ask<compute_output>(std::move(job)); }
   /// Throws std::invalid_argument if the program cannot say what it makes.
-  pending<program_output> run(program_job job) {
+  pending<program_output> run(program_job&& job) {
     check_promises(job);
     return ask<program_output>(std::move(job));
   }
@@ -149,10 +149,10 @@ public:
   }
 
 private:
-  template <class Output>
-  pending<Output> ask(work job) {
+  template <class Output, class Job>
+  pending<Output> ask(Job&& job) {
     plan single;
-    single.push_back(std::move(job));
+    single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large: they move once
     return {desk_, std::move(single)};
   }
   job_desk& desk_;

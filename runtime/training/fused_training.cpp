@@ -5,6 +5,7 @@
 #include "runtime/models/layer.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 namespace mneme {
@@ -41,6 +42,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
             options_.trained != trainable_part::layers;
   trained_ = trained_segments(net_, options_.classes, choice_);
   const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
+  clients_.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& request = training_of(batch[i]);
     if (const auto why = why_impossible(request); !why.empty())
@@ -57,8 +59,9 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   const auto order_of = [](const client& trained) {
     return std::tuple(trained.plan.steps(), trained.replayed_padded(), last_padded_rows(trained.plan));
   };
-  std::stable_sort(clients_.begin(), clients_.end(),
-                   [&](const client& a, const client& b) { return order_of(a) > order_of(b); });
+  const auto longer = [&](const client& a, const client& b) { return order_of(a) > order_of(b); };
+  if (!std::is_sorted(clients_.begin(), clients_.end(), longer)) // most batches are: nothing is moved
+    std::stable_sort(clients_.begin(), clients_.end(), longer);
   place_orders();
 }
 

@@ -101,7 +101,11 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
     out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
   at::Tensor made;
   if (options_.result == training_result::weights) {
-    made = idle ? start : row_of(weights_, k);
+    if (idle) { // nothing moved: what it began with, without a copy
+      out.weights = trained.job->start->size() == 1 ? trained.job->start : weights_only(start);
+      return work_output{std::move(out)};
+    }
+    made = row_of(weights_, k);
     out.weights = weights_only(made);
   } else if (options_.result == training_result::row_norms) {
     made = idle ? at::zeros({trained.job->samples.size()}, at::kDouble)

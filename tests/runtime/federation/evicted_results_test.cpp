@@ -55,9 +55,18 @@ TEST_CASE("results that arrive last are evicted where memory has no room for all
 TEST_CASE("an upload delivered while a wave was out counts as if it had waited for the wave's end") {
   const auto clients = instant_clients();
   waiting_results waiting(25, {4, 3});
-  CHECK(waiting.results.has_room_during_wave(25));
-  waiting.results.delivered_during_wave(10);
-  CHECK_FALSE(waiting.results.has_room_during_wave(16));
+  // Of its ten bytes four went to the proxy: they waited as long as the others.
+  const auto upload_of = [](std::int64_t bytes, std::int64_t proxy_bytes) {
+    assignment_in_flight owner;
+    owner.upload_bytes = bytes;
+    owner.proxy_bytes = proxy_bytes;
+    return owner;
+  };
+  CHECK(waiting.results.has_room_during_wave(upload_of(10, 15)));
+  CHECK_FALSE(waiting.results.has_room_during_wave(upload_of(10, 16)));
+  waiting.results.delivered_during_wave(upload_of(6, 4));
+  CHECK(waiting.results.has_room_during_wave(upload_of(15, 0)));
+  CHECK_FALSE(waiting.results.has_room_during_wave(upload_of(16, 0)));
   CHECK(waiting.results.evict(waiting.table, clients));
   CHECK((waiting.in_phase(assignment_phase::finished) == ids{1}));
   CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // the next wave begins with nothing delivered
