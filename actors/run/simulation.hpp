@@ -7,6 +7,7 @@
 namespace mneme {
 
 struct raw_data;
+class live_view;
 
 struct run_options {
   std::filesystem::path out{}; ///< Empty: runs/<scenario>-<strategy>-s<seed>-<digest8>.
@@ -25,6 +26,7 @@ struct run_options {
   std::shared_ptr<const raw_data> data{};
   /// Kept at the share of the rounds that is done, for another process that shows it; may be null.
   std::atomic<double>* share_done = nullptr;
+  std::shared_ptr<live_view> live{}; ///< Told what becomes of the run; may be null.
 };
 
 /// <scenario>-<strategy>-s<seed>-<digest8>

@@ -1,5 +1,6 @@
 // The centralised study, without actors: what its one learner rehearses.
 #include "runtime/models/embedding_model.hpp"
+#include "strategies/shared/ver_loss.hpp"
 #include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
@@ -30,12 +31,13 @@ struct study {
   std::uint32_t round = 0;
   sample_view encoder_rows{};       // of the encoder's training
   std::vector<sample_view> trained; // of every round
+  std::vector<std::string> objectives;
 
-  explicit study(key_list keys) {
+  explicit study(key_list keys, bool normal = false) {
     keys.pairs.insert(keys.pairs.begin(), {"vee_epochs", "2"});
     give_keys(*method, keys.pairs);
     net = std::make_shared<const embedding_model>(
-        embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = false},
+        embedding_shape{.hidden = {8}, .embedding = width, .classifier = {6}, .normal = normal},
         std::array<std::int64_t, 3>{1, 1, pixels}, classes);
     auto setup = setup_of_run(net, pixels, tasks);
     setup.training.batch = 8;
@@ -51,8 +53,10 @@ struct study {
 
 private:
   outcomes done(plan wanted) {
-    if (const auto* training = std::get_if<train_job>(&wanted.at(0)))
+    if (const auto* training = std::get_if<train_job>(&wanted.at(0))) {
       (memory_open_ ? trained.emplace_back() : encoder_rows) = training->samples;
+      objectives.push_back(training->objective->identity());
+    }
     return run_plan(*device, std::move(wanted));
   }
   template <class T>
@@ -130,6 +134,21 @@ TEST_CASE("without embeddings to keep, the encoder learns with its classifier") 
     CHECK_FALSE(run.server->predict().classifier);
     CHECK(sizes(run) == (system == "none" ? counts{40, 40, 40, 40, 40, 40} : counts{40, 40, 44, 44, 48, 48}));
   }
+}
+
+TEST_CASE("what is kept of a task is drawn for that task") {
+  const study run({{"system", "naive"}, {"rehearsal_ratio", "0.2"}});
+  REQUIRE(run.memory->at("rows.1").numel() == 8);
+  CHECK_FALSE(at::equal(run.memory->at("rows.1") + rows_each, run.memory->at("rows.2")));
+}
+
+TEST_CASE("a variational encoder that learns with its classifier does so by eq. 9, a classifier by cross-entropy") {
+  const auto with_kl = ver_loss(0.01, -6.0, 3.0)->identity(), plain = cross_entropy_objective()->identity();
+  const study together({{"system", "naive"}, {"beta", "0.01"}}, true);
+  CHECK(together.objectives == std::vector<std::string>(6, with_kl));
+  const study frozen({{"system", "naive"}, {"beta", "0.01"}, {"encoder", "frozen"}, on_task_1}, true);
+  CHECK(frozen.objectives == std::vector<std::string>{with_kl, plain, plain, plain, plain, plain, plain});
+  CHECK(study({{"system", "naive"}}).objectives == std::vector<std::string>(6, plain));
 }
 
 TEST_CASE("sixteen times the embeddings are all of them, capped at what there is") {

@@ -61,6 +61,20 @@ TEST_CASE("of all that ever came, each row is as likely as any other to be in a 
     CHECK_THAT(count / static_cast<double>(runs), WithinAbs(1.0 / 30, 0.012));
 }
 
+TEST_CASE("of two rows for one place each is kept every other time") {
+  int first_kept = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    auto limits = limits_of(pool_kind::reservoir, 1);
+    limits.labels = {{0, 1}};
+    limits.stream.seed = seed;
+    embedding_pool pool(limits);
+    for (const float value : {1.0F, 2.0F})
+      pool.add({0}, {.features = at::full({1, 1}, value), .labels = at::zeros({1}, at::kInt)});
+    first_kept += pool.drawn(1, 1, pool_balance::uniform, {}).features.item<float>() == 1.0F;
+  }
+  CHECK(std::abs(first_kept - 200) < 50); // 5 deviations
+}
+
 TEST_CASE("balanced batches hold as many rows of every task, uniform ones of every row") {
   embedding_pool pool(limits_of(pool_kind::everything, 1));
   pool.add({0}, numbered(0, 90));

@@ -1,7 +1,8 @@
-"""mneme's STSA and STSA-E agree with the same algebra on pooled rows in plain PyTorch, for any split of clients.
+"""mneme's STSA and STSA-E agree with the same algebra on pooled rows, for any split of clients: on made-up digits with
+plain Python (ridge_algebra.py), and on MNIST, where it is there, with plain PyTorch (tools/export/ridge_reference.py).
 
-Made by tools/export/ridge_reference.py in float64 from the same float32 weights. Features cost 1e-7 in float32; a
-read-out may differ by 1e-4 of its norm, and an accuracy by one test row.
+Both compute in float64 from the same float32 weights. Features cost 1e-7 in float32; a read-out may differ by 1e-4 of
+its norm, and an accuracy by one test row.
 """
 import csv
 import json
@@ -12,12 +13,21 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import ROOT, mneme, needs_data, run_tests  # noqa: E402
+import ridge_algebra  # noqa: E402
+from program import ROOT, data_found, mneme, needs_data, run_tests  # noqa: E402
 from pytorch_agreement_test import read_safetensors  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "tests", "golden", "stsa_mnist")
 READOUT_DIFFERENCE_MAX = 1e-4
-ROW_PERCENT = 100.0 / 170  # one row of the smallest task's test set
+ROW_PERCENT = 100.0 / 170  # one row of the smallest task's test set of MNIST
+MADE_ROW_PERCENT = 100.0 * ridge_algebra.CLASSES / ridge_algebra.CLASSES_PER_TASK / ridge_algebra.TEST_ROWS
+VARIANTS = {
+    "exact_linear": {},
+    "exact_cosine": {"cosine": True},
+    "estimated_total": {"estimated": True},
+    "estimated_nonempty": {"estimated": True, "nonempty": True},
+    "official": {"estimated": True, "cosine": True, "clamped": True},
+}
 
 
 def matrix_of(folder):
@@ -26,43 +36,76 @@ def matrix_of(folder):
 
 
 class Agreement(unittest.TestCase):
-    def run_of(self, folder, name, *options):
-        out = os.path.join(folder, "run")
-        done = mneme("run", os.path.join(FOLDER, f"{name}.toml"), "--out", out, "--quiet", *options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return matrix_of(out), read_safetensors(os.path.join(out, "model.safetensors"))
+    @classmethod
+    def setUpClass(cls):
+        """Made-up digits in files, and their random features."""
+        cls.made = tempfile.TemporaryDirectory()
+        digits = ridge_algebra.MadeDigits()
+        digits.write(cls.made.name)
+        weights = read_safetensors(os.path.join(FOLDER, "weights.safetensors"))
+        projection = read_safetensors(os.path.join(FOLDER, "projection.safetensors"))["W_R"]
+        cls.train = ridge_algebra.features(digits.train, weights, projection)
+        cls.test = ridge_algebra.features(digits.test, weights, projection)
+        partition = os.path.join(cls.made.name, "partition.csv")
+        settings = (f"data.root={cls.made.name}", f"partition.file={partition}",
+                    f"data.train_rows={ridge_algebra.TRAIN_ROWS}", f"data.test_rows={ridge_algebra.TEST_ROWS}")
+        cls.on_made_digits = [word for setting in settings for word in ("--set", setting)]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.made.cleanup()
+
+    def run_of(self, name, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "run")
+            done = mneme("run", os.path.join(FOLDER, f"{name}.toml"), "--out", out, "--quiet", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return matrix_of(out), read_safetensors(os.path.join(out, "model.safetensors"))["readout.weight"]
 
     def apart(self, found, expected):
         """The largest difference of two accuracy matrices."""
         self.assertEqual([len(row) for row in found], [len(row) for row in expected])
         return max(abs(a - b) for rows in zip(found, expected) for a, b in zip(*rows))
 
-    def agree(self, name):
-        needs_data(self, "mnist")
-        with open(os.path.join(FOLDER, "expected_accuracy.json"), encoding="utf-8") as file:
-            expected = json.load(file)[name]
-        with tempfile.TemporaryDirectory() as folder:
-            found, model = self.run_of(folder, name)
-        readout = read_safetensors(os.path.join(FOLDER, f"expected_{name}.safetensors"))["readout.weight"]
-        self.assertEqual(model["readout.weight"][0], readout[0])
-        difference = math.dist(model["readout.weight"][1], readout[1]) / math.hypot(*readout[1])
-        print(f"{name}: read-out differs by {difference:.2g}, accuracy by {self.apart(found, expected):.2g} points")
+    def agree(self, name, found, expected, row_percent):
+        """Both are (accuracy matrix, (shape, values) of the read-out)."""
+        matrix, (shape, values) = found
+        self.assertEqual(shape, expected[1][0])
+        difference = math.dist(values, expected[1][1]) / math.hypot(*expected[1][1])
+        apart = self.apart(matrix, expected[0])
+        print(f"{name}: read-out differs by {difference:.2g}, accuracy by {apart:.2g} points")
         self.assertLessEqual(difference, READOUT_DIFFERENCE_MAX)
-        self.assertLessEqual(self.apart(found, expected), ROW_PERCENT + 1e-6)
+        self.assertLessEqual(apart, row_percent + 1e-6)
+
+    def agree_on_made_digits(self, name):
+        matrix, readout = ridge_algebra.learn(VARIANTS[name], self.train, self.test)
+        expected = [len(readout), len(readout[0])], [value for line in readout for value in line]
+        self.assertLess(matrix[-1][0], 100.0)  # or accuracies would say little
+        self.agree(f"{name}, made-up digits", self.run_of(name, *self.on_made_digits), (matrix, expected),
+                   MADE_ROW_PERCENT)
+
+    def agree_on_mnist(self, name):
+        if os.environ.get("MNEME_DATA_REQUIRED") == "1":
+            needs_data(self, "mnist")
+        if not data_found("mnist"):
+            return
+        with open(os.path.join(FOLDER, "expected_accuracy.json"), encoding="utf-8") as file:
+            matrix = json.load(file)[name]
+        readout = read_safetensors(os.path.join(FOLDER, f"expected_{name}.safetensors"))["readout.weight"]
+        self.agree(f"{name}, MNIST", self.run_of(name), (matrix, readout), ROW_PERCENT)
 
     def test_the_matrix_is_the_same_for_any_split_and_number_of_clients_and_workers(self):
-        needs_data(self, "mnist")
-        with tempfile.TemporaryDirectory() as folder:
-            expected, _ = self.run_of(folder, "exact_linear")
-        for clients, kind, threads in ((5, "dirichlet-capped", 1), (50, "dirichlet", 2), (500, "iid", 2)):
-            with tempfile.TemporaryDirectory() as folder:
-                found, _ = self.run_of(folder, "exact_linear", "--threads", str(threads), "--set", "partition.beta=0.3",
-                                       "--set", f"clients.count={clients}", "--set", f"partition.kind={kind}")
+        expected, _ = self.run_of("exact_linear", *self.on_made_digits)
+        for clients, kind, threads in ((5, "dirichlet-capped", 1), (50, "dirichlet", 2), (200, "iid", 2)):
+            found, _ = self.run_of("exact_linear", *self.on_made_digits, "--threads", str(threads),
+                                   "--set", "partition.beta=0.3", "--set", f"clients.count={clients}",
+                                   "--set", f"partition.kind={kind}")
             self.assertLessEqual(self.apart(found, expected), 0.01, f"{clients} clients, {kind}")
 
     def test_bad_files_are_refused_by_name(self):
-        needs_data(self, "mnist")
-        other = os.path.join(ROOT, "tests", "golden", "fedavg_mnist", "partition.csv")
+        other = os.path.join(self.made.name, "without_dummies.csv")
+        with open(other, "w", encoding="utf-8") as file:
+            file.write("row,client\n" + "".join(f"{row},0\n" for row in range(ridge_algebra.TRAIN_ROWS)))
         no_column = ["--set", f"partition.file={other}"]
         weights = os.path.join(FOLDER, "weights.safetensors")
         for name, options, said in (
@@ -73,16 +116,17 @@ class Agreement(unittest.TestCase):
                 ("official", no_column, "the header names no column 'dummy'"),
                 ("official", ["--set", "partition.kind=iid"], "partition.kind"),
                 ("official", ["--set", "strategy.dummies=5"], "dummy 5 does not exist; expected 0..4")):
-            done = mneme("run", os.path.join(FOLDER, f"{name}.toml"), "--quiet", *options)
+            done = mneme("run", os.path.join(FOLDER, f"{name}.toml"), "--quiet", *self.on_made_digits, *options)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn(said, done.stdout + done.stderr)
 
 
 def add_variant(name):
-    setattr(Agreement, f"test_{name}_agrees_with_pytorch", lambda self: self.agree(name))
+    setattr(Agreement, f"test_{name}_agrees_with_python", lambda self: self.agree_on_made_digits(name))
+    setattr(Agreement, f"test_{name}_agrees_with_pytorch", lambda self: self.agree_on_mnist(name))
 
 
-for variant in ("exact_linear", "exact_cosine", "estimated_total", "estimated_nonempty", "official"):
+for variant in VARIANTS:
     add_variant(variant)
 
 if __name__ == "__main__":

@@ -8,20 +8,25 @@ namespace mneme {
 /// Exit codes of the program.
 enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_interrupted = 130 };
 
-/// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--quiet|--json] [--trace]`
+/// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--serve PORT [--serve-token
+/// TOKEN]]
+/// [--quiet|--json] [--trace]`
 struct run_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
   std::string seeds{};                 ///< "1,2,3"; empty: the scenario's own
   std::string out{};                   ///< Empty: the default folder below runs/
   std::string threads{};               ///< Empty: one per core
+  std::string serve{};                 ///< Port of the live report; empty: none
+  std::string serve_token{};           ///< Empty: this machine alone is served
   bool quiet = false, json = false, trace = false;
 };
 
 /// `mneme resume RUN_DIR [--threads N] [--quiet|--json]`
 struct resume_arguments {
   std::vector<std::string> folders{};
-  std::string threads{}; ///< Empty: one per core
+  std::string threads{};              ///< Empty: one per core
+  std::string serve{}, serve_token{}; ///< As of run_arguments
   bool quiet = false, json = false;
 };
 

@@ -55,7 +55,7 @@ TEST_CASE("results that arrive last are evicted where memory has no room for all
 TEST_CASE("an upload delivered while a wave was out counts as if it had waited for the wave's end") {
   const auto clients = instant_clients();
   waiting_results waiting(25, {4, 3});
-  // Of its ten bytes four went to the proxy: they waited as long as the others.
+  // What went to the proxy waited as long as the rest.
   const auto upload_of = [](std::int64_t bytes, std::int64_t proxy_bytes) {
     assignment_in_flight owner;
     owner.upload_bytes = bytes;

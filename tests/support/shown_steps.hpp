@@ -1,0 +1,42 @@
+/// shown_steps: jobs that a test looks at before they run, or instead of running them.
+#pragma once
+#include "tests/support/method_driver.hpp"
+namespace mneme::test {
+
+/// Drives a step of the server half to its end, and shows the jobs of each stage before they run.
+template <class T>
+T run_shown_step(task<T> step, job_desk& desk, executor& device, const std::function<void(const plan&)>& look) {
+  step.start();
+  while (!step.done()) {
+    auto wanted = desk.take_plan();
+    look(wanted);
+    desk.answer(run_plan(device, std::move(wanted)));
+  }
+  return step.take();
+}
+
+/// Drives a client's round to its end. Returns its jobs, stage after stage.
+inline plan jobs_of_round(const strategy& method, executor& device, const assignment& assigned) {
+  row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
+  client_run run(method, assigned, &made);
+  plan seen;
+  auto step = run.start();
+  while (auto* wanted = std::get_if<plan>(&step)) {
+    seen.insert(seen.end(), wanted->begin(), wanted->end());
+    step = run.resume(run_plan(device, std::move(*wanted)));
+  }
+  REQUIRE(std::holds_alternative<client_result>(step));
+  return seen;
+}
+
+/// Those of one kind.
+template <class Job>
+std::vector<Job> jobs_of_kind(const plan& jobs) {
+  std::vector<Job> found;
+  for (const auto& wanted : jobs)
+    if (const auto* const job = std::get_if<Job>(&wanted))
+      found.push_back(*job);
+  return found;
+}
+
+} // namespace mneme::test

@@ -1,0 +1,143 @@
+"""STSA and STSA-E on made-up digits, in Python's own float64 numbers: what ridge_agreement_test compares mneme with.
+
+STSA is centralised ridge regression; STSA-E follows the published form of its estimate (equation E1 of the sheet). The
+same algebra as in tools/export/ridge_reference.py, which does it in PyTorch on MNIST; nothing is shared with it.
+"""
+import csv
+import gzip
+import hashlib
+import os
+import struct
+from operator import mul
+
+PIXELS, CLASSES, CLASSES_PER_TASK = 784, 10, 2
+CLIENTS, DUMMIES, RIDGE = 4, 6, 50.0
+MEAN, DEVIATION = 0.1307, 0.3081  # by which mneme normalises MNIST
+TRAIN_ROWS, TEST_ROWS = 600, 200
+
+
+def made_digit(split, row):
+    """(pixels, label): a picture of the class, three parts noise."""
+    label = row * 7 % CLASSES
+    picture = hashlib.shake_256(f"class {label}".encode()).digest(PIXELS)
+    noise = hashlib.shake_256(f"{split} row {row}".encode()).digest(PIXELS)
+    return bytes((a + 3 * b) // 4 for a, b in zip(picture, noise)), label
+
+
+def owner_of(row):
+    """Client and dummy of a row: skewed, so that some dummies lack a class and the last ones have few rows."""
+    client = (row * row + row // 7) % 11 % CLIENTS
+    return client, (row // 3) % DUMMIES if client else 0
+
+
+class MadeDigits:
+    """Rows of both splits, as MNIST's files and a partition hold them."""
+
+    def __init__(self):
+        self.train = [made_digit("train", row) for row in range(TRAIN_ROWS)]
+        self.test = [made_digit("t10k", row) for row in range(TEST_ROWS)]
+
+    def write(self, folder):
+        """Writes folder/mnist and folder/partition.csv."""
+        os.makedirs(os.path.join(folder, "mnist"))
+        for name, rows in (("train", self.train), ("t10k", self.test)):
+            files = {"images-idx3": struct.pack(">4I", 0x803, len(rows), 28, 28) + b"".join(x for x, _ in rows),
+                     "labels-idx1": struct.pack(">2I", 0x801, len(rows)) + bytes(label for _, label in rows)}
+            for kind, content in files.items():
+                with gzip.open(os.path.join(folder, "mnist", f"{name}-{kind}-ubyte.gz"), "wb", 1) as file:
+                    file.write(content)
+        with open(os.path.join(folder, "partition.csv"), "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["row", "client", "dummy"])
+            writer.writerows((row, *owner_of(row)) for row in range(len(self.train)))
+
+
+def dot(a, b):
+    return sum(map(mul, a, b))
+
+
+def relu(values):
+    return [max(value, 0.0) for value in values]
+
+
+def features(rows, weights, projection):
+    """[(random features, label)] of rows; `weights` as (shape, values) by name."""
+    (width, _), flat = weights["fc1.weight"]
+    layer = [flat[i * PIXELS:(i + 1) * PIXELS] for i in range(width)]
+    bias = weights["fc1.bias"][1]
+    (_, projected), values = projection
+    columns = [values[j::projected] for j in range(projected)]
+    made = []
+    for pixels, label in rows:
+        x = [(pixel / 255 - MEAN) / DEVIATION for pixel in pixels]
+        hidden = relu(dot(x, row) + b for row, b in zip(layer, bias))
+        made.append((relu(dot(hidden, column) for column in columns), label))
+    return made
+
+
+def add_outer(gram, a, b, factor):
+    """gram += factor a b^T"""
+    for line, value in zip(gram, a):
+        if value:
+            scaled = factor * value
+            line[:] = [sum_ + scaled * other for sum_, other in zip(line, b)]
+
+
+def add_estimate(gram, parts, kappa, clamped):
+    """a sum_k c_k c_k^T / n_k - b C C^T of one class. `parts`: (sum of features, rows) of each dummy that has some."""
+    n = sum(rows for _, rows in parts)
+    a, b = (n - 1) / (kappa - 1), (n - kappa) / (n * (kappa - 1))
+    if clamped:
+        a, b = max(a, 0.0), max(b, 0.0)
+    for sums, rows in parts:
+        add_outer(gram, sums, sums, a / rows)
+    total = [sum(values) for values in zip(*(sums for sums, _ in parts))]
+    add_outer(gram, total, total, -b)
+
+
+def solved(gram, sums):
+    """(G + gamma I)^-1 C^T by Gaussian elimination with pivots: a row of numbers for each class."""
+    size = len(gram)
+    lines = [gram[i][:i] + [gram[i][i] + RIDGE] + gram[i][i + 1:] + [c[i] for c in sums] for i in range(size)]
+    for i in range(size):
+        pivot = max(range(i, size), key=lambda j: abs(lines[j][i]))
+        lines[i], lines[pivot] = lines[pivot], lines[i]
+        head = lines[i]
+        for j in range(i + 1, size):
+            factor = lines[j][i] / head[i]
+            lines[j][i:] = [value - factor * other for value, other in zip(lines[j][i:], head[i:])]
+    found = [[0.0] * size for _ in sums]
+    for c, column in enumerate(found):
+        for i in reversed(range(size)):
+            column[i] = (lines[i][size + c] - dot(lines[i][i + 1:size], column[i + 1:])) / lines[i][i]
+    return found
+
+
+def learn(variant, train, test):
+    """(accuracy matrix in percent, last read-out [classes][width]). Rows of `train` are those of the partition."""
+    width = len(train[0][0])
+    gram, sums, matrix = [[0.0] * width for _ in range(width)], [[0.0] * width for _ in range(CLASSES)], []
+    for seen in range(CLASSES_PER_TASK, CLASSES + 1, CLASSES_PER_TASK):
+        for c in range(seen - CLASSES_PER_TASK, seen):
+            parts = {}
+            for row, (h, label) in enumerate(train):
+                if label != c:
+                    continue
+                sums[c] = list(map(sum, zip(sums[c], h)))
+                if not variant.get("estimated"):
+                    add_outer(gram, h, h, 1.0)
+                held, count = parts.get(owner_of(row), ([0.0] * width, 0))
+                parts[owner_of(row)] = list(map(sum, zip(held, h))), count + 1
+            if variant.get("estimated"):
+                kappa = len(parts) if variant.get("nonempty") else CLIENTS * DUMMIES
+                add_estimate(gram, parts.values(), kappa, variant.get("clamped"))
+        readout = solved(gram, sums[:seen])
+        scale = [dot(w, w) ** 0.5 if variant.get("cosine") else 1.0 for w in readout]
+        guesses = [max(range(seen), key=lambda c: dot(readout[c], h) / scale[c]) for h, _ in test]
+        matrix.append([percent_right(guesses, test, task) for task in range(seen // CLASSES_PER_TASK)])
+    return matrix, readout
+
+
+def percent_right(guesses, test, task):
+    right = [guess == label for guess, (_, label) in zip(guesses, test) if label // CLASSES_PER_TASK == task]
+    return 100.0 * sum(right) / len(right)

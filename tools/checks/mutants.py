@@ -1,0 +1,76 @@
+"""Changes that tests have to notice, one table a group in mutants/: what tools/mutate plants.
+
+A table is a TOML file of [[mutant]] entries: `name`, `file` with the exact text `old` that occurs in it once, `new` in
+its place, and `tests`, the files of the group's test program (by their names without .cpp) of which one has to fail.
+`survives` says why nothing can notice the change; without it a mutant that lives is a hole in the tests.
+"""
+import glob
+import os
+
+try:
+    import tomllib
+except ImportError:  # Python before 3.11
+    tomllib = None
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+TABLES = os.path.join(ROOT, "tools", "checks", "mutants")
+KEYS = {"name", "file", "old", "new", "tests"}
+
+# Where a group's mutants lie, what program notices them, and where its tests lie.
+GROUPS = {
+    "methods": {"sources": "strategies", "program": "test_strategies", "tests": "tests/strategies"},
+    "federation": {"sources": "runtime/federation", "program": "test_federation", "tests": "tests/runtime/federation"},
+}
+
+
+def read_text(tree, name):
+    path = os.path.join(tree, name)
+    if not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def table_of(group):
+    """The group's mutants, those of one file beside each other, so that a build of one seldom builds another."""
+    with open(os.path.join(TABLES, group + ".toml"), "rb") as file:
+        mutants = tomllib.load(file)["mutant"]
+    return sorted(mutants, key=lambda mutant: mutant.get("file", ""))
+
+
+def plant(tree, mutant):
+    """Puts the mutant's new text in the place of the old one."""
+    text = read_text(tree, mutant["file"])
+    with open(os.path.join(tree, mutant["file"]), "w", encoding="utf-8") as file:
+        file.write(text.replace(mutant["old"], mutant["new"]))
+
+
+def filter_of(mutant):
+    """The argument that names the mutant's test cases to Catch2, with -#."""
+    return ",".join(f"[#{test}]~[slow]~[gpu]" for test in mutant["tests"])
+
+
+def wrong_with(group, mutant, tree=ROOT):
+    """What keeps a mutant from being planted and looked for, in words: where, what was found, what was expected."""
+    name, where = mutant.get("name", "a mutant without a name"), GROUPS[group]
+    if missing := KEYS - mutant.keys():
+        return [f"{name}: found no {', '.join(sorted(missing))}"]
+    if unknown := mutant.keys() - KEYS - {"survives"}:
+        return [f"{name}: unknown key {', '.join(sorted(unknown))}; expected {', '.join(sorted(KEYS))} or survives"]
+    found = []
+    count = read_text(tree, mutant["file"]).count(mutant["old"])
+    if count != 1:
+        pattern = os.path.join(tree, where["sources"], "**", "*.?pp")
+        others = [os.path.relpath(path, tree) for path in sorted(glob.glob(pattern, recursive=True))
+                  if mutant["old"] in read_text(tree, path)]
+        hint = f"; it occurs in {', '.join(others)}" if others else ""
+        found.append(f"{name}: `old` occurs {count} times in {mutant['file']}, expected once{hint}")
+    if not mutant["file"].startswith(where["sources"] + "/"):
+        found.append(f"{name}: {mutant['file']} is not below {where['sources']}/")
+    if mutant["old"] == mutant["new"]:
+        found.append(f"{name}: `new` changes nothing")
+    found += [f"{name}: there is no {where['tests']}/{test}.cpp" for test in mutant["tests"]
+              if not os.path.isfile(os.path.join(tree, where["tests"], test + ".cpp"))]
+    if not mutant["tests"]:
+        found.append(f"{name}: `tests` is empty")
+    return found
