@@ -110,6 +110,7 @@ double rate_at(std::size_t width, double seconds) {
 /// Parameters by their order in the net's layout, running statistics included.
 struct plain_net {
   std::vector<at::Tensor> values{};
+  at::Tensor masks = (drawn({batch, features}, 9) > -0.84).to(at::kFloat) / 0.8; // a fifth is dropped; drawn before
   explicit plain_net(const tensors_ref& flat) {
     for (const auto& entry : net()->layout())
       values.push_back(as_in_files(flat->at(flat_weights), entry).clone());
@@ -129,7 +130,8 @@ struct plain_net {
   }
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& x, bool module_on, bool head_on) const {
     const auto block = [&](const at::Tensor& in, const std::string& part, const std::string& i, bool on) {
-      return at::dropout(at::relu(norm(linear(in, part + ".fc" + i), part + ".bn" + i, on)), 0.2, on);
+      const auto kept = at::relu(norm(linear(in, part + ".fc" + i), part + ".bn" + i, on));
+      return on ? kept * masks.narrow(0, 0, kept.size(0)).narrow(1, 0, kept.size(1)) : kept;
     };
     const auto first = block(x, "adjustment", "1", module_on);
     const auto last =
@@ -159,7 +161,8 @@ void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
         velocities.push_back(at::zeros_like(moving.values[i]));
       }
     for (std::int64_t epoch = 0; epoch < which.epochs; ++epoch) {
-      const auto order = at::randperm(n, at::kLong);
+      const rng_key key{.seed = 1, .purpose = first_method_purpose, .index = static_cast<std::uint64_t>(epoch)};
+      const auto order = at::tensor(drawn_positions(n, n, key), at::kLong);
       for (std::int64_t at = 0; at < n; at += batch) {
         const auto places = order.narrow(0, at, std::min(batch, n - at));
         const auto x = rows.features.index_select(0, places), y = rows.labels.index_select(0, places).to(at::kLong);
