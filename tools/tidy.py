@@ -214,11 +214,11 @@ CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_c
 GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
-MAY_READ_CLOCK = re.compile(r"recorder|progress|bench")
+MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/")  # peers are silent by the clock
 
 
 def clocks_and_generators(tree):
-    """Wall-clock belongs to the recorder, progress and benches; randomness to keyed streams."""
+    """Wall-clock belongs to the recorder, progress, benches and connections; randomness to keyed streams."""
     for path, text in tree.items():
         if not path.endswith(CODE) or top(path) not in ("runtime", "strategies", "actors", "tools"):
             continue

@@ -63,6 +63,8 @@ void worker_state::pass_on(shard_id which) {
 
 /// One batch, then whatever has been sent meanwhile, then the next.
 void worker_state::run_next() {
+  if (context_->gate && context_->gate->holds_back()) // who carries results away tells it to go on
+    return;
   auto batch = queues_->take(which_);
   if (!batch)
     return stay_awake();

@@ -14,6 +14,48 @@ using scheduler_actor = caf::typed_actor<
     // A shard has answered a start or a release: every client it resumed waits again or is done.
     caf::result<void>(wave_report)>;
 
+/// Whoever is told what became of started rounds and released jobs.
+using report_taker_actor = caf::typed_actor<
+    // A report of a shard.
+    caf::result<void>(wave_report)>;
+
+/// Whoever hosts shards, or finds hosts for them.
+using shard_host_actor = caf::typed_actor<
+    // Starts rounds of a shard; answered by wave_reports, the last of which says so.
+    caf::result<void>(start_rounds),
+    // Runs exactly these batches; answered in the same way.
+    caf::result<void>(release),
+    // Forgets rounds that were started and not finished.
+    caf::result<void>(abandon)>;
+
+/// Stands between the scheduler and the hosts of shards where a run has nodes.
+using placement_actor = caf::typed_actor<
+    // To the shard, wherever it is.
+    caf::result<void>(start_rounds),
+    // The same.
+    caf::result<void>(release),
+    // The same.
+    caf::result<void>(abandon),
+    // A shard that is hosted in the run's own process tells.
+    caf::result<void>(wave_report),
+    // A report of a shard on a node, as it has arrived.
+    caf::result<void>(node_frame),
+    // A node was lost, or is back.
+    caf::result<void>(node_change),
+    // Looks for nodes that are back; it tells itself.
+    caf::result<void>(look_after_nodes)>;
+
+/// Carries messages between the run and the workers of a node.
+using uplink_actor = caf::typed_actor<
+    // Who the workers are; comes first.
+    caf::result<void>(worker_peers),
+    // From a worker, for the run.
+    caf::result<void>(wave_report),
+    // From the run, for a worker, as it has arrived.
+    caf::result<void>(node_frame),
+    // Wakes workers once results have left; it tells itself.
+    caf::result<void>(look_after_nodes)>;
+
 /// Hosts the server half, and evaluates what it has learnt.
 using server_actor = caf::typed_actor<
     // A task begins; answers how it is run.
@@ -94,9 +136,9 @@ using recorder_actor = caf::typed_actor<
     // Adds its own state and answers when the checkpoint is on the disk.
     caf::result<void>(keep_state)>;
 
-/// The actors that workers talk to.
+/// The actors that workers talk to. On a node there are but those that compute, and who carries reports.
 struct worker_peers {
-  scheduler_actor scheduler{};
+  report_taker_actor scheduler{}; ///< Who is given reports.
   server_actor server{};
   proxy_actor proxy{}; ///< Null where the method has none.
   recorder_actor recorder{};

@@ -58,6 +58,13 @@ struct next_batch {};                                                         //
 struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> who asked
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
+// -- nodes ------------------------------------------------------------------------------------------------------------
+
+/// A message of the network, whole and not yet read. `node`: from which, or 0 on a node.
+struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, uplink
+struct node_change { std::uint32_t node = 0; bool is_there = false; std::string why{}; }; // connections -> placement
+struct look_after_nodes {};                                                   // placement, uplink -> themselves
+
 // -- recorder ---------------------------------------------------------------------------------------------------------
 
 struct finish_run { run_report report{}; };                                   // simulation -> recorder
@@ -116,6 +123,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::tell_figures))
   CAF_ADD_TYPE_ID(mneme, (mneme::proxy_figures))
   CAF_ADD_TYPE_ID(mneme, (mneme::program_progress))
+  CAF_ADD_TYPE_ID(mneme, (mneme::node_frame))
+  CAF_ADD_TYPE_ID(mneme, (mneme::node_change))
+  CAF_ADD_TYPE_ID(mneme, (mneme::look_after_nodes))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -136,6 +146,7 @@ MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(k
 MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(receive) MNEME_IN_PROCESS(advise) MNEME_IN_PROCESS(advised)
 MNEME_IN_PROCESS(save_proxy) MNEME_IN_PROCESS(saved_proxy) MNEME_IN_PROCESS(restore_proxy)
 MNEME_IN_PROCESS(restored_proxy) MNEME_IN_PROCESS(tell_figures) MNEME_IN_PROCESS(proxy_figures)
-MNEME_IN_PROCESS(program_progress)
+MNEME_IN_PROCESS(program_progress) MNEME_IN_PROCESS(node_frame) MNEME_IN_PROCESS(node_change)
+MNEME_IN_PROCESS(look_after_nodes)
 #undef MNEME_IN_PROCESS
 // clang-format on

@@ -1,5 +1,6 @@
 /// run_context: what all actors of a run read and none changes.
 #pragma once
+#include "actors/protocol/result_gate.hpp"
 #include "runtime/data/row_store.hpp"
 #include "runtime/population/client_rows.hpp"
 #include "runtime/training/feature_store.hpp"
@@ -25,6 +26,8 @@ struct run_context {
   /// Who computes, as actors/compute/compute_layout.hpp has it.
   std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;
   bool control_computes = false;
+  std::int64_t node_workers = 0; ///< Workers of all nodes, among whom clients' batches are shared out; 0: no nodes.
+  std::shared_ptr<result_gate> gate{}; ///< On a node. Null: results do not wait for a network.
   bool trace = false;
   byte_size stored_results_max{};
   std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.

@@ -194,10 +194,12 @@ run_summary recorder_state::summary_of(const run_report& report) const {
       summary.wall_seconds > 0.0 ? static_cast<double>(report.client_rounds) / summary.wall_seconds : 0.0;
   summary.fused_width_mean =
       report.batches > 0 ? static_cast<double>(report.jobs) / static_cast<double>(report.batches) : 0.0;
-  summary.worker_busy_share =
-      (past_.busy_seconds + busy_seconds()) / (summary.wall_seconds * static_cast<double>(context_->workers));
+  summary.worker_busy_share = (past_.busy_seconds + busy_seconds()) /
+                              (summary.wall_seconds * static_cast<double>(context_->workers + context_->node_workers));
   summary.peak_rss_bytes = std::max(past_.peak_rss_bytes, peak_rss_bytes());
   summary.device = context_->device;
+  if (setup_.nodes)
+    summary.nodes = setup_.nodes();
   summary.figures = figures_;
   for (const auto& [key, count] : report.counts)
     summary.figures[key] += count;

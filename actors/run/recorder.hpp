@@ -16,6 +16,8 @@ struct recorder_setup {
   std::string digest{};              ///< Digest of the scenario.
   checkpoint_writer_actor writer{};  ///< Null: no checkpoints.
   recorded_past past{};              ///< Empty: the run begins.
+  /// What the summary says of nodes; null: there are none.
+  std::function<std::vector<node_record>()> nodes{};
 };
 
 class recorder_state {

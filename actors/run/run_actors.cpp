@@ -1,6 +1,7 @@
 #include "actors/run/run_actors.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/compute/sharing_worker.hpp"
+#include "actors/nodes/placement.hpp"
 #include "actors/proxy/proxy.hpp"
 #include "actors/run/checkpoint_writer.hpp"
 #include "actors/scheduler/scheduler.hpp"
@@ -40,16 +41,25 @@ public:
     server_ = system.spawn<server_actor::stateful_impl<server_state>>(context, queues, workers_, recorder_);
     if (context->needs.has_proxy)
       proxy_ = system.spawn<proxy_actor::stateful_impl<proxy_state>>(context, queues, workers_, recorder_);
-    auto peers = [this, queues, shards = context->shards](const scheduler_actor& scheduler) {
+    auto peers = [this, &system, context, queues, nodes = setup.nodes,
+                  records = setup.records](const scheduler_actor& scheduler) {
+      scheduler_peers made{.server = server_, .proxy = proxy_, .recorder = recorder_, .workers = workers_};
+      for (std::int64_t s = 0; s < context->shards; ++s)
+        made.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
+      report_taker_actor reported = scheduler;
+      if (nodes) {
+        const placement_peers all{.scheduler = scheduler, .recorder = recorder_, .here = made.shards};
+        reported = made.placement = placement_ =
+            system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, all);
+        made.shards.assign(made.shards.size(), placement_);
+        begin_nodes(*nodes, *context);
+      }
       for (const auto& worker : workers_)
-        caf::anon_send(worker, worker_peers{.scheduler = scheduler,
+        caf::anon_send(worker, worker_peers{.scheduler = reported,
                                             .server = server_,
                                             .proxy = proxy_,
                                             .recorder = recorder_,
                                             .workers = workers_});
-      scheduler_peers made{.server = server_, .proxy = proxy_, .recorder = recorder_, .workers = workers_};
-      for (std::int64_t s = 0; s < shards; ++s)
-        made.shards.push_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       return made;
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
@@ -61,6 +71,8 @@ public:
     end(server_);
     if (proxy_)
       end(proxy_);
+    if (placement_)
+      end(placement_);
     for (const auto& worker : workers_)
       end(worker);
     end(recorder_);
@@ -85,6 +97,24 @@ private:
     }
     return queues;
   }
+  /// Nodes may be given work, and what comes from them goes to the actor that places shards.
+  void begin_nodes(node_pool& nodes, const run_context& context) {
+    nodes.begin({.shards = context.shards,
+                 .node_workers = context.node_workers,
+                 .batches_per_worker = context.batches_per_worker},
+                {.reported =
+                     [to = placement_](node_number which, archive::buffer message) {
+                       caf::anon_send(to, node_frame{.node = which, .content = std::move(message)});
+                     },
+                 .lost =
+                     [to = placement_](node_number which, const std::string& why) {
+                       caf::anon_send(to, node_change{.node = which, .is_there = false, .why = why});
+                     },
+                 .found =
+                     [to = placement_](node_number which) {
+                       caf::anon_send(to, node_change{.node = which, .is_there = true});
+                     }});
+  }
   template <class Handle>
   static void end(const Handle& who) {
     caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
@@ -95,6 +125,7 @@ private:
   std::vector<worker_actor> workers_;
   server_actor server_;
   proxy_actor proxy_;
+  placement_actor placement_; // null: there are no nodes
   scheduler_actor scheduler_;
 };
 

@@ -1,5 +1,7 @@
 /// run_actors: the actors of a run, from the first to the last of its messages.
 #pragma once
+#include "actors/nodes/node_pool.hpp"
+#include "actors/nodes/node_records.hpp"
 #include "actors/run/recorder.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
 #include <atomic>
@@ -12,6 +14,8 @@ struct run_actors_setup {
   std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: none are written.
   past_ref past{};                                  ///< Null: the run begins.
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: the run ends early.
+  std::shared_ptr<node_pool> nodes{};               ///< That host the shards; null: workers of this process do.
+  std::shared_ptr<node_records> records{};          ///< What the summary says of them.
 };
 
 /// Runs the actors to the end; the summary is made even where it cannot be written.

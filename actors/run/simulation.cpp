@@ -2,16 +2,15 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/backbone_run.hpp"
 #include "actors/run/load_run_context.hpp"
+#include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "actors/run/run_nodes.hpp"
+#include "actors/run/world_facts.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/training/equal_bits.hpp"
 #include <algorithm>
-#include <c10/util/Logging.h>
 #include <caf/actor_system_config.hpp>
-#include <caf/init_global_meta_objects.hpp>
-#include <caf/thread_hook.hpp>
 #include <fmt/format.h>
 #include <thread>
 namespace mneme {
@@ -28,21 +27,30 @@ std::size_t control_threads(const run_context& context, const run_options& optio
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
+struct ready_world {
+  std::shared_ptr<run_context> context{};
+  std::shared_ptr<node_pool> nodes{}; // null: there are none
+};
+
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
-expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, const run_options& options,
-                                                     std::shared_ptr<const partition>* split,
-                                                     const std::filesystem::path& backbone) {
-  static const bool types_known = [] {
-    caf::init_global_meta_objects<caf::id_block::mneme>();
-    caf::core::init_global_meta_objects();
-    c10::SetStackTraceFetcher([] { return std::string(); }); // errors are for people, and summaries have no addresses
-    return true;
-  }();
-  MNEME_CHECK(types_known);
-  compute_on_one_thread();
+expected<ready_world> ready_context(const scenario& settings, const run_options& options,
+                                    std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
+  prepare_process();
+  std::shared_ptr<node_pool> nodes;
+  if (!options.nodes.empty()) {
+    auto offered = settings;
+    if (!backbone.empty()) { // nodes are sent the weights
+      offered.model.backbone.clear();
+      offered.model.weights = backbone;
+    }
+    auto greeted = greeted_nodes(offered, options.nodes, options.tls); // they load while this process does
+    if (!greeted)
+      return tl::unexpected{greeted.error()};
+    nodes = std::move(*greeted);
+  }
   auto loaded = load_run_context(settings, {.split = split, .data = options.data.get(), .backbone = backbone});
   if (!loaded)
-    return loaded;
+    return tl::unexpected{loaded.error()};
   auto& context = **loaded;
   const auto layout = layout_of(context, threads_of(options));
   context.workers = layout.workers;
@@ -53,12 +61,18 @@ expected<std::shared_ptr<run_context>> ready_context(const scenario& settings, c
   context.trace = options.trace;
   context.events_max = options.events_max;
   context.stored_results_max = options.stored_results_max;
-  return loaded;
+  if (nodes) {
+    spread_over_nodes(context, *nodes);
+    if (auto ready = nodes->await_ready(world_facts(context)); !ready)
+      return tl::unexpected{ready.error()};
+  }
+  return ready_world{.context = *loaded, .nodes = nodes};
 }
 
 /// All that a run has before its actors: what they read, its directory, and who watches it.
 struct prepared_run {
   std::shared_ptr<run_context> context{};
+  std::shared_ptr<node_pool> nodes{}; // null: there are none
   std::shared_ptr<run_directory> files{};
   std::string digest{};
   std::shared_ptr<progress> view{};
@@ -81,14 +95,6 @@ std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const
   return wanted.every > 0 ? folder : nullptr;
 }
 
-/// Threads of actors compute too: a worker its batches, the server's its step.
-class one_thread_hook final : public caf::thread_hook {
-public:
-  void init(caf::actor_system& /*system*/) override {}
-  void thread_started() override { compute_on_one_thread(); }
-  void thread_terminates() override {}
-};
-
 /// Digests are promised for CPUs, and of a device by its own rules.
 void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
@@ -101,15 +107,18 @@ void warn_of_other_bits(const prepared_run& run) {
 
 run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options) {
   caf::actor_system_config config;
-  config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
-  config.set("caf.scheduler.max-threads", control_threads(*run.context, options));
-  config.add_thread_hook<one_thread_hook>();
+  configure(config, control_threads(*run.context, options));
   caf::actor_system system(config);
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;
   setup.recorder.live = options.live;
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
+  if (run.nodes) {
+    setup.nodes = run.nodes;
+    setup.records = std::make_shared<node_records>(run.nodes->size());
+    setup.recorder.nodes = [nodes = setup.nodes, records = setup.records] { return records_of(*nodes, *records); };
+  }
   const bool resumable = setup.checkpoints != nullptr;
   run.context->interrupts = options.interrupts;
   if (resumable) {
@@ -191,7 +200,7 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
   auto loaded = ready_context(settings, options, options.trace ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
-  prepared_run run{.context = *loaded, .digest = scenario_digest(settings)};
+  prepared_run run{.context = loaded->context, .nodes = loaded->nodes, .digest = scenario_digest(settings)};
   auto directory = run_directory::create(options.out, default_run_name(settings, run.digest));
   if (!directory)
     return tl::unexpected{directory.error()};
@@ -233,7 +242,8 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   if (!loaded)
     return tl::unexpected{loaded.error()};
 
-  prepared_run run{.context = *loaded,
+  prepared_run run{.context = loaded->context,
+                   .nodes = loaded->nodes,
                    .files = std::make_shared<run_directory>(std::move(*directory)),
                    .digest = scenario_digest(read->value),
                    .view = std::make_shared<progress>(stdout, options.style, options.share_done)};

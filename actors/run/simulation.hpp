@@ -3,6 +3,8 @@
 #include "actors/run/progress.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/settings/scenario.hpp"
+#include "runtime/transport/node_address.hpp"
+#include "runtime/transport/tls.hpp"
 #include <atomic>
 namespace mneme {
 
@@ -24,6 +26,9 @@ struct run_options {
   byte_size stored_results_max{std::int64_t{16} << 20};
   /// What load_data() would give for the scenario, so that runs of forked processes share it; null: it is loaded.
   std::shared_ptr<const raw_data> data{};
+  /// Nodes that host the shards; empty: this process does.
+  std::vector<node_address> nodes{};
+  tls_files tls{}; ///< For nodes that are not on the loopback.
   /// Kept at the share of the rounds that is done, for another process that shows it; may be null.
   std::atomic<double>* share_done = nullptr;
   std::shared_ptr<live_view> live{}; ///< Told what becomes of the run; may be null.

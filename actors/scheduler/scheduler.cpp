@@ -32,6 +32,8 @@ caf::result<run_report> scheduler_state::run() {
   self_->monitor(peers_.recorder);
   if (peers_.proxy)
     self_->monitor(peers_.proxy);
+  if (peers_.placement)
+    self_->monitor(peers_.placement);
   if (past_)
     federation_.resume(past_->run);
   else

@@ -12,8 +12,9 @@ struct scheduler_peers {
   server_actor server{};
   proxy_actor proxy{}; ///< Null where the method has none.
   recorder_actor recorder{};
-  std::vector<worker_actor> shards{};  ///< Who hosts each shard.
-  std::vector<worker_actor> workers{}; ///< All that compute.
+  std::vector<shard_host_actor> shards{}; ///< Who hosts each shard, or knows who does.
+  std::vector<worker_actor> workers{};    ///< All that compute in this process.
+  placement_actor placement{};            ///< Null where there are no nodes.
 };
 
 /// Peers are made when the run begins, because shards need the scheduler's handle.

@@ -10,6 +10,8 @@ static_assert(std::endian::native == std::endian::little, "checkpoints are littl
 
 constexpr std::size_t axes_max = 16;
 
+enum class exchanged_as : std::uint8_t { itself, named, name };
+
 bool known_dtype(at::ScalarType dtype) {
   switch (dtype) {
   case at::kFloat:
@@ -179,14 +181,48 @@ void archive::frozen_tensor(at::Tensor& value) {
     throw archive_error("names tensor " + std::to_string(number) + " of " + std::to_string(frozen_.size()));
   if (number == frozen_.size() + 1) {
     if (loading())
-      load_tensor(value);
+      load_frozen(value);
     else
-      save_tensor(value, true);
+      save_frozen(value);
     frozen_.push_back(value);
   }
   value = number == 0 ? at::Tensor() : frozen_[number - 1];
   if (loading())
     expect_alike(before, value);
+}
+
+/// Where tensors are exchanged, how it comes stands before it: as it is, with its name, or as a name only.
+void archive::save_frozen(const at::Tensor& value) {
+  if (!exchange_)
+    return save_tensor(value, true);
+  const auto offered = exchange_->offer(value);
+  auto comes = !offered ? exchanged_as::itself : offered->is_new ? exchanged_as::named : exchanged_as::name;
+  visit(comes);
+  if (offered) {
+    auto name = offered->name;
+    (*this)(name);
+  }
+  if (comes != exchanged_as::name)
+    save_tensor(value, true);
+}
+
+void archive::load_frozen(at::Tensor& value) {
+  if (!exchange_)
+    return load_tensor(value);
+  auto comes = exchanged_as::itself;
+  visit(comes);
+  if (comes > exchanged_as::name)
+    throw archive_error("has a tensor that comes neither as itself nor by its name");
+  digest128 name;
+  if (comes != exchanged_as::itself)
+    (*this)(name);
+  if (comes == exchanged_as::name) {
+    value = exchange_->find(name);
+    return;
+  }
+  load_tensor(value);
+  if (comes == exchanged_as::named)
+    exchange_->keep(name, value);
 }
 
 /// dtype (-1: none), number of axes, sizes, contents on the host.

@@ -1,14 +1,13 @@
 /// archive: one description of a state both writes it to a checkpoint and reads it back.
 #pragma once
 #include "runtime/base/ids.hpp"
-#include "runtime/base/tensor_map.hpp"
+#include "runtime/base/tensor_exchange.hpp"
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string_view>
 #include <type_traits>
 #include <typeindex>
@@ -16,12 +15,6 @@
 #include <utility>
 #include <vector>
 namespace mneme {
-
-/// What was saved cannot be read back as what is asked for. The text goes on after "it": "ends early".
-class archive_error : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
 
 /// `all(a)(b)` appends a and b when saving and assigns them when loading, so a type is described once: by a member
 /// `persist(archive&)` or a function `persist(archive&, T&)` beside it. Numbers are little-endian. While saving,
@@ -53,6 +46,12 @@ public:
   /// A tensor that is never written to.
   archive& frozen(at::Tensor& value) {
     frozen_tensor(value);
+    return *this;
+  }
+  /// From here on tensors of maps that writer and reader both have are named instead of saved; null: none are. Writer
+  /// and reader say so at the same places. @param with outlives the archive
+  archive& exchanging(tensor_exchange* with) {
+    exchange_ = with;
     return *this;
   }
   /// The values of a vector as they lie in memory, which may hold millions.
@@ -149,6 +148,8 @@ private:
   /// Saves or loads the number of `handle` (0: null), and says whether its content follows.
   std::pair<std::size_t, bool> numbered(const std::shared_ptr<const void>& handle, std::type_index kind);
   void frozen_tensor(at::Tensor& value);
+  void save_frozen(const at::Tensor& value);
+  void load_frozen(at::Tensor& value);
   void save_tensor(const at::Tensor& value, bool frozen);
   void load_tensor(at::Tensor& value);
   /// Saves `count`, or loads it and makes sure that as many items of `bytes_min` each can follow.
@@ -169,6 +170,7 @@ private:
   std::unordered_map<const void*, std::size_t> numbers_;
   std::vector<at::Tensor> frozen_; // the same of frozen tensors
   std::unordered_map<const void*, std::size_t> frozen_numbers_;
+  tensor_exchange* exchange_ = nullptr;
 };
 
 } // namespace mneme

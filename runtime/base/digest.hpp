@@ -14,6 +14,10 @@ namespace mneme {
 struct digest128 {
   std::uint64_t high = 0, low = 0;
   auto operator<=>(const digest128&) const = default;
+  template <class Archive>
+  void persist(Archive& state) {
+    state(high)(low);
+  }
 };
 /// 32 hex digits, high half first.
 [[nodiscard]] std::string hex_text(const digest128& digest);
@@ -50,7 +54,7 @@ public:
   [[nodiscard]] const digest128& value() const noexcept { return value_; }
   template <class Archive>
   void persist(Archive& state) {
-    state(value_.high)(value_.low);
+    state(value_);
   }
 
 private:

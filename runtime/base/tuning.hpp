@@ -53,6 +53,14 @@ inline constexpr std::int64_t events_without_pause = 1 << 16;
 /// client. A guess: a day of two changes for each client has two for each, and a second of a run has a million.
 inline constexpr std::int64_t fruitless_events_max = 100'000, fruitless_events_of_client = 100;
 
+// -- nodes (actors/nodes) ---------------------------------------------------------------------------------------------
+
+/// Tensors that a node keeps because they may come again: two broadcasts of 45 MB and what comes with them would not
+/// fit into the 256 MiB that a run with them may cost a node; one does.
+inline constexpr std::size_t node_tensor_bytes = std::size_t{64} << 20;
+/// Results that wait for the network on a node before its workers wait, too.
+inline constexpr std::uint64_t node_results_bytes = std::uint64_t{64} << 20;
+
 // -- how many models side by side (runtime/training) ------------------------------------------------------------------
 
 /// The working set of a fused group, and the most models in it.

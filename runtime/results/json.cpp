@@ -40,6 +40,19 @@ void add_population(json& to, const run_summary& summary) {
   to["staleness_max"] = summary.staleness_max ? json(*summary.staleness_max) : json(nullptr);
 }
 
+void add_nodes(json& to, const run_summary& summary) {
+  for (const auto& node : summary.nodes)
+    to["nodes"].push_back({{"address", node.address},
+                           {"name", node.name},
+                           {"workers", node.workers},
+                           {"client_rounds", node.client_rounds},
+                           {"busy_seconds", node.busy_seconds},
+                           {"bytes_sent", node.bytes_sent},
+                           {"bytes_received", node.bytes_received},
+                           {"losses", node.losses},
+                           {"away_seconds", node.away_seconds}});
+}
+
 void add_over_time(json& to, const run_summary& summary) {
   auto& reached = to["time_to_accuracy"] = json::object();
   for (const auto& target : summary.time_to_accuracy)
@@ -116,6 +129,7 @@ std::string json_text(const run_summary& summary) {
   add_costs(object, summary);
   add_over_time(object, summary);
   add_population(object, summary);
+  add_nodes(object, summary);
   return dumped(object, 2) + "\n";
 }
 

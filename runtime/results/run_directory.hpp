@@ -14,6 +14,16 @@ namespace mneme {
 class partition;
 struct dataset;
 
+/// One node of a run, and what it did for it. Real times and bytes: no two runs have the same.
+struct node_record {
+  std::string address{}, name{};
+  std::int64_t workers = 0, client_rounds = 0;
+  double busy_seconds = 0.0;                        ///< Summed over its workers.
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< By the run, to the node and from it.
+  std::int64_t losses = 0;                          ///< How often it was lost,
+  double away_seconds = 0.0;                        ///< and for how long until it was back.
+};
+
 /// Everything summary.json says. `status`: "done", "failed", "interrupted".
 struct run_summary {
   std::string scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, status{};
@@ -34,6 +44,7 @@ struct run_summary {
   std::map<std::string, double> figures{};   ///< The method's own, by key.
   bool central_data = false;                 ///< The server trained on training rows.
   std::optional<std::string> trace_digest{}; ///< With --trace only.
+  std::vector<node_record> nodes{};          ///< Where it was run with nodes.
   std::string resume_from{};                 ///< The run directory, where an unfinished run can go on; not in the file.
 };
 /// The text of summary.json: one object, indented, with a final line break; undefined metrics are

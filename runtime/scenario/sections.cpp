@@ -93,6 +93,10 @@ key_table worker_keys(worker_section& to) {
       "Parts of the population that are trained together among themselves; 0: chosen from clients.count, and where "
       "rounds are short from the threads.");
   keys.size("ahead_max", to.ahead_max, "Memory for outcomes computed ahead of virtual time.");
+  keys.choice("without_nodes", to.without_nodes, {{"here", lonely_run::here}, {"wait", lonely_run::wait}},
+              "With --nodes, when none is left: the run goes on in its own process, or waits until one is back.");
+  keys.duration("node_silence", to.node_silence,
+                "With --nodes: a node without a sign of life for so long, by the clock, counts as lost.");
   return keys;
 }
 

@@ -143,10 +143,13 @@ struct strategy_section {
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
+enum class lonely_run { here, wait }; ///< What a run does without nodes that were promised.
 struct worker_section {
   std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
   std::int64_t count = 0, models_max = 0, shards = 0;
   byte_size ahead_max{std::int64_t{1} << 30};
+  lonely_run without_nodes = lonely_run::here;
+  virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
 };
 
 enum class evaluation_mask { seen, all };

@@ -15,6 +15,7 @@ namespace {
 struct command_line {
   run_arguments run{};
   resume_arguments resume{};
+  serve_arguments serve{};
   sweep_arguments sweep{};
   std::vector<std::string> to_validate{};
   compare_arguments compare{};
@@ -26,12 +27,14 @@ struct command_line {
   bool examined_as_json = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
+  CLI::App* node_command;
   CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
+    node_command = app.add_subcommand("node", "Compute clients of runs that other processes began.");
     sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; done runs are not repeated.");
     compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
@@ -46,6 +49,7 @@ struct command_line {
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
     bind_resume();
+    bind_node();
     bind_sweep();
     bind_compare();
     bind_list();
@@ -95,6 +99,21 @@ private:
   void bind_resume() {
     resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
     bind_running(*resume_command, resume);
+  }
+  void bind_node() {
+    auto& to = *node_command;
+    to.add_option("--listen", serve.listen, "Where runs find this node.")->type_name("HOST:PORT");
+    to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
+    to.add_option("--status", serve.status, "Ask a node what it is doing: a JSON object.")->type_name("HOST:PORT");
+    to.add_option("--make-keys", serve.keys, "Write certificates of an authority and of a node into a new folder.")
+        ->type_name("DIR");
+    bind_keys(to, serve.on);
+  }
+  static void bind_keys(CLI::App& to, node_arguments& into) {
+    to.add_option("--cert", into.certificate, "TLS: certificate of this process (PEM).")->type_name("FILE");
+    to.add_option("--key", into.key, "TLS: its private key (PEM).")->type_name("FILE");
+    to.add_option("--ca", into.authority, "TLS: certificate of the authority that signs all peers (PEM).")
+        ->type_name("FILE");
   }
   void bind_sweep() {
     auto& to = *sweep_command;
@@ -172,6 +191,9 @@ private:
         ->type_name("TOKEN");
     auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
     to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
+    to.add_option("--nodes", into.on.nodes, "Let these nodes compute the clients; @FILE: one HOST:PORT in a line.")
+        ->type_name("A:PORT,B:PORT");
+    bind_keys(to, into.on);
   }
 };
 
@@ -197,6 +219,8 @@ int dispatch(const command_line& line) {
     return run_scenarios(line.run);
   if (*line.sweep_command)
     return sweep_scenarios(line.sweep);
+  if (*line.node_command)
+    return serve_nodes(line.serve);
   if (*line.resume_command)
     return resume_run(line.resume);
   if (*line.validate_command)

@@ -8,9 +8,21 @@ namespace mneme {
 /// Exit codes of the program.
 enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_interrupted = 130 };
 
+/// `[--nodes A:PORT,B:PORT|@FILE] [--cert FILE --key FILE --ca FILE]`, of runs and of nodes.
+struct node_arguments {
+  std::string nodes{};                          ///< Empty: none
+  std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
+};
+
+/// `mneme node --listen HOST:PORT [--threads N]`, `mneme node --status HOST:PORT`, `mneme node --make-keys DIR`
+struct serve_arguments {
+  std::string listen{}, status{}, keys{}; ///< One of them is given.
+  std::string threads{};                  ///< Empty: one per core
+  node_arguments on{};
+};
+
 /// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--serve PORT [--serve-token
-/// TOKEN]]
-/// [--quiet|--json] [--trace]`
+/// TOKEN]] [--quiet|--json] [--trace]`, and node_arguments
 struct run_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
@@ -19,6 +31,7 @@ struct run_arguments {
   std::string threads{};               ///< Empty: one per core
   std::string serve{};                 ///< Port of the live report; empty: none
   std::string serve_token{};           ///< Empty: this machine alone is served
+  node_arguments on{};
   bool quiet = false, json = false, trace = false;
 };
 
@@ -27,6 +40,7 @@ struct resume_arguments {
   std::vector<std::string> folders{};
   std::string threads{};              ///< Empty: one per core
   std::string serve{}, serve_token{}; ///< As of run_arguments
+  node_arguments on{};
   bool quiet = false, json = false;
 };
 
@@ -85,6 +99,7 @@ struct list_arguments {
 // The commands, a source file each. All of them print, and return an exit code.
 [[nodiscard]] int run_scenarios(const run_arguments& arguments);
 [[nodiscard]] int sweep_scenarios(const sweep_arguments& arguments);
+[[nodiscard]] int serve_nodes(const serve_arguments& arguments);
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const std::vector<std::string>& scenarios);
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);

@@ -15,10 +15,13 @@ int resume_run(const resume_arguments& arguments) {
   if (!shown)
     return print_errors(shown.error());
   const auto& folder = arguments.folders.front();
-  const auto ended = resume_simulation(folder, {.threads = *threads,
-                                                .style = style_option(arguments.quiet, arguments.json),
-                                                .interrupts = &watch_interrupts(),
-                                                .live = shown->view});
+  run_options options{.threads = *threads,
+                      .style = style_option(arguments.quiet, arguments.json),
+                      .interrupts = &watch_interrupts(),
+                      .live = shown->view};
+  if (const auto done = node_options(arguments.on, options); !done)
+    return print_errors(done.error());
+  const auto ended = resume_simulation(folder, options);
   if (!ended)
     return print_errors(ended.error());
   if (*ended)

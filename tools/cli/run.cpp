@@ -89,6 +89,8 @@ int run_scenarios(const run_arguments& arguments) {
                       .trace = arguments.trace,
                       .interrupts = &interrupts,
                       .live = shown->view};
+  if (const auto done = node_options(arguments.on, options); !done)
+    return print_errors(done.error());
   int worst = exit_done; // of the first run that went wrong; the others run all the same
   for (const auto& run : runs) {
     options.out = run.out;

@@ -1,6 +1,5 @@
 #include "tools/cli/run_options.hpp"
 #include "runtime/base/printable.hpp"
-#include "tools/cli/command_line.hpp"
 #include <charconv>
 namespace mneme {
 
@@ -23,6 +22,24 @@ expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
     out.emplace_back(name.substr(0, equals), name.substr(equals + 1));
   }
   return out;
+}
+
+tls_files tls_option(const node_arguments& arguments) {
+  return {.certificate = arguments.certificate, .key = arguments.key, .authority = arguments.authority};
+}
+
+expected<void> node_options(const node_arguments& arguments, run_options& into) {
+  into.tls = tls_option(arguments);
+  if (arguments.nodes.empty()) {
+    if (into.tls.any())
+      return failed("", "--cert, --key and --ca are for runs with --nodes; there are none");
+    return {};
+  }
+  auto addresses = parsed_addresses(arguments.nodes);
+  if (!addresses)
+    return tl::unexpected(addresses.error());
+  into.nodes = std::move(*addresses);
+  return {};
 }
 
 progress_style style_option(bool quiet, bool json) {

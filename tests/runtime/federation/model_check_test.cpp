@@ -79,9 +79,12 @@ std::string fault_of(std::uint64_t seed) {
     if (auto text = difference(*expected, orderly); !text.empty())
       return "in order: " + text;
     const std::vector<play_style> styles{{.seed = seed, .in_order = false},
+                                         {.seed = seed, .in_order = false, .lose_host = 0.05},
                                          {.seed = seed, .in_order = false, .cut_off = 0.02, .stop = 0.02}};
     for (const auto& style : styles) {
-      const std::string name = style.stop > 0.0 ? "interrupted: " : "in any order: ";
+      const std::string name = style.stop > 0.0        ? "interrupted: "
+                               : style.lose_host > 0.0 ? "with lost hosts: "
+                                                       : "in any order: ";
       const auto found = played(toy, style);
       if (auto text = difference(*expected, found); !text.empty())
         return name + text;

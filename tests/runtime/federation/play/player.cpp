@@ -1,4 +1,5 @@
 #include "tests/runtime/federation/play/player.hpp"
+#include "runtime/federation/shard_journal.hpp"
 #include <algorithm>
 namespace mneme::test {
 namespace {
@@ -41,6 +42,8 @@ private:
   template <class Command>
   void route(Command& wanted);
   void step_shard(std::size_t s);
+  void lose_or_find_host();
+  void pass_on(std::size_t s);
 
   void serve(open_task&) { federation_->take(toy_.plans.at(server_task_++)); }
   void serve(open_round& in);
@@ -68,6 +71,8 @@ private:
   std::vector<federation_command> commands_;
   std::vector<toy_shard> shards_;
   std::vector<std::deque<toy_shard::message>> to_shards_;
+  std::vector<shard_journal> journals_; // none where hosts are never lost
+  std::vector<bool> is_hosted_;
   std::deque<server_message> to_server_;
   std::deque<proxy_message> to_proxy_;
   std::deque<recorder_message> to_recorder_;
@@ -90,8 +95,14 @@ run_outcome player::play() {
       stop_asked_ = true;
       federation_->stop();
     }
+    if (!journals_.empty() && stream_.uniform() < style_.lose_host)
+      lose_or_find_host();
     if (step())
       continue;
+    if (std::find(is_hosted_.begin(), is_hosted_.end(), false) != is_hosted_.end()) {
+      lose_or_find_host();
+      continue;
+    }
     require(report_.has_value(), "a run that is not over asks for something");
     if (report_->status == run_status::done)
       break;
@@ -114,6 +125,12 @@ void player::begin() {
     shards_.back().split_by(style_.in_order ? nullptr : &stream_);
   }
   to_shards_.assign(shards_.size(), {});
+  journals_.clear();
+  for (std::uint32_t s = 0; s < shards_.size() && style_.lose_host > 0.0; ++s) {
+    journals_.emplace_back(shard_id{s}, *toy_.settings.clients);
+    journals_.back().host_found();
+  }
+  is_hosted_.assign(journals_.size(), true);
   to_server_.clear();
   to_proxy_.clear();
   to_recorder_.clear();
@@ -186,8 +203,13 @@ void player::route(Command& wanted) {
     report_ = std::move(wanted);
   else if constexpr (std::is_same_v<Command, pause>)
     is_paused_ = true;
-  else if constexpr (requires { wanted.to; })
-    to_shards_.at(wanted.to.value).push_back(std::move(wanted));
+  else if constexpr (requires { wanted.to; }) {
+    const auto s = wanted.to.value;
+    if (journals_.empty())
+      return to_shards_.at(s).push_back(std::move(wanted));
+    journals_.at(s).take(std::move(wanted));
+    pass_on(s);
+  }
   else if constexpr (std::is_constructible_v<server_message, Command&&>)
     to_server_.push_back(std::move(wanted));
   else if constexpr (std::is_constructible_v<proxy_message, Command&&>)
@@ -205,7 +227,36 @@ void player::step_shard(std::size_t s) {
     return;
   }
   auto report = shards_[s].take_report();
-  federation_->take(report);
+  if (journals_.empty())
+    return federation_->take(report);
+  for (auto& issued : report.issued)
+    issued.takes = {}; // does not cross
+  const auto wrong = journals_[s].take(std::move(report));
+  require(wrong.empty(), wrong.c_str(), s);
+  pass_on(s);
+}
+
+void player::pass_on(std::size_t s) {
+  for (auto& wanted : journals_[s].take_commands())
+    to_shards_[s].push_back(std::move(wanted));
+  for (auto& report : journals_[s].take_reports())
+    federation_->take(report);
+}
+
+/// What was on its way to the host, or from it, is lost with it.
+void player::lose_or_find_host() {
+  const auto s = stream_.below(journals_.size());
+  if (is_hosted_[s]) {
+    journals_[s].host_lost();
+    to_shards_[s].clear();
+    shards_[s] = toy_shard(toy_, shard_id{static_cast<std::uint32_t>(s)});
+    shards_[s].split_by(style_.in_order ? nullptr : &stream_);
+  } else {
+    journals_[s].host_found();
+    pass_on(s);
+    carry_out();
+  }
+  is_hosted_[s] = !is_hosted_[s];
 }
 
 // -- the server -------------------------------------------------------------------------------------------------------

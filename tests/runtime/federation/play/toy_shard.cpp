@@ -33,10 +33,10 @@ void toy_shard::start(const start_rounds& wave) {
   outcome done;
   for (std::size_t i = 0; i < wave.assignments.size(); ++i) {
     const auto& given = wave.assignments[i];
-    require(shard_of(given.client, static_cast<std::size_t>(toy_.settings.shards)) == which_,
+    require(shard_of(given.client, static_cast<std::size_t>(toy_->settings.shards)) == which_,
             "a client stays at its shard", given.id.value);
     require(!clients_.contains(given.id), "a round starts once", given.id.value);
-    require(given.in->place.task == (toy_.settings.blind_clients ? task_id{} : given.task),
+    require(given.in->place.task == (toy_->settings.blind_clients ? task_id{} : given.task),
             "a client is told its task, or nothing", given.id.value);
     auto& client = clients_[given.id];
     client.given = {.client = given.client,
@@ -55,11 +55,11 @@ void toy_shard::start(const start_rounds& wave) {
   std::vector<parked_job> parked;
   for (const auto& job : done.issued) {
     const auto& client = clients_.at(job.id.assignment);
-    const auto due = client.ready + job.takes + toy_.settings.clients->upload_time(client.given.client, job.bytes);
+    const auto due = client.ready + job.takes + toy_->settings.clients->upload_time(client.given.client, job.bytes);
     parked.push_back({.job = job, .due = due, .shard = which_});
   }
   wave_report part{.from = which_, .issued = std::exchange(done.issued, {}), .released = {{}}, .last = false};
-  for (auto& planned : plan_batches(parked, toy_.settings.batching, toy_.settings.shards))
+  for (auto& planned : plan_batches(parked, toy_->settings.batching, toy_->settings.shards))
     part.released = std::move(planned.batches);
   const auto batches = *part.released;
   reports_.push_back(std::move(part));
@@ -99,9 +99,9 @@ void toy_shard::run(const std::vector<composition>& batches, outcome& so_far) {
 
 /// To its next stage, or to its end.
 void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
-  const auto stages = toy_.stages_of(client.given);
+  const auto stages = toy_->stages_of(client.given);
   if (client.stage == stages.size()) {
-    const auto result = toy_.result_of(client.given);
+    const auto result = toy_->result_of(client.given);
     so_far.finished.push_back({.id = id,
                                .result = {.upload = as_tensors(result.upload),
                                           .memory = as_tensors(result.memory.value_or(0)),
@@ -122,7 +122,7 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
                              .rows = job.rows,
                              .bytes = job.bytes,
                              .width = static_cast<std::int64_t>(1 + 2 * job.key.options),
-                             .takes = toy_.settings.clients->compute_time(client.given.client, job.rows)});
+                             .takes = toy_->settings.clients->compute_time(client.given.client, job.rows)});
   }
 }
 

@@ -11,7 +11,7 @@ class toy_shard {
 public:
   using message = std::variant<start_rounds, release, abandon>;
 
-  toy_shard(const toy_federation& toy, shard_id which) : toy_(toy), which_(which) {}
+  toy_shard(const toy_federation& toy, shard_id which) : toy_(&toy), which_(which) {}
   /// Messages are handled in their order.
   void handle(const message& received);
   /// Reports that are ready, the next one first. Those of a wave end with one that is the last.
@@ -39,7 +39,7 @@ private:
   void advance(assignment_id id, hosted& client, outcome& so_far);
   void report(outcome done);
 
-  const toy_federation& toy_;
+  const toy_federation* toy_;
   shard_id which_;
   rng_stream* splits_ = nullptr;
   std::map<assignment_id, hosted> clients_;

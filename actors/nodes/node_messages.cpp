@@ -1,0 +1,77 @@
+#include "actors/nodes/node_messages.hpp"
+#include "runtime/kernels/instruction_set.hpp"
+#include "runtime/results/run_directory.hpp"
+#include "runtime/transport/frames.hpp"
+#include <ATen/Version.h>
+#include <ATen/native/DispatchStub.h>
+#include <cstdlib>
+#include <torch/headeronly/version.h>
+namespace mneme {
+namespace {
+
+std::string build_digest() {
+  try {
+    return hex_text(digest_of_file("/proc/self/exe"));
+  } catch (const std::exception&) {
+    return "unknown";
+  }
+}
+
+/// Variables by which the libraries choose kernels.
+std::string kernel_variables() {
+  std::string text;
+  for (const char* name : {"MNEME_KERNELS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
+                           "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"})
+    if (const char* value = std::getenv(name))
+      text += (text.empty() ? "" : ", ") + std::string(name) + "=" + value;
+  return text.empty() ? "none" : text;
+}
+
+const char* kernels_name() {
+  switch (kernels::machine_level()) {
+  case kernels::instruction_level::wide:
+    return "AVX-512";
+  case kernels::instruction_level::half:
+    return "AVX2";
+  case kernels::instruction_level::plain:
+    break;
+  }
+  return "plain";
+}
+
+} // namespace
+
+void node_greeting::persist(archive& state) {
+  state(role)(name)(program)(workers);
+  if (role > peer_role::asking || workers < 0)
+    throw archive_error("has a greeting of nobody");
+}
+
+const named_facts& program_facts() {
+  static const named_facts facts{{"version of mneme", MNEME_VERSION},
+                                 {"build of mneme", build_digest()},
+                                 {"protocol", std::to_string(protocol_version)},
+                                 {"LibTorch", TORCH_VERSION},
+                                 {"instruction set of LibTorch", at::get_cpu_capability()},
+                                 {"instruction set of mneme's kernels", kernels_name()},
+                                 {"variables that choose kernels", kernel_variables()}};
+  return facts;
+}
+
+std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node) {
+  std::vector<std::string> found;
+  const auto value_in = [](const named_facts& facts, const std::string& name) {
+    for (const auto& [known, value] : facts)
+      if (known == name)
+        return value;
+    return std::string("unknown");
+  };
+  for (const auto& [name, value] : of_run)
+    if (const auto other = value_in(of_node, name); other != value)
+      found.push_back("has another " + name + ": " + other + "; expected that of the run, " + value);
+  return found;
+}
+
+archive reader_of(const archive::buffer& message) { return {message, 0, message->size()}; }
+
+} // namespace mneme

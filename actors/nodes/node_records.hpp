@@ -1,0 +1,26 @@
+/// node_records: what a run's summary says of its nodes.
+#pragma once
+#include "runtime/results/run_directory.hpp"
+#include <mutex>
+namespace mneme {
+
+/// Written by the actor that places shards, read by the recorder at the end.
+class node_records {
+public:
+  explicit node_records(std::size_t nodes) : records_(nodes) {}
+  template <class Change>
+  void change(std::size_t node, Change change) {
+    const std::lock_guard hold(mutex_);
+    change(records_.at(node));
+  }
+  [[nodiscard]] std::vector<node_record> all() const {
+    const std::lock_guard hold(mutex_);
+    return records_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::vector<node_record> records_;
+};
+
+} // namespace mneme

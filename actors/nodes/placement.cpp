@@ -1,0 +1,193 @@
+#include "actors/nodes/placement.hpp"
+#include "runtime/base/tuning.hpp"
+#include "runtime/federation/carry.hpp"
+#include <caf/typed_event_based_actor.hpp>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+constexpr auto looks_after = std::chrono::milliseconds(500);
+
+std::vector<std::int64_t> workers_of(node_pool& pool) {
+  std::vector<std::int64_t> workers;
+  for (node_number n = 0; n < pool.size(); ++n)
+    workers.push_back(pool.view(n).workers);
+  return workers;
+}
+
+} // namespace
+
+placement_state::placement_state(placement_actor::pointer self, run_context_ref context,
+                                 std::shared_ptr<node_pool> nodes, std::shared_ptr<node_records> records,
+                                 placement_peers peers)
+    : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
+      peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), workers_of(*pool_),
+                                     context_->scenario.worker.without_nodes == lonely_run::here),
+      nodes_(pool_->size()) {
+  for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s) {
+    journals_.emplace_back(shard_id{s}, *context_->population);
+    journals_.back().host_found();
+  }
+  for (auto& node : nodes_)
+    node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
+}
+
+placement_actor::behavior_type placement_state::make_behavior() {
+  self_->delayed_send(self_, looks_after, look_after_nodes{});
+  return {
+      [this](start_rounds& wave) { take(std::move(wave)); },
+      [this](release& wanted) { take(std::move(wanted)); },
+      [this](abandon& rounds) { take(std::move(rounds)); },
+      [this](wave_report& report) { take_from_here(report); },
+      [this](const node_frame& in) { take(in); },
+      [this](const node_change& told) { change(told); },
+      [this](look_after_nodes) { look_around(); },
+  };
+}
+
+// -- from the scheduler -----------------------------------------------------------------------------------------------
+
+template <class Command>
+void placement_state::take(Command wanted) {
+  const auto which = wanted.to;
+  auto& journal = journals_.at(which.value);
+  if (journal.is_idle() && map_.bring_home(which)) {
+    journal.host_lost();
+    journal.host_found();
+  }
+  journal.take(shard_journal::command(std::move(wanted)));
+  pass_on(which);
+}
+
+void placement_state::pass_on(shard_id which) {
+  auto& journal = journals_.at(which.value);
+  for (auto& wanted : journal.take_commands())
+    send(which, std::move(wanted));
+  for (auto& report : journal.take_reports())
+    self_->send(peers_.scheduler, std::move(report));
+}
+
+void placement_state::send(shard_id which, shard_journal::command wanted) {
+  const auto place = map_.place_of(which);
+  if (place.where == shard_place::kind::here)
+    std::visit([&](auto& command) { self_->send(peers_.here.at(which.value), std::move(command)); }, wanted);
+  else
+    pool_->send(place.node, encoded(nodes_.at(place.node), wanted));
+}
+
+archive placement_state::encoded(known_node& node, shard_journal::command& wanted) const {
+  archive message;
+  auto kind = node_message::start;
+  if (auto* const wave = std::get_if<start_rounds>(&wanted)) {
+    message(kind);
+    carry(message, *wave, *node.tensors);
+    auto forgotten = node.tensors->end_message();
+    message(forgotten);
+  } else if (auto* const released = std::get_if<release>(&wanted)) {
+    message(kind = node_message::release);
+    carry(message, *released);
+  } else {
+    message(kind = node_message::abandon);
+    carry(message, std::get<abandon>(wanted));
+  }
+  return message;
+}
+
+// -- from hosts -------------------------------------------------------------------------------------------------------
+
+void placement_state::take_from_here(wave_report& report) {
+  const auto which = report.from;
+  if (const auto wrong = journals_.at(which.value).take(std::move(report)); !wrong.empty())
+    return self_->quit(caf::make_error(run_errc::actor_lost, "a shard of this process " + wrong));
+  pass_on(which);
+}
+
+void placement_state::take(const node_frame& in) {
+  auto& node = nodes_.at(in.node);
+  if (!map_.is_there(in.node))
+    return;
+  const auto bytes = in.content->size();
+  try {
+    auto content = reader_of(in.content);
+    auto kind = node_message::report;
+    content(kind);
+    take_report(content, node);
+    pool_->consumed(in.node, bytes);
+  } catch (const std::exception& e) { // it is not listened to any more
+    pool_->drop(in.node, std::string("sends a report that ") + e.what());
+    lose(in.node, std::string("sends a report that ") + e.what());
+  }
+}
+
+void placement_state::take_report(archive& content, known_node& from) {
+  const auto number = static_cast<node_number>(&from - nodes_.data());
+  node_figures figures;
+  wave_report report;
+  content(figures);
+  from.tensors->heard(figures.heard);
+  carry(content, report, *from.tensors);
+  content.expect_end();
+  const auto which = report.from;
+  if (which.value >= journals_.size() ||
+      map_.place_of(which) != shard_place{.where = shard_place::kind::node, .node = number})
+    throw archive_error("is of a shard that it does not host");
+  const auto rounds = std::ssize(report.finished);
+  if (const auto wrong = journals_[which.value].take(std::move(report)); !wrong.empty())
+    throw archive_error(wrong);
+  const auto busy_ns = std::max<std::int64_t>(figures.busy_ns - std::exchange(from.busy_ns, figures.busy_ns), 0);
+  *context_->busy_ns += busy_ns;
+  records_->change(number, [&](node_record& record) {
+    record.client_rounds += rounds;
+    record.busy_seconds += 1e-9 * static_cast<double>(busy_ns);
+  });
+  pass_on(which);
+}
+
+// -- nodes that come and go -------------------------------------------------------------------------------------------
+
+void placement_state::change(const node_change& told) {
+  if (!told.is_there)
+    return lose(told.node, told.why);
+  auto& node = nodes_.at(told.node);
+  node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
+  node.busy_ns = 0;
+  map_.find(told.node);
+  records_->change(told.node, [&](node_record& record) {
+    record.away_seconds += node.away ? node.away->seconds() : 0.0;
+  });
+  node.away.reset();
+  warn("node " + pool_->view(told.node).address + " is back");
+  place_homeless();
+}
+
+void placement_state::lose(node_number which, const std::string& why) {
+  if (!map_.is_there(which)) // it still cannot be reached
+    return;
+  const auto homeless = map_.lose(which);
+  for (const auto shard : homeless)
+    journals_.at(shard.value).host_lost();
+  nodes_.at(which).away.emplace();
+  records_->change(which, [](node_record& record) { ++record.losses; });
+  warn(fmt::format("node {} is lost: it {}; its {} shards go on elsewhere", pool_->view(which).address, why,
+                   homeless.size()));
+  place_homeless();
+}
+
+void placement_state::place_homeless() {
+  for (const auto shard : map_.place_homeless()) {
+    journals_.at(shard.value).host_found();
+    pass_on(shard);
+  }
+}
+
+/// Nodes that were lost may be back; programs of all nodes end where the run is to end.
+void placement_state::look_around() {
+  for (node_number n = 0; n < nodes_.size(); ++n)
+    if (!map_.is_there(n))
+      pool_->reconnect(n);
+  if (context_->interrupts && context_->interrupts->load() > 0 && !std::exchange(interrupted_, true))
+    pool_->interrupt();
+  self_->delayed_send(self_, looks_after, look_after_nodes{});
+}
+
+} // namespace mneme

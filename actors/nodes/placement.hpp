@@ -1,0 +1,61 @@
+/// placement: stands between the scheduler and the hosts of shards where a run has nodes.
+#pragma once
+#include "actors/nodes/node_pool.hpp"
+#include "actors/nodes/node_records.hpp"
+#include "actors/nodes/shard_map.hpp"
+#include "actors/nodes/shared_tensors.hpp"
+#include "actors/protocol/interfaces.hpp"
+#include "actors/protocol/recorder_clock.hpp"
+#include "actors/protocol/run_context.hpp"
+#include "runtime/federation/shard_journal.hpp"
+namespace mneme {
+
+/// Everybody whom it carries messages between.
+struct placement_peers {
+  report_taker_actor scheduler{};
+  recorder_actor recorder{};
+  std::vector<shard_host_actor> here{}; ///< By shard: who hosts it in the run's own process.
+};
+
+/// Gives every shard a host, takes notes of what each was given, and finds another where one is lost.
+class placement_state {
+public:
+  static constexpr const char* name = "mneme.placement";
+  /// @param records where figures of nodes are kept for the summary
+  placement_state(placement_actor::pointer self, run_context_ref context, std::shared_ptr<node_pool> nodes,
+                  std::shared_ptr<node_records> records, placement_peers peers);
+  placement_actor::behavior_type make_behavior();
+
+private:
+  struct known_node {
+    std::unique_ptr<run_side_tensors> tensors{};
+    std::int64_t busy_ns = 0; // of its present session
+    std::optional<recorder_stopwatch> away{};
+  };
+
+  template <class Command>
+  void take(Command wanted);
+  void take(const node_frame& in);
+  void take_report(archive& content, known_node& from);
+  void take_from_here(wave_report& report);
+  void change(const node_change& told);
+  void lose(node_number which, const std::string& why);
+  void place_homeless();
+  void look_around();
+  void pass_on(shard_id which);
+  void send(shard_id which, shard_journal::command wanted);
+  [[nodiscard]] archive encoded(known_node& node, shard_journal::command& wanted) const;
+  void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
+
+  placement_actor::pointer self_;
+  run_context_ref context_;
+  std::shared_ptr<node_pool> pool_;
+  std::shared_ptr<node_records> records_;
+  placement_peers peers_;
+  shard_map map_;
+  std::vector<shard_journal> journals_; // by shard
+  std::vector<known_node> nodes_;
+  bool interrupted_ = false;
+};
+
+} // namespace mneme

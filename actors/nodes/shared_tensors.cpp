@@ -1,0 +1,129 @@
+#include "actors/nodes/shared_tensors.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+digest128 name_for(const at::Tensor& value) {
+  tensor_map alone;
+  alone.put("", value);
+  return digest_of(alone);
+}
+
+[[noreturn]] void fail_unknown(const digest128& name) {
+  throw archive_error("names the tensor " + hex_text(name) + ", which is not known here");
+}
+
+} // namespace
+
+// -- shelf ------------------------------------------------------------------------------------------------------------
+
+const at::Tensor* tensor_shelf::find(const digest128& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+const digest128* tensor_shelf::name_of(const at::Tensor& value) const {
+  const auto found = names_.find(value.unsafeGetTensorImpl());
+  return found == names_.end() ? nullptr : &found->second;
+}
+
+void tensor_shelf::put(const digest128& name, const at::Tensor& value) {
+  if (!tensors_.emplace(name, value).second)
+    return;
+  names_[value.unsafeGetTensorImpl()] = name;
+  bytes_ += value.nbytes();
+}
+
+void tensor_shelf::erase(const digest128& name) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end())
+    return;
+  bytes_ -= found->second.nbytes();
+  names_.erase(found->second.unsafeGetTensorImpl());
+  tensors_.erase(found);
+}
+
+// -- the run's side ---------------------------------------------------------------------------------------------------
+
+std::optional<tensor_exchange::offered_tensor> run_side_tensors::offer(const at::Tensor& value) {
+  if (value.nbytes() < named_tensor_bytes_min)
+    return std::nullopt;
+  const auto* const known = shelf_.name_of(value);
+  const auto name = known ? *known : name_for(value);
+  const bool is_new = shelf_.find(name) == nullptr;
+  shelf_.put(name, value);
+  touch(name);
+  return offered_tensor{.name = name, .is_new = is_new};
+}
+
+void run_side_tensors::keep(const digest128& name, const at::Tensor& value) {
+  for (const auto& [message, shelf] : forgotten_)
+    if (shelf.find(name)) // the node forgets it, too
+      return;
+  shelf_.put(name, value);
+  touch(name);
+}
+
+at::Tensor run_side_tensors::find(const digest128& name) {
+  if (const auto* const found = shelf_.find(name)) {
+    touch(name);
+    return *found;
+  }
+  for (const auto& [message, shelf] : forgotten_)
+    if (const auto* const found = shelf.find(name))
+      return *found;
+  fail_unknown(name);
+}
+
+void run_side_tensors::touch(const digest128& name) { used_[name] = message_; }
+
+std::vector<digest128> run_side_tensors::end_message() {
+  std::vector<digest128> names;
+  if (shelf_.bytes() > bytes_max_) {
+    std::vector<std::pair<std::uint64_t, digest128>> by_use;
+    for (const auto& [name, message] : used_)
+      if (message < message_)
+        by_use.emplace_back(message, name);
+    std::sort(by_use.begin(), by_use.end());
+    for (const auto& [message, name] : by_use) {
+      if (shelf_.bytes() <= bytes_max_)
+        break;
+      forgotten_[message_].put(name, *shelf_.find(name));
+      shelf_.erase(name);
+      used_.erase(name);
+      names.push_back(name);
+    }
+  }
+  ++message_;
+  return names;
+}
+
+void run_side_tensors::heard(std::uint64_t messages) {
+  forgotten_.erase(forgotten_.begin(), forgotten_.upper_bound(messages));
+}
+
+// -- the node's side --------------------------------------------------------------------------------------------------
+
+std::optional<tensor_exchange::offered_tensor> node_side_tensors::offer(const at::Tensor& value) {
+  if (value.nbytes() < named_tensor_bytes_min)
+    return std::nullopt;
+  if (const auto* const known = shelf_.name_of(value))
+    return offered_tensor{.name = *known};
+  const auto name = name_for(value);
+  const bool is_new = shelf_.find(name) == nullptr;
+  shelf_.put(name, value);
+  return offered_tensor{.name = name, .is_new = is_new};
+}
+
+at::Tensor node_side_tensors::find(const digest128& name) {
+  if (const auto* const found = shelf_.find(name))
+    return *found;
+  fail_unknown(name);
+}
+
+void node_side_tensors::forget(const std::vector<digest128>& names) {
+  for (const auto& name : names)
+    shelf_.erase(name);
+}
+
+} // namespace mneme

@@ -1,0 +1,96 @@
+#include "actors/nodes/uplink.hpp"
+#include "runtime/federation/carry.hpp"
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+
+uplink_state::uplink_state(uplink_actor::pointer self, run_context_ref context, uplink_hooks hooks)
+    : self_(self), context_(std::move(context)), hooks_(std::move(hooks)) {}
+
+uplink_actor::behavior_type uplink_state::make_behavior() {
+  self_->set_down_handler([this](const caf::down_msg& down) {
+    hooks_.fail("has asked for what cannot be done: " + caf::to_string(down.reason));
+  });
+  return {
+      [this](worker_peers& peers) {
+        workers_ = std::move(peers.workers);
+        for (const auto& worker : workers_)
+          self_->monitor(worker);
+      },
+      [this](wave_report& made) { report(made); },
+      [this](const node_frame& in) { take(in); },
+      [this](look_after_nodes) {
+        wakes_later_ = false;
+        wake_later();
+      },
+  };
+}
+
+void uplink_state::report(wave_report& made) {
+  archive message;
+  auto kind = node_message::report;
+  node_figures figures{.heard = heard_, .busy_ns = context_->busy_ns->load()};
+  message(kind)(figures);
+  carry(message, made, tensors_);
+  hooks_.send(std::move(message));
+  wake_later();
+}
+
+/// Workers that make no more results while others wait for the network are told when these have left.
+void uplink_state::wake_later() {
+  constexpr auto looks_again = std::chrono::milliseconds(5);
+  if (wakes_later_)
+    return;
+  if (context_->gate->is_full()) {
+    wakes_later_ = true;
+    self_->delayed_send(self_, looks_again, look_after_nodes{});
+  } else if (context_->gate->take_waiting()) {
+    for (const auto& worker : workers_)
+      self_->send(worker, next_batch{});
+  }
+}
+
+void uplink_state::take(const node_frame& in) {
+  try {
+    auto content = reader_of(in.content);
+    auto kind = node_message::start;
+    content(kind);
+    take(kind, content);
+    content.expect_end();
+    hooks_.consumed(in.content->size());
+  } catch (const std::exception& e) {
+    hooks_.fail(std::string("sends a message that ") + e.what());
+    self_->quit();
+  }
+}
+
+void uplink_state::take(node_message kind, archive& content) {
+  if (kind == node_message::start) {
+    start_rounds wave;
+    std::vector<digest128> forgotten;
+    carry(content, wave, tensors_);
+    content(forgotten);
+    tensors_.forget(forgotten);
+    ++heard_;
+    pass_on(std::move(wave));
+  } else if (kind == node_message::release) {
+    release wanted;
+    carry(content, wanted);
+    pass_on(std::move(wanted));
+  } else if (kind == node_message::abandon) {
+    abandon rounds;
+    carry(content, rounds);
+    pass_on(std::move(rounds));
+  } else {
+    throw archive_error("has no place here");
+  }
+}
+
+template <class Command>
+void uplink_state::pass_on(Command wanted) {
+  if (wanted.to.value >= static_cast<std::uint64_t>(context_->shards))
+    throw archive_error("is for a shard that there is not");
+  const auto host = wanted.to.value % static_cast<std::uint32_t>(context_->hosts);
+  self_->send(workers_.at(host), std::move(wanted));
+}
+
+} // namespace mneme

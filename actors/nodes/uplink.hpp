@@ -1,0 +1,40 @@
+/// uplink: carries messages between the run and the workers of a node.
+#pragma once
+#include "actors/nodes/node_messages.hpp"
+#include "actors/nodes/shared_tensors.hpp"
+#include "actors/protocol/interfaces.hpp"
+#include "actors/protocol/run_context.hpp"
+#include <functional>
+namespace mneme {
+
+/// What it does with the connection to the run.
+struct uplink_hooks {
+  std::function<void(archive)> send{};
+  std::function<void(std::size_t bytes)> consumed{}; ///< A message of so many bytes has done its work.
+  std::function<void(std::string why)> fail{};       ///< The run breaks the protocol.
+};
+
+class uplink_state {
+public:
+  static constexpr const char* name = "mneme.uplink";
+  uplink_state(uplink_actor::pointer self, run_context_ref context, uplink_hooks hooks);
+  uplink_actor::behavior_type make_behavior();
+
+private:
+  void report(wave_report& made);
+  void take(const node_frame& in);
+  void take(node_message kind, archive& content);
+  template <class Command>
+  void pass_on(Command wanted);
+  void wake_later();
+
+  uplink_actor::pointer self_;
+  run_context_ref context_;
+  uplink_hooks hooks_;
+  std::vector<worker_actor> workers_;
+  node_side_tensors tensors_;
+  std::uint64_t heard_ = 0;
+  bool wakes_later_ = false;
+};
+
+} // namespace mneme

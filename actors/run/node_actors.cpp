@@ -1,0 +1,36 @@
+#include "actors/run/node_actors.hpp"
+#include "actors/compute/worker.hpp"
+#include "actors/run/process.hpp"
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+
+node_actors::node_actors(const run_context_ref& context, uplink_hooks hooks) {
+  configure(config_, 1);
+  system_ = std::make_unique<caf::actor_system>(config_);
+  uplink_ = system_->spawn<uplink_actor::stateful_impl<uplink_state>>(context, std::move(hooks));
+  const auto count = [](std::int64_t number) { return static_cast<std::size_t>(number); };
+  const auto queues =
+      std::make_shared<batch_queues>(count(context->shards), count(context->workers), count(context->hosts));
+  for (std::uint32_t w = 0; w < context->workers; ++w)
+    workers_.push_back(
+        system_->spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(worker_id{w}, context, queues));
+  const worker_peers peers{.scheduler = uplink_, .workers = workers_};
+  for (const auto& worker : workers_)
+    caf::anon_send(worker, peers);
+  caf::anon_send(uplink_, peers);
+}
+
+node_actors::~node_actors() {
+  caf::anon_send_exit(uplink_, caf::exit_reason::user_shutdown);
+  for (const auto& worker : workers_)
+    caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+  uplink_ = nullptr;
+  workers_.clear();
+  system_.reset();
+}
+
+void node_actors::take(archive::buffer message) {
+  caf::anon_send(uplink_, node_frame{.content = std::move(message)});
+}
+
+} // namespace mneme

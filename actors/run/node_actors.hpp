@@ -1,0 +1,26 @@
+/// node_actors: the workers of a node, for one run.
+#pragma once
+#include "actors/nodes/uplink.hpp"
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+namespace mneme {
+
+/// They end with it; a batch that is at work is waited for.
+class node_actors {
+public:
+  /// @param context with the layout of the run
+  node_actors(const run_context_ref& context, uplink_hooks hooks);
+  ~node_actors();
+  node_actors(const node_actors&) = delete;
+  node_actors& operator=(const node_actors&) = delete;
+  /// A message of the run. Safe from any thread.
+  void take(archive::buffer message);
+
+private:
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::vector<worker_actor> workers_;
+  uplink_actor uplink_;
+};
+
+} // namespace mneme

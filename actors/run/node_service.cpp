@@ -1,0 +1,309 @@
+#include "actors/run/node_service.hpp"
+#include "actors/run/process.hpp"
+#include "actors/run/run_nodes.hpp"
+#include "actors/run/world_facts.hpp"
+#include "runtime/base/tuning.hpp"
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::int64_t workers_of(std::int64_t threads) {
+  return threads > 0 ? threads : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+}
+
+expected<tls_identity_ref> identity_of(const tls_files& files) {
+  if (!files.any())
+    return tls_identity_ref{};
+  return tls_identity::load(files);
+}
+
+} // namespace
+
+expected<void> serve_as_node(const node_service_settings& settings) {
+  prepare_process();
+  auto identity = identity_of(settings.tls);
+  if (!identity)
+    return tl::unexpected(identity.error());
+  node_service service(settings, std::move(*identity));
+  const auto port = service.listen();
+  if (!port)
+    return tl::unexpected(port.error());
+  settings.say("listening on " + node_address{.host = settings.listen.host, .port = *port}.text() +
+               (settings.tls.any() ? " with TLS" : " without TLS"));
+  service.serve();
+  return {};
+}
+
+node_service::node_service(node_service_settings settings, tls_identity_ref identity)
+    : settings_(std::move(settings)), loop_(std::move(identity), {}, *this) {}
+
+void node_service::serve() {
+  while (!settings_.interrupts || settings_.interrupts->load() == 0)
+    if (const auto next = next_happening())
+      std::visit([this](const auto& in) { handle(in); }, *next);
+  end_session(); // while there is a connection that its actors may use
+}
+
+// -- the connections' thread ------------------------------------------------------------------------------------------
+
+void node_service::opened(connection_id which, const std::string& peer, bool /*accepted*/) {
+  const std::lock_guard hold(mutex_);
+  peers_[which] = peer;
+}
+
+/// Work goes to the workers without a detour, once all that came before has been handled.
+void node_service::received(connection_id which, archive::buffer message) {
+  const auto kind = message->empty() ? node_message::status : static_cast<node_message>(message->front());
+  const bool is_work =
+      kind == node_message::start || kind == node_message::release || kind == node_message::abandon;
+  std::shared_ptr<node_actors> actors;
+  {
+    const std::lock_guard hold(mutex_);
+    if (is_work && which == working_ && direct_)
+      actors = actors_;
+  }
+  if (actors)
+    actors->take(std::move(message));
+  else
+    add(said{which, std::move(message)});
+}
+
+void node_service::closed(connection_id which, const std::string& peer, const std::string& why) {
+  {
+    const std::lock_guard hold(mutex_);
+    peers_.erase(which);
+  }
+  add(gone{which, peer, why});
+}
+
+void node_service::add(happening next) {
+  {
+    const std::lock_guard hold(mutex_);
+    happenings_.push_back(std::move(next));
+  }
+  changed_.notify_one();
+}
+
+// -- the service's thread ---------------------------------------------------------------------------------------------
+
+std::optional<node_service::happening> node_service::next_happening() {
+  constexpr std::chrono::milliseconds looks_at_interrupts{100};
+  std::unique_lock hold(mutex_);
+  direct_ = direct_ || (actors_ && happenings_.empty());
+  if (!changed_.wait_for(hold, looks_at_interrupts, [this] { return !happenings_.empty(); }))
+    return std::nullopt;
+  auto next = std::move(happenings_.front());
+  happenings_.pop_front();
+  return next;
+}
+
+void node_service::refuse(connection_id which, const std::string& why) {
+  loop_.send(which, message_of(node_message::refusal, node_refusal{.reasons = {why}}));
+  loop_.close(which, why);
+}
+
+void node_service::handle(const said& in) {
+  try {
+    auto content = reader_of(in.message);
+    auto kind = node_message::greeting;
+    content(kind);
+    const bool is_served = session_ && session_->which == in.which;
+    if (kind == node_message::greeting && !is_served) {
+      greet(in.which, content);
+    } else if (!is_served) {
+      throw archive_error("comes before a greeting");
+    } else if (kind == node_message::offer) {
+      content(session_->offer);
+      for (const auto& file : session_->offer.files)
+        if (files_.find(file).empty())
+          session_->missing.push_back(file.key);
+      if (session_->missing.empty())
+        load(*session_);
+      else
+        loop_.send(in.which, message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
+    } else if (kind == node_message::file) {
+      file_content file;
+      content(file);
+      for (const auto& offered : session_->offer.files)
+        if (offered.key == file.key)
+          files_.put(offered, file.bytes);
+      if (std::erase(session_->missing, file.key) > 0 && session_->missing.empty())
+        load(*session_);
+    } else if (kind == node_message::begin && session_->context && !actors_) {
+      node_layout layout;
+      content(layout);
+      let_work(layout);
+    } else if (kind >= node_message::start && kind <= node_message::abandon && actors_) {
+      return actors_->take(in.message);
+    } else if (kind == node_message::interrupt) {
+      session_->interrupts = 1;
+    } else {
+      throw archive_error("has no place here");
+    }
+    loop_.consumed(in.which, in.message->size());
+  } catch (const std::exception& e) {
+    loop_.close(in.which, std::string("sends a message that ") + e.what());
+  }
+}
+
+void node_service::greet(connection_id which, archive& content) {
+  node_greeting in;
+  content(in);
+  content.expect_end();
+  loop_.trust(which);
+  if (in.role == peer_role::asking) {
+    loop_.send(which, message_of(node_message::status, node_status{.json = status()}));
+    return loop_.close(which, "");
+  }
+  loop_.send(which, message_of(node_message::greeting, node_greeting{.role = peer_role::node,
+                                                                     .name = machine_name(),
+                                                                     .program = program_facts(),
+                                                                     .workers = workers_of(settings_.threads)}));
+  if (const auto found = differences(in.program, program_facts()); !found.empty())
+    return loop_.close(which, "is another program: this node " + found.front());
+  if (session_)
+    return refuse(which, "works for another run, of " + session_->peer);
+  {
+    const std::lock_guard hold(mutex_);
+    session_.emplace(which, "the run at " + peers_[which]);
+  }
+  settings_.say("serves " + session_->peer);
+}
+
+void node_service::load(node_session& session) {
+  auto loaded = session.load(files_);
+  if (loaded) {
+    loop_.send(session.which, message_of(node_message::ready, ready_node{.world = world_facts(*session.context)}));
+    return settings_.say("has loaded " + session.offer.name);
+  }
+  node_refusal refusal;
+  for (const auto& wrong : loaded.error())
+    refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(wrong));
+  const auto first = refusal.reasons.front();
+  loop_.send(session.which, message_of(node_message::refusal, std::move(refusal)));
+  loop_.close(session.which, "was refused: this node " + first);
+}
+
+void node_service::let_work(const node_layout& layout) {
+  session_->lay_out(layout, workers_of(settings_.threads));
+  const auto which = session_->which;
+  session_->context->gate = std::make_shared<result_gate>(
+      [this, which] { return loop_.figures(which).waiting_bytes() > tuning::node_results_bytes; });
+  auto actors = std::make_shared<node_actors>(
+      session_->context, uplink_hooks{.send = [this, which](archive message) { loop_.send(which, std::move(message)); },
+                                      .consumed = [this, which](std::size_t bytes) { loop_.consumed(which, bytes); },
+                                      .fail = [this, which](std::string why) { loop_.close(which, std::move(why)); }});
+  const std::lock_guard hold(mutex_);
+  working_ = which;
+  actors_ = std::move(actors);
+}
+
+void node_service::handle(const gone& in) {
+  const bool is_served = session_ && session_->which == in.which;
+  if (!in.why.empty())
+    settings_.say((is_served ? session_->peer : "peer " + in.peer) + ": " + in.why);
+  if (!is_served)
+    return;
+  end_session();
+  settings_.say("waits for the next run");
+}
+
+void node_service::end_session() {
+  if (!session_)
+    return;
+  session_->interrupts = 1;
+  std::shared_ptr<node_actors> ended;
+  {
+    const std::lock_guard hold(mutex_);
+    working_ = 0;
+    direct_ = false;
+    ended.swap(actors_);
+  }
+  ended.reset(); // waits for batches that are at work
+  session_.reset();
+}
+
+std::string node_service::status() const {
+  nlohmann::ordered_json object{{"name", machine_name()}, {"workers", workers_of(settings_.threads)}};
+  for (const auto& [name, value] : program_facts())
+    object[name] = value;
+  object["state"] = !session_ ? "waits" : working_ == 0 ? "loads" : "works";
+  if (session_) {
+    object["scenario"] = session_->offer.name;
+    if (session_->context)
+      object["busy_seconds"] = 1e-9 * static_cast<double>(session_->context->busy_ns->load());
+  }
+  return object.dump();
+}
+
+// -- asking -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Asks once, and waits for the answer or for the end.
+class status_question final : public connection_watcher {
+public:
+  void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
+    loop->send(which, message_of(node_message::greeting,
+                                 node_greeting{.role = peer_role::asking, .program = program_facts()}));
+  }
+  void received(connection_id /*which*/, archive::buffer message) override {
+    try {
+      auto content = reader_of(message);
+      auto kind = node_message::greeting;
+      node_status status;
+      content(kind)(status);
+      end(kind == node_message::status ? expected<std::string>(status.json) : failed("", "answers something else"));
+    } catch (const std::exception& e) {
+      end(failed("", std::string("sends a message that ") + e.what()));
+    }
+  }
+  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& why) override {
+    end(failed("", why));
+  }
+  [[nodiscard]] expected<std::string> answer() {
+    std::unique_lock hold(mutex_);
+    changed_.wait(hold, [this] { return answer_.has_value(); });
+    return *answer_;
+  }
+  connection_loop* loop = nullptr;
+
+private:
+  void end(expected<std::string> with) {
+    const std::lock_guard hold(mutex_);
+    if (!answer_)
+      answer_ = std::move(with);
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<expected<std::string>> answer_;
+};
+
+} // namespace
+
+expected<std::string> status_of_node(const node_address& address, const tls_files& tls) {
+  auto identity = identity_of(tls);
+  if (!identity)
+    return tl::unexpected(identity.error());
+  status_question question;
+  connection_loop loop(std::move(*identity), {}, question);
+  question.loop = &loop;
+  const auto place = loop.found(address);
+  if (!place)
+    return tl::unexpected(place.error());
+  loop.connect(*place);
+  auto answer = question.answer();
+  if (!answer)
+    answer.error().front().where = "node " + address.text();
+  return answer;
+}
+
+} // namespace mneme

@@ -1,0 +1,70 @@
+/// node_service: a process that computes clients of other processes' runs, one run at a time.
+#pragma once
+#include "actors/nodes/node_messages.hpp"
+#include "actors/run/node_session.hpp"
+#include "runtime/transport/connection_loop.hpp"
+#include <condition_variable>
+#include <deque>
+namespace mneme {
+
+struct node_service_settings {
+  node_address listen{};
+  tls_files tls{}; ///< None: the loopback only.
+  std::int64_t threads = 0; ///< Workers; 0: one per core.
+  const std::atomic<int>* interrupts = nullptr; ///< Above 0: it ends.
+  std::function<void(const std::string&)> say{}; ///< A line for the log.
+};
+
+/// Serves until it is interrupted. Fails with what is wrong with address or keys.
+[[nodiscard]] expected<void> serve_as_node(const node_service_settings& settings);
+
+/// What a node says of itself, as a JSON object; what is wrong where it cannot be asked.
+[[nodiscard]] expected<std::string> status_of_node(const node_address& address, const tls_files& tls);
+
+/// Strangers are greeted, the first run that agrees is served, and others are told so.
+class node_service final : private connection_watcher {
+public:
+  node_service(node_service_settings settings, tls_identity_ref identity);
+  [[nodiscard]] expected<std::uint16_t> listen() { return loop_.listen(settings_.listen); }
+  void serve();
+
+private:
+  struct said {
+    connection_id which = 0;
+    archive::buffer message{};
+  };
+  struct gone {
+    connection_id which = 0;
+    std::string peer{}, why{};
+  };
+  using happening = std::variant<said, gone>;
+
+  void opened(connection_id which, const std::string& peer, bool accepted) override;
+  void received(connection_id which, archive::buffer message) override;
+  void closed(connection_id which, const std::string& peer, const std::string& why) override;
+  void add(happening next);
+  [[nodiscard]] std::optional<happening> next_happening();
+
+  void handle(const said& in);
+  void handle(const gone& in);
+  void greet(connection_id which, archive& content);
+  void load(node_session& session);
+  [[nodiscard]] std::string status() const;
+  void refuse(connection_id which, const std::string& why);
+  void let_work(const node_layout& layout);
+  void end_session();
+
+  const node_service_settings settings_;
+  std::optional<node_session> session_; // of the run that is served
+  node_files files_;
+  std::mutex mutex_; // guards what follows, up to actors_
+  std::condition_variable changed_;
+  std::deque<happening> happenings_;
+  std::map<connection_id, std::string> peers_;
+  connection_id working_ = 0;
+  bool direct_ = false; // what comes for the actors goes to them at once
+  std::shared_ptr<node_actors> actors_; // null: no run is at work
+  connection_loop loop_;                // last: its thread ends before what it uses
+};
+
+} // namespace mneme

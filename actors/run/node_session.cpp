@@ -1,0 +1,84 @@
+#include "actors/run/node_session.hpp"
+#include "actors/run/load_run_context.hpp"
+#include "runtime/scenario/read.hpp"
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+namespace mneme {
+namespace {
+
+void write(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush())
+    throw std::runtime_error("'" + path.string() + "' cannot be written");
+}
+
+} // namespace
+
+// -- files ------------------------------------------------------------------------------------------------------------
+
+node_files::node_files() {
+  auto name = (std::filesystem::temp_directory_path() / "mneme-node-XXXXXX").string();
+  if (!::mkdtemp(name.data()))
+    throw std::system_error(errno, std::generic_category(), "no folder can be made below '" + name + "'");
+  folder_ = name;
+}
+
+node_files::~node_files() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::filesystem::path node_files::path_of(const offered_file& file) const {
+  std::string extension; // readers look at it; nothing else of a peer's name is used
+  for (const char letter : file.extension.substr(0, 16))
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
+      extension += letter;
+  return folder_ / (hex_text(file.content) + (extension.empty() ? "" : "." + extension));
+}
+
+std::filesystem::path node_files::find(const offered_file& file) const {
+  auto path = path_of(file);
+  return std::filesystem::exists(path) ? path : std::filesystem::path{};
+}
+
+void node_files::put(const offered_file& file, const std::vector<std::byte>& bytes) {
+  if (digest_of(bytes) != file.content)
+    throw archive_error("has another content for " + file.key + " than was offered");
+  write(path_of(file), bytes);
+}
+
+// -- session ----------------------------------------------------------------------------------------------------------
+
+expected<void> node_session::load(const node_files& files) {
+  const auto scenario_file = files.folder() / "scenario.toml";
+  write(scenario_file, std::as_bytes(std::span(offer.scenario)));
+  overrides over;
+  for (const auto& key : offer.emptied)
+    over.emplace_back(key, "\"\"");
+  for (const auto& file : offer.files)
+    over.emplace_back(file.key, "\"" + files.find(file).string() + "\"");
+  auto read = read_scenario(scenario_file, over);
+  if (!read)
+    return tl::unexpected(read.error());
+  read->value.name = offer.name;
+  auto loaded = load_run_context(read->value, {});
+  if (!loaded)
+    return tl::unexpected(loaded.error());
+  context = std::move(*loaded);
+  return {};
+}
+
+void node_session::lay_out(const node_layout& layout, std::int64_t threads) {
+  constexpr std::int64_t shards_max = 65'536;
+  context->shards = std::clamp<std::int64_t>(layout.shards, 1, shards_max);
+  context->node_workers = std::max<std::int64_t>(layout.node_workers, 1);
+  context->batches_per_worker = std::max<std::int64_t>(layout.batches_per_worker, 1);
+  context->workers = context->hosts = threads;
+  context->control_computes = false;
+  context->interrupts = &interrupts;
+}
+
+} // namespace mneme

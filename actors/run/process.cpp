@@ -1,0 +1,38 @@
+#include "actors/run/process.hpp"
+#include "actors/protocol/interfaces.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/one_thread.hpp"
+#include <c10/util/Logging.h>
+#include <caf/init_global_meta_objects.hpp>
+#include <caf/thread_hook.hpp>
+namespace mneme {
+namespace {
+
+/// Threads of actors compute too: a worker its batches, the server's its step.
+class one_thread_hook final : public caf::thread_hook {
+public:
+  void init(caf::actor_system& /*system*/) override {}
+  void thread_started() override { compute_on_one_thread(); }
+  void thread_terminates() override {}
+};
+
+} // namespace
+
+void prepare_process() {
+  static const bool types_known = [] {
+    caf::init_global_meta_objects<caf::id_block::mneme>();
+    caf::core::init_global_meta_objects();
+    c10::SetStackTraceFetcher([] { return std::string(); }); // errors are for people, and summaries have no addresses
+    return true;
+  }();
+  MNEME_CHECK(types_known);
+  compute_on_one_thread();
+}
+
+void configure(caf::actor_system_config& config, std::size_t threads) {
+  config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
+  config.set("caf.scheduler.max-threads", threads);
+  config.add_thread_hook<one_thread_hook>();
+}
+
+} // namespace mneme

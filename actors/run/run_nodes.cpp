@@ -1,0 +1,73 @@
+#include "actors/run/run_nodes.hpp"
+#include "actors/compute/compute_layout.hpp"
+#include "runtime/scenario/named_paths.hpp"
+#include "runtime/scenario/read.hpp"
+namespace mneme {
+namespace {
+
+/// Files are sent by content. Data sets are the nodes' own, and folders are for what this process keeps.
+node_offer offer_of(const scenario& settings) {
+  node_offer made{.offer = {.name = settings.name, .scenario = resolved_text(settings)}};
+  for (const auto& [key, path] : named_paths(settings)) {
+    std::error_code failed;
+    if (key == "data.root" || !std::filesystem::is_regular_file(path, failed)) {
+      made.offer.emptied.push_back(key);
+      continue;
+    }
+    made.offer.files.push_back(
+        {.key = key, .extension = path.extension().string(), .content = digest_of_file(path.string())});
+    made.files[key] = path;
+  }
+  return made;
+}
+
+} // namespace
+
+connection_limits limits_of(virtual_duration silence) {
+  constexpr std::chrono::milliseconds silence_min{100};
+  const auto wanted = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
+  return {.silence = std::max(wanted, silence_min)};
+}
+
+expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, const std::vector<node_address>& addresses,
+                                                   const tls_files& tls) {
+  node_pool_settings wanted{.addresses = addresses, .limits = limits_of(settings.worker.node_silence)};
+  if (tls.any()) {
+    auto identity = tls_identity::load(tls);
+    if (!identity)
+      return tl::unexpected(identity.error());
+    wanted.identity = std::move(*identity);
+  }
+  auto nodes = std::make_shared<node_pool>(std::move(wanted));
+  if (auto done = nodes->connect(); !done)
+    return tl::unexpected(done.error());
+  try {
+    nodes->offer(offer_of(settings));
+  } catch (const std::exception& e) { // a file that cannot be read
+    return failed("", e.what());
+  }
+  return nodes;
+}
+
+void spread_over_nodes(run_context& context, node_pool& nodes) {
+  context.node_workers = nodes.workers();
+  const auto far = layout_of(context, context.node_workers);
+  context.batches_per_worker = far.batches_per_worker;
+  if (context.device == "cpu")
+    context.shards = std::max(context.shards, context.node_workers);
+}
+
+std::vector<node_record> records_of(node_pool& nodes, const node_records& records) {
+  auto all = records.all();
+  for (node_number n = 0; n < all.size(); ++n) {
+    const auto view = nodes.view(n);
+    all[n].address = view.address;
+    all[n].name = view.name;
+    all[n].workers = view.workers;
+    all[n].bytes_sent = view.traffic.bytes_sent;
+    all[n].bytes_received = view.traffic.bytes_received;
+  }
+  return all;
+}
+
+} // namespace mneme

@@ -1,0 +1,104 @@
+#include "runtime/federation/carry.hpp"
+#include "runtime/federation/persisted_values.hpp"
+namespace mneme {
+
+// Every member is named, so that a new one does not compile before it is decided upon.
+
+namespace {
+
+void persist(archive& state, job_id& id) {
+  auto& [assignment, stage, step] = id;
+  state(assignment)(stage)(step);
+}
+
+void persist(archive& state, assignment& given) {
+  auto& [id, client, in, memory, samples, seed, visit, task, looks] = given;
+  state(id)(client)(in)(memory)(seed)(visit)(task)(looks);
+  if (state.loading() && !in)
+    throw archive_error("has an assignment without a broadcast");
+}
+
+void persist(archive& state, issued_job& issued) {
+  auto& [id, key, rows, bytes, width, takes] = issued;
+  persist(state, id);
+  state(key.kind)(key.options)(rows)(bytes)(width);
+  if (state.loading() && (rows < 0 || bytes < 0 || width < 1))
+    throw archive_error("has a job of less than no rows, or of no width");
+}
+
+void persist(archive& state, round_failure& failure) {
+  auto& [last_job, client, round, reason] = failure;
+  persist(state, last_job);
+  state(client)(round)(reason);
+}
+
+void persist(archive& state, composition& ids);
+
+/// A vector of values that are described here.
+template <class T>
+void persist_each(archive& state, std::vector<T>& values) {
+  std::uint64_t count = values.size();
+  state(count);
+  if (state.loading())
+    values.clear(); // grows as far as there are bytes to read, whatever `count` says
+  for (std::uint64_t i = 0; i < count; ++i)
+    persist(state, state.loading() ? values.emplace_back() : values[i]);
+}
+
+void persist(archive& state, composition& ids) { persist_each(state, ids); }
+
+/// A memory may hold what the upload holds, and is the one that comes again.
+void carry(archive& state, client_result& result, tensor_exchange& shared) {
+  auto& [upload, memory, rows, to_proxy, counts] = result;
+  state.exchanging(&shared)(memory);
+  state.exchanging(nullptr)(upload)(rows)(to_proxy)(counts);
+}
+
+void carry(archive& state, finished_round& finished, tensor_exchange& shared) {
+  auto& [id, result, bytes, proxy_bytes] = finished;
+  state(id);
+  carry(state, result, shared);
+  state(bytes)(proxy_bytes);
+  if (state.loading() && (bytes < 0 || proxy_bytes < 0))
+    throw archive_error("has an upload of less than no bytes");
+}
+
+} // namespace
+
+void carry(archive& state, start_rounds& wave, tensor_exchange& shared) {
+  auto& [to, assignments, ready, at_once] = wave;
+  state(to);
+  state.exchanging(&shared);
+  persist_each(state, assignments);
+  state.exchanging(nullptr)(ready)(at_once);
+  if (ready.size() != assignments.size())
+    throw archive_error("has other times than assignments");
+}
+
+void carry(archive& state, release& wanted) {
+  auto& [to, batches] = wanted;
+  state(to);
+  persist_each(state, batches);
+}
+
+void carry(archive& state, abandon& rounds) {
+  auto& [to, assignments] = rounds;
+  state(to)(assignments);
+}
+
+void carry(archive& state, wave_report& report, tensor_exchange& shared) {
+  auto& [from, issued, released, finished, failed, last] = report;
+  bool lists = released.has_value();
+  state(from)(lists);
+  persist_each(state, issued);
+  if (lists)
+    persist_each(state, released ? *released : released.emplace());
+  std::uint64_t count = finished.size();
+  state(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    carry(state, state.loading() ? finished.emplace_back() : finished[i], shared);
+  persist_each(state, failed);
+  state(last);
+}
+
+} // namespace mneme

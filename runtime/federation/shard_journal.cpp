@@ -1,0 +1,301 @@
+#include "runtime/federation/shard_journal.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+/// Calls `then` with each round's jobs, which stand together.
+template <class Jobs, class Then>
+void each_round(Jobs& issued, Then then) {
+  for (std::size_t first = 0, next = 0; first < issued.size(); first = next) {
+    for (next = first; next < issued.size() && issued[next].id.assignment == issued[first].id.assignment;)
+      ++next;
+    then(std::span(issued).subspan(first, next - first));
+  }
+}
+
+/// Jobs of one key together, as wide as they may be. Which jobs share a batch changes no bits on a CPU.
+std::vector<composition> grouped(const std::vector<issued_job>& jobs) {
+  std::map<fuse_key, std::vector<composition>> by_key;
+  for (const auto& job : jobs) {
+    auto& batches = by_key[job.key];
+    if (batches.empty() || std::ssize(batches.back()) >= job.width)
+      batches.emplace_back();
+    batches.back().push_back(job.id);
+  }
+  std::vector<composition> made;
+  for (auto& [key, batches] : by_key)
+    for (auto& batch : batches)
+      made.push_back(std::move(batch));
+  return made;
+}
+
+std::string unknown(assignment_id id) {
+  return fmt::format("names assignment {}, which is not at its shard", id.value);
+}
+
+} // namespace
+
+// -- from the federation ----------------------------------------------------------------------------------------------
+
+void shard_journal::take(command wanted) {
+  if (host_ != host_state::well)
+    return waiting_.push_back(std::move(wanted));
+  std::visit([this](const auto& given) { begin(given); }, wanted);
+  commands_.push_back(std::move(wanted));
+}
+
+void shard_journal::begin(const start_rounds& wave) {
+  MNEME_CHECK(!wave_, which_.value);
+  wave_.emplace(open_wave{.at_once = wave.at_once});
+  for (std::size_t i = 0; i < wave.assignments.size(); ++i)
+    rounds_[wave.assignments[i].id] = {.given = wave.assignments[i], .ready = wave.ready.at(i)};
+}
+
+void shard_journal::begin(const release& wanted) {
+  MNEME_CHECK(!wave_, which_.value);
+  wave_.emplace();
+  mark(wanted.batches, job_state::released);
+}
+
+void shard_journal::begin(const abandon& rounds) {
+  for (const auto id : rounds.assignments)
+    rounds_.erase(id);
+}
+
+void shard_journal::mark(const std::vector<composition>& batches, job_state state) {
+  for (const auto& batch : batches)
+    for (const auto& id : batch) {
+      rounds_.at(id.assignment).jobs.at(id.step).state = state;
+      released_.push_back(id);
+    }
+}
+
+// -- from the host ----------------------------------------------------------------------------------------------------
+
+std::string shard_journal::take(wave_report report) {
+  if (auto wrong = wrong_with(report); !wrong.empty())
+    return wrong;
+  if (host_ == host_state::repeating)
+    return repeat(report);
+  note(report);
+  const bool ends = report.last, settled = host_ == host_state::settling;
+  if (!settled)
+    reports_.push_back(std::move(report));
+  if (!ends)
+    return {};
+  end_wave();
+  host_ = host_state::well;
+  go_on();
+  return {};
+}
+
+std::string shard_journal::wrong_with(const wave_report& report) const {
+  if (host_ == host_state::none || (host_ == host_state::well && !wave_))
+    return "reports what nobody asked for";
+  const auto at_shard = [&](assignment_id id) { return rounds_.contains(id); };
+  for (std::size_t i = 0; i < report.finished.size(); ++i) {
+    const auto id = report.finished[i].id;
+    if (!at_shard(id) || (i > 0 && !(report.finished[i - 1].id < id)))
+      return unknown(id);
+    const bool is_repeated = host_ == host_state::repeating && rounds_.at(id).told;
+    if (is_repeated || host_ == host_state::settling)
+      return fmt::format("ends assignment {} before its time", id.value);
+  }
+  for (const auto& failure : report.failed)
+    if (!at_shard(failure.last_job.assignment))
+      return unknown(failure.last_job.assignment);
+    else if (!wave_)
+      return "cannot repeat a round: " + failure.reason;
+  if (report.released) {
+    std::vector<job_id> listed;
+    for (const auto& batch : *report.released)
+      listed.insert(listed.end(), batch.begin(), batch.end());
+    std::sort(listed.begin(), listed.end());
+    const auto same = [](const job_id& id, const issued_job& job) { return id == job.id; };
+    if (host_ != host_state::well || !wave_->at_once || wave_->is_listed ||
+        !std::equal(listed.begin(), listed.end(), report.issued.begin(), report.issued.end(), same))
+      return "lists other batches than it was asked for";
+  }
+  return wrong_with_jobs(report.issued);
+}
+
+/// Stages follow one another, and those of a round that runs again are what they were.
+std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued) const {
+  std::string wrong;
+  std::optional<assignment_id> before;
+  each_round(issued, [&](std::span<const issued_job> jobs) {
+    const auto id = jobs.front().id.assignment;
+    const auto round = rounds_.find(id);
+    if (!wrong.empty())
+      return;
+    if (round == rounds_.end() || host_ == host_state::settling || (before && !(*before < id))) {
+      wrong = unknown(id);
+      return;
+    }
+    before = id;
+    const auto& kept = round->second;
+    const auto again = repeated_.find(id);
+    std::uint32_t stage = kept.told ? kept.stage() + 1 : 0;
+    if (host_ == host_state::repeating)
+      stage = again == repeated_.end() || again->second.empty() ? 0 : again->second.front().id.stage + 1;
+    for (std::uint32_t step = 0; step < jobs.size(); ++step)
+      if (jobs[step].id != job_id{id, stage, step})
+        wrong = fmt::format("has a stage of assignment {} that is not its next one", id.value);
+    if (host_ == host_state::repeating && kept.told && stage == kept.stage() && jobs.size() != kept.jobs.size())
+      wrong = fmt::format("takes another course with assignment {} than before", id.value);
+  });
+  return wrong;
+}
+
+void shard_journal::note(wave_report& report) {
+  if (report.released)
+    wave_->is_listed = true;
+  note_jobs(report.issued, report.released ? job_state::released : job_state::parked);
+  for (const auto& finished : report.finished)
+    rounds_.erase(finished.id);
+  for (const auto& failure : report.failed)
+    rounds_.erase(failure.last_job.assignment);
+}
+
+void shard_journal::note_jobs(std::vector<issued_job>& issued, job_state state) {
+  each_round(issued, [&](std::span<issued_job> jobs) {
+    auto& round = rounds_.at(jobs.front().id.assignment);
+    round.told = true;
+    round.jobs.clear();
+    for (auto& job : jobs) {
+      job.takes = clients_.compute_time(round.given.client, job.rows);
+      round.jobs.push_back({.issued = job, .state = state});
+      if (state == job_state::released)
+        released_.push_back(job.id);
+    }
+  });
+}
+
+void shard_journal::end_wave() {
+  for (const auto& id : std::exchange(released_, {}))
+    if (const auto round = rounds_.find(id.assignment); round != rounds_.end() && round->second.stage() == id.stage)
+      round->second.jobs.at(id.step).state = job_state::run;
+  wave_.reset();
+}
+
+// -- another host -----------------------------------------------------------------------------------------------------
+
+void shard_journal::host_lost() {
+  host_ = host_state::none;
+  commands_.clear();
+  released_.clear(); // their jobs know it
+}
+
+start_rounds shard_journal::all_rounds() const {
+  start_rounds again{.to = which_};
+  for (const auto& [id, round] : rounds_) {
+    again.assignments.push_back(round.given);
+    again.ready.push_back(round.ready);
+  }
+  return again;
+}
+
+void shard_journal::host_found() {
+  MNEME_CHECK(host_ == host_state::none, which_.value);
+  host_ = host_state::well;
+  repeated_.clear();
+  answer_ = {.from = which_};
+  if (rounds_.empty()) {
+    if (wave_)
+      reports_.push_back({.from = which_}); // all it asked for had come, but for the end
+    end_wave();
+    return go_on();
+  }
+  auto again = all_rounds();
+  if (std::any_of(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.told; }))
+    host_ = host_state::repeating;
+  else
+    again.at_once = wave_->at_once;
+  commands_.push_back(std::move(again));
+}
+
+std::string shard_journal::repeat(wave_report& report) {
+  each_round(report.issued, [&](std::span<issued_job> jobs) {
+    repeated_[jobs.front().id.assignment].assign(jobs.begin(), jobs.end());
+  });
+  // Until all are where they were these may be lost again: their rounds are kept.
+  for (auto& finished : report.finished) {
+    repeated_[finished.id].clear();
+    answer_.finished.push_back(std::move(finished));
+  }
+  for (auto& failure : report.failed) {
+    repeated_[failure.last_job.assignment].clear();
+    answer_.failed.push_back(std::move(failure));
+  }
+  if (!report.last)
+    return {};
+  for (const auto& [id, round] : rounds_)
+    if (!repeated_.contains(id))
+      return fmt::format("does not tell what became of assignment {}", id.value);
+  if (const auto behind = jobs_behind(); !behind.empty())
+    commands_.push_back(release{.to = which_, .batches = grouped(behind)});
+  else
+    settle();
+  return {};
+}
+
+/// Jobs of rounds that have not come to where they were.
+std::vector<issued_job> shard_journal::jobs_behind() const {
+  std::vector<issued_job> behind;
+  for (const auto& [id, jobs] : repeated_) {
+    const auto& kept = rounds_.at(id);
+    if (kept.told && !jobs.empty() && jobs.front().id.stage < kept.stage())
+      behind.insert(behind.end(), jobs.begin(), jobs.end());
+  }
+  return behind;
+}
+
+/// Jobs that had been released: their outcomes are lost, whether anybody waits for them or not.
+std::vector<issued_job> shard_journal::jobs_lost() const {
+  std::vector<issued_job> lost;
+  for (const auto& [id, round] : rounds_)
+    for (const auto& job : round.jobs)
+      if (job.state != job_state::parked)
+        lost.push_back(job.issued);
+  return lost;
+}
+
+/// All rounds are where they were. Tells what nobody has told yet, and lets run again what had been released.
+void shard_journal::settle() {
+  for (auto& [id, jobs] : repeated_) {
+    auto& round = rounds_.at(id);
+    if (!round.told)
+      answer_.issued.insert(answer_.issued.end(), jobs.begin(), jobs.end());
+    for (std::size_t step = 0; round.told && step < jobs.size(); ++step) {
+      auto& kept = round.jobs.at(step).issued;
+      jobs[step].takes = kept.takes;
+      kept = jobs[step]; // with the key that the new host knows
+    }
+  }
+  repeated_.clear();
+  note(answer_);
+  host_ = wave_ ? host_state::well : host_state::settling;
+  const auto lost = jobs_lost();
+  answer_.last = lost.empty();
+  if (wave_)
+    reports_.push_back(std::exchange(answer_, {.from = which_}));
+  if (!lost.empty()) {
+    auto batches = grouped(lost);
+    mark(batches, job_state::released);
+    commands_.push_back(release{.to = which_, .batches = std::move(batches)});
+    return;
+  }
+  end_wave();
+  host_ = host_state::well;
+  go_on();
+}
+
+/// Commands that have come while there was no host that could take them.
+void shard_journal::go_on() {
+  for (auto& wanted : std::exchange(waiting_, {}))
+    take(std::move(wanted));
+}
+
+} // namespace mneme

@@ -1,0 +1,94 @@
+/// shard_journal: what a shard has been given and has told, so that another host can take it over at any moment.
+#pragma once
+#include "runtime/federation/wave.hpp"
+#include "runtime/population/population.hpp"
+#include <map>
+#include <variant>
+namespace mneme {
+
+/// Stands between the federation and whoever hosts one shard. While the host is well it passes everything on, and takes
+/// notes. When the host is lost its rounds, which are pure, run again at the next one, up to where they were; then what
+/// was asked for and not answered is asked for again. The federation sees no more of it than a wave that took long.
+class shard_journal {
+public:
+  using command = std::variant<start_rounds, release, abandon>;
+
+  /// @param clients outlives the journal
+  shard_journal(shard_id which, const population& clients) : which_(which), clients_(clients) {}
+
+  // -- inputs: from the federation
+  void take(command wanted);
+
+  // -- inputs: from the host and about it
+  /// A report of the present host; fills in how long its jobs take. Answers with what is wrong with it, and then has
+  /// taken nothing of it; empty: nothing is.
+  [[nodiscard]] std::string take(wave_report report);
+  /// Commands wait until there is another one.
+  void host_lost();
+  /// There is a host that knows nothing of this shard. @pre there was none
+  void host_found();
+
+  // -- outputs
+  /// For the host.
+  [[nodiscard]] std::vector<command> take_commands() { return std::exchange(commands_, {}); }
+  /// For the federation.
+  [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
+  /// No round is at the shard and nobody waits for it: another host would begin as this one goes on.
+  [[nodiscard]] bool is_idle() const noexcept { return rounds_.empty() && !wave_ && waiting_.empty(); }
+
+private:
+  enum class host_state : std::uint8_t {
+    none,
+    well,
+    repeating, ///< Rounds run again, up to where they were.
+    settling,  ///< They are there; what had run besides runs again, and nobody waits for it.
+  };
+  enum class job_state : std::uint8_t { parked, released, run };
+  struct kept_job {
+    issued_job issued{};
+    job_state state = job_state::parked;
+  };
+  struct kept_round {
+    assignment given{};
+    virtual_time ready{};
+    bool told = false;            // which jobs its present stage has
+    std::vector<kept_job> jobs{}; // of the present stage
+    [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
+  };
+  /// What the federation waits for.
+  struct open_wave {
+    bool at_once = false;
+    bool is_listed = false; // it knows which batches run
+  };
+
+  void begin(const start_rounds& wave);
+  void begin(const release& wanted);
+  void begin(const abandon& rounds);
+  [[nodiscard]] std::string wrong_with(const wave_report& report) const;
+  [[nodiscard]] std::string wrong_with_jobs(const std::vector<issued_job>& issued) const;
+  void note(wave_report& report);
+  void note_jobs(std::vector<issued_job>& issued, job_state state);
+  void mark(const std::vector<composition>& batches, job_state state);
+  void end_wave();
+  [[nodiscard]] start_rounds all_rounds() const;
+  [[nodiscard]] std::string repeat(wave_report& report);
+  [[nodiscard]] std::vector<issued_job> jobs_behind() const;
+  [[nodiscard]] std::vector<issued_job> jobs_lost() const;
+  void settle();
+  void go_on();
+
+  shard_id which_;
+  const population& clients_;
+  host_state host_ = host_state::none;
+  std::map<assignment_id, kept_round> rounds_;
+  std::optional<open_wave> wave_;
+  std::vector<job_id> released_; // jobs of the open wave, and of settling
+  // Repeating: what the new host has told so far; of rounds that have ended no jobs.
+  std::map<assignment_id, std::vector<issued_job>> repeated_;
+  wave_report answer_; // of rounds whose start nobody has told yet
+  std::vector<command> waiting_;
+  std::vector<command> commands_;
+  std::vector<wave_report> reports_;
+};
+
+} // namespace mneme

@@ -1,0 +1,189 @@
+#include "runtime/transport/connection.hpp"
+#include <cerrno>
+#include <cstring>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <poll.h>
+#include <sys/socket.h>
+namespace mneme {
+namespace {
+
+[[noreturn]] void fail(const std::string& text) { throw protocol_error(text); }
+
+std::string system_text(int error) { return std::strerror(error); }
+
+} // namespace
+
+connection::connection(owned_descriptor socket, const tls_identity_ref& identity, bool accepts, bool connecting,
+                       const connection_limits& limits, clock::time_point now)
+    : socket_(std::move(socket)), tls_(identity ? identity->session(socket_.get(), accepts) : nullptr),
+      stage_(connecting ? stage::connecting : identity ? stage::tls : stage::open), limits_(limits),
+      reader_(limits.first_message_bytes), in_(frame_bytes_max), began_(now), heard_(now), spoke_(now) {
+  if (identity && !tls_)
+    fail("has no TLS session: " + tls_error_text());
+}
+
+connection::~connection() {
+  if (tls_ && stage_ == stage::open)
+    SSL_shutdown(tls_.get());
+  ERR_clear_error();
+}
+
+short connection::awaited_events() const {
+  if (stage_ == stage::connecting)
+    return POLLOUT;
+  if (stage_ == stage::tls)
+    return tls_wants_write_ ? POLLOUT : POLLIN;
+  const bool writes = written_ < out_.size() || writer_.has_something();
+  return static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN);
+}
+
+void connection::go_on(clock::time_point now) {
+  if (stage_ == stage::connecting)
+    finish_connecting();
+  if (stage_ == stage::tls)
+    shake_hands();
+  if (stage_ != stage::open)
+    return;
+  const auto received = bytes_received_, sent = bytes_sent_;
+  read_some();
+  write_some();
+  if (bytes_received_ > received)
+    heard_ = now;
+  if (bytes_sent_ > sent)
+    spoke_ = now;
+}
+
+void connection::finish_connecting() {
+  pollfd state{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+  if (::poll(&state, 1, 0) == 0)
+    return;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0)
+    fail("cannot be reached: " + system_text(error));
+  stage_ = tls_ ? stage::tls : stage::open;
+}
+
+void connection::shake_hands() {
+  ERR_clear_error();
+  const int done = SSL_do_handshake(tls_.get());
+  if (done == 1) {
+    stage_ = stage::open;
+    return;
+  }
+  const int error = SSL_get_error(tls_.get(), done);
+  tls_wants_write_ = error == SSL_ERROR_WANT_WRITE;
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+    return;
+  if (const auto verified = SSL_get_verify_result(tls_.get()); verified != X509_V_OK)
+    fail(std::string("shows a certificate that is not believed: ") + X509_verify_cert_error_string(verified));
+  fail("fails the TLS handshake: " + tls_error_text());
+}
+
+std::size_t connection::moved(int count, const char* act) {
+  if (count > 0)
+    return static_cast<std::size_t>(count);
+  if (tls_) {
+    const int error = SSL_get_error(tls_.get(), count);
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+      return 0;
+    fail(error == SSL_ERROR_ZERO_RETURN ? "has closed the connection"
+                                        : std::string(act) + " by TLS fails: " + tls_error_text());
+  }
+  if (count == 0)
+    fail("has closed the connection");
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+    return 0;
+  fail(std::string(act) + " fails: " + system_text(errno));
+}
+
+std::size_t connection::receive(std::span<std::byte> into) {
+  ERR_clear_error();
+  if (tls_)
+    return moved(SSL_read(tls_.get(), into.data(), static_cast<int>(into.size())), "receiving");
+  return moved(static_cast<int>(::recv(socket_.get(), into.data(), into.size(), 0)), "receiving");
+}
+
+std::size_t connection::transmit(std::span<const std::byte> from) {
+  ERR_clear_error();
+  if (tls_)
+    return moved(SSL_write(tls_.get(), from.data(), static_cast<int>(from.size())), "sending");
+  return moved(static_cast<int>(::send(socket_.get(), from.data(), from.size(), MSG_NOSIGNAL)), "sending");
+}
+
+/// So much at a time that other connections get their turn.
+void connection::read_some() {
+  constexpr std::size_t turn_bytes = 4 * frame_bytes_max;
+  const auto has_decrypted = [this] { return tls_ && SSL_pending(tls_.get()) > 0; }; // which poll() does not see
+  for (std::size_t turn = 0; turn < turn_bytes || has_decrypted();) {
+    const auto count = receive(in_);
+    if (count == 0)
+      return;
+    bytes_received_ += count;
+    turn += count;
+    reader_.feed(std::span(in_).first(count));
+    writer_.confirmed(reader_.take_confirmed());
+    if (const auto credit = reader_.take_credit(); credit > 0)
+      writer_.add_credit(credit);
+  }
+}
+
+void connection::write_some() {
+  constexpr int turns_max = 4;
+  for (int turn = 0; turn < turns_max; ++turn) {
+    if (written_ == out_.size()) {
+      out_.clear();
+      written_ = 0;
+      writer_.write_to(out_);
+    }
+    if (out_.empty())
+      return;
+    const auto count = transmit(std::span(out_).subspan(written_));
+    if (count == 0)
+      return;
+    bytes_sent_ += count;
+    written_ += count;
+  }
+}
+
+void connection::look_at_clock(clock::time_point now) {
+  if (!trusted_ && now - began_ > limits_.introduction)
+    fail(stage_ == stage::connecting ? "cannot be reached: no answer"
+         : stage_ == stage::tls      ? "leaves the TLS handshake unfinished"
+                                     : "does not say who it is");
+  if (trusted_ && now - heard_ > limits_.silence)
+    fail("has given no sign of life for " + std::to_string(limits_.silence.count()) + " ms");
+  if (stage_ == stage::open && now - spoke_ >= heartbeat_every()) {
+    writer_.add_heartbeat();
+    spoke_ = now;
+  }
+}
+
+connection::clock::time_point connection::next_look() const {
+  auto next = trusted_ ? heard_ + limits_.silence : began_ + limits_.introduction;
+  if (stage_ == stage::open)
+    next = std::min(next, spoke_ + heartbeat_every());
+  return next + std::chrono::milliseconds(1);
+}
+
+/// A peer may be less patient than this end.
+std::chrono::milliseconds connection::heartbeat_every() const {
+  return std::min(std::chrono::milliseconds(500), limits_.silence / 6);
+}
+
+void connection::trust(clock::time_point now) {
+  trusted_ = true;
+  heard_ = now;
+  reader_.allow(limits_.message_bytes);
+}
+
+void connection::consumed(std::size_t bytes) {
+  reader_.consumed(bytes);
+  if (const auto credit = reader_.take_credit(); credit > 0)
+    writer_.add_credit(credit);
+}
+
+} // namespace mneme

@@ -1,0 +1,97 @@
+/// connection: one end of a stream of messages between two processes, encrypted or not. It never waits.
+#pragma once
+#include "runtime/transport/frames.hpp"
+#include "runtime/transport/tls.hpp"
+#include <chrono>
+#include <unistd.h>
+namespace mneme {
+
+/// Owns a number that the system gave.
+class owned_descriptor {
+public:
+  explicit owned_descriptor(int number = -1) : number_(number) {}
+  owned_descriptor(owned_descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~owned_descriptor() {
+    if (number_ >= 0)
+      ::close(number_);
+  }
+  [[nodiscard]] int get() const noexcept { return number_; }
+
+private:
+  int number_;
+};
+
+/// How long a peer may take, and how much it may say.
+struct connection_limits {
+  /// Until a peer is trusted: for connecting, TLS, and its first message.
+  std::chrono::milliseconds introduction{5000};
+  std::chrono::milliseconds silence{3000}; ///< After that without a sign of life it counts as lost.
+  std::size_t first_message_bytes = std::size_t{1} << 16;
+  std::size_t message_bytes = std::size_t{4} << 30;
+};
+
+class connection {
+public:
+  using clock = std::chrono::steady_clock;
+
+  /// @param identity null: nothing is encrypted @param connecting the socket is not yet connected
+  connection(owned_descriptor socket, const tls_identity_ref& identity, bool accepts, bool connecting,
+             const connection_limits& limits, clock::time_point now);
+  ~connection(); ///< Tells the peer that the end is meant.
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  [[nodiscard]] int socket() const noexcept { return socket_.get(); }
+  /// What poll() has to look for.
+  [[nodiscard]] short awaited_events() const;
+  /// Reads and writes as far as it goes. Throws protocol_error, with the reason why it has to be closed.
+  void go_on(clock::time_point now);
+  /// Throws protocol_error where the peer has been silent for too long; sends a sign of life where it is time.
+  void look_at_clock(clock::time_point now);
+  /// When look_at_clock() is due.
+  [[nodiscard]] clock::time_point next_look() const;
+  /// The peer has said who it is: it may take its time, and send long messages.
+  void trust(clock::time_point now);
+
+  void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
+  void consumed(std::size_t bytes);
+  [[nodiscard]] std::vector<archive::buffer> take_messages() { return reader_.take_messages(); }
+  /// The peer has shown that it speaks the protocol.
+  [[nodiscard]] bool has_begun() const noexcept { return reader_.has_begun(); }
+  [[nodiscard]] bool is_trusted() const noexcept { return trusted_; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return writer_.waiting_bytes() + out_.size() - written_; }
+  [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
+  [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
+  [[nodiscard]] std::uint64_t message_bytes_sent() const noexcept { return writer_.bytes_written(); }
+
+private:
+  enum class stage : std::uint8_t { connecting, tls, open };
+  [[nodiscard]] std::chrono::milliseconds heartbeat_every() const;
+  void finish_connecting();
+  void shake_hands();
+  void read_some();
+  void write_some();
+  /// Bytes moved; 0: not now. Throws protocol_error at the end of the stream.
+  [[nodiscard]] std::size_t receive(std::span<std::byte> into);
+  [[nodiscard]] std::size_t transmit(std::span<const std::byte> from);
+  [[nodiscard]] std::size_t moved(int count, const char* act);
+
+  owned_descriptor socket_;
+  ssl_session tls_;
+  stage stage_;
+  connection_limits limits_;
+  bool trusted_ = false;
+  bool tls_wants_write_ = false;
+  frame_reader reader_;
+  frame_writer writer_;
+  std::vector<std::byte> in_, out_;
+  std::size_t written_ = 0; // of out_
+  clock::time_point began_, heard_, spoke_;
+  std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
+};
+
+} // namespace mneme

@@ -1,0 +1,263 @@
+#include "runtime/transport/connection_loop.hpp"
+#include <algorithm>
+#include <cstring>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+namespace mneme {
+namespace {
+
+std::string system_text() { return std::strerror(errno); }
+
+owned_descriptor new_socket(const socket_address& address) {
+  return owned_descriptor(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+void send_at_once(int socket) {
+  const int yes = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+} // namespace
+
+connection_loop::connection_loop(tls_identity_ref identity, const connection_limits& limits,
+                                 connection_watcher& watcher)
+    : identity_(std::move(identity)), limits_(limits), watcher_(watcher),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+connection_loop::~connection_loop() {
+  thread_.request_stop();
+  ::eventfd_write(wake_.get(), 1);
+}
+
+// -- from other threads -----------------------------------------------------------------------------------------------
+
+expected<socket_address> connection_loop::found(const node_address& address) const {
+  const auto all = resolved(address);
+  if (!all)
+    return tl::unexpected(all.error());
+  const bool is_local =
+      std::all_of(all->begin(), all->end(), [](const socket_address& place) { return place.is_loopback(); });
+  if (!identity_ && !is_local)
+    return failed(address.text(), "is not on the loopback (127.0.0.1, ::1), where alone nodes talk without TLS; "
+                                  "expected --cert, --key and --ca (`mneme node --make-keys DIR` makes them)");
+  return all->front();
+}
+
+expected<std::uint16_t> connection_loop::listen(const node_address& address) {
+  const auto place = found(address);
+  if (!place)
+    return tl::unexpected(place.error());
+  auto socket = new_socket(*place);
+  const int yes = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (socket.get() < 0 || ::bind(socket.get(), place->get(), place->size) != 0 || ::listen(socket.get(), 128) != 0)
+    return failed(address.text(), "cannot be listened on: " + system_text());
+  socket_address bound;
+  bound.size = sizeof bound.storage;
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.size);
+  const auto port = bound.storage.ss_family == AF_INET6
+                        ? reinterpret_cast<const sockaddr_in6*>(&bound.storage)->sin6_port
+                        : reinterpret_cast<const sockaddr_in*>(&bound.storage)->sin_port;
+  {
+    const std::lock_guard hold(mutex_);
+    listener_ = std::move(socket);
+  }
+  ::eventfd_write(wake_.get(), 1);
+  return ntohs(port);
+}
+
+connection_id connection_loop::connect(const socket_address& address) {
+  connection_id which = 0;
+  {
+    const std::lock_guard hold(mutex_);
+    which = next_++;
+    orders_.emplace_back(to_connect{which, address});
+  }
+  ::eventfd_write(wake_.get(), 1);
+  return which;
+}
+
+void connection_loop::add(order wanted) {
+  bool first = false;
+  {
+    const std::lock_guard hold(mutex_);
+    first = orders_.empty();
+    orders_.push_back(std::move(wanted));
+  }
+  if (first)
+    ::eventfd_write(wake_.get(), 1);
+}
+
+void connection_loop::send(connection_id which, archive message) {
+  {
+    const std::lock_guard hold(mutex_);
+    figures_[which].message_bytes_given += message.size();
+  }
+  add(to_send{which, std::make_shared<const archive>(std::move(message))});
+}
+
+connection_figures connection_loop::figures(connection_id which) {
+  const std::lock_guard hold(mutex_);
+  const auto found = figures_.find(which);
+  return found == figures_.end() ? connection_figures{} : found->second;
+}
+
+// -- the thread -------------------------------------------------------------------------------------------------------
+
+void connection_loop::run(const std::stop_token& stop) {
+  std::vector<pollfd> awaited;
+  std::vector<connection_id> ids;
+  while (!stop.stop_requested()) {
+    std::vector<order> orders;
+    {
+      const std::lock_guard hold(mutex_);
+      orders.swap(orders_);
+    }
+    for (auto& wanted : orders)
+      carry_out(wanted);
+    awaited.assign({{.fd = wake_.get(), .events = POLLIN, .revents = 0}});
+    {
+      const std::lock_guard hold(mutex_);
+      awaited.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+    }
+    ids.clear();
+    for (const auto& [which, held] : held_) {
+      awaited.push_back({.fd = held.stream->socket(), .events = held.stream->awaited_events(), .revents = 0});
+      ids.push_back(which);
+    }
+    ::poll(awaited.data(), awaited.size(), wait_ms(connection::clock::now()));
+    if (awaited[0].revents != 0) {
+      eventfd_t count = 0;
+      ::eventfd_read(wake_.get(), &count);
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (const auto found = held_.find(ids[i]); found != held_.end()) {
+        if (awaited[i + 2].revents != 0)
+          serve(ids[i], found->second);
+        if (const auto still = held_.find(ids[i]); still != held_.end())
+          look_after(ids[i], still->second);
+      }
+    if (awaited[1].revents != 0)
+      accept_all(awaited[1].fd);
+    note_figures();
+  }
+}
+
+int connection_loop::wait_ms(connection::clock::time_point now) const {
+  auto next = now + std::chrono::seconds(1);
+  for (const auto& [which, held] : held_)
+    next = std::min(next, held.stream->next_look());
+  return static_cast<int>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count() + 1));
+}
+
+void connection_loop::carry_out(order& wanted) {
+  if (auto* const connecting = std::get_if<to_connect>(&wanted))
+    return carry_out(*connecting);
+  const auto which = std::visit([](const auto& named) { return named.which; }, wanted);
+  const auto found = held_.find(which);
+  if (found == held_.end()) // it has ended meanwhile
+    return;
+  auto& stream = *found->second.stream;
+  if (std::holds_alternative<trusted>(wanted))
+    stream.trust(connection::clock::now());
+  else if (auto* const message = std::get_if<to_send>(&wanted))
+    stream.send(std::move(message->message));
+  else if (const auto* const done = std::get_if<used>(&wanted))
+    stream.consumed(done->bytes);
+  else
+    found->second.closing = std::move(std::get<ended>(wanted).why);
+}
+
+void connection_loop::carry_out(to_connect& wanted) {
+  auto socket = new_socket(wanted.address);
+  send_at_once(socket.get());
+  const bool done = ::connect(socket.get(), wanted.address.get(), wanted.address.size) == 0;
+  if (!done && errno != EINPROGRESS)
+    return watcher_.closed(wanted.which, wanted.address.text(), "cannot be reached: " + system_text());
+  held_[wanted.which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, false, !done, limits_,
+                                                                connection::clock::now()),
+                         .peer = wanted.address.text()};
+}
+
+void connection_loop::accept_all(int listener) {
+  for (;;) {
+    socket_address peer;
+    peer.size = sizeof peer.storage;
+    owned_descriptor socket(::accept4(listener, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
+                                      SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.get() < 0)
+      return;
+    take_in(std::move(socket), peer);
+  }
+}
+
+void connection_loop::take_in(owned_descriptor socket, const socket_address& peer) {
+  connection_id which = 0;
+  {
+    const std::lock_guard hold(mutex_);
+    which = next_++;
+  }
+  const auto strangers = std::count_if(held_.begin(), held_.end(), [](const auto& entry) {
+    return entry.second.accepted && !entry.second.stream->is_trusted();
+  });
+  if (strangers >= static_cast<std::ptrdiff_t>(strangers_max))
+    return watcher_.closed(which, peer.text(), "comes while too many others have not said who they are");
+  send_at_once(socket.get());
+  held_[which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, true, false, limits_,
+                                                         connection::clock::now()),
+                  .peer = peer.text(),
+                  .accepted = true};
+}
+
+void connection_loop::serve(connection_id which, held_connection& held) {
+  std::string why;
+  try {
+    held.stream->go_on(connection::clock::now());
+  } catch (const std::exception& e) { // out of memory, too: the others go on
+    why = e.what();
+  }
+  if (held.stream->has_begun() && !std::exchange(held.told, true))
+    watcher_.opened(which, held.peer, held.accepted);
+  for (auto& message : held.stream->take_messages())
+    watcher_.received(which, std::move(message));
+  if (!why.empty())
+    end(which, why);
+}
+
+void connection_loop::look_after(connection_id which, held_connection& held) {
+  try {
+    held.stream->look_at_clock(connection::clock::now());
+  } catch (const protocol_error& e) {
+    return end(which, e.what());
+  }
+  if (held.closing && held.stream->waiting_bytes() == 0)
+    end(which, std::string(*held.closing));
+}
+
+void connection_loop::end(connection_id which, const std::string& why) {
+  const auto found = held_.find(which);
+  note_figures();
+  const auto peer = found->second.peer;
+  if (found->second.accepted && !found->second.stream->is_trusted()) {
+    const std::lock_guard hold(mutex_);
+    figures_.erase(which);
+  }
+  held_.erase(found);
+  watcher_.closed(which, peer, why);
+}
+
+void connection_loop::note_figures() {
+  const std::lock_guard hold(mutex_);
+  for (const auto& [which, held] : held_) {
+    auto& known = figures_[which];
+    known.bytes_sent = held.stream->bytes_sent();
+    known.bytes_received = held.stream->bytes_received();
+    known.message_bytes_sent = held.stream->message_bytes_sent();
+  }
+}
+
+} // namespace mneme

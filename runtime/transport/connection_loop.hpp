@@ -1,0 +1,112 @@
+/// connection_loop: the thread that carries messages to and from all peers of a process.
+#pragma once
+#include "runtime/transport/connection.hpp"
+#include "runtime/transport/node_address.hpp"
+#include <map>
+#include <mutex>
+#include <thread>
+#include <variant>
+namespace mneme {
+
+/// Connections of a process count from 1; no number comes twice.
+using connection_id = std::uint64_t;
+
+/// Is told what happens, on the loop's thread. It must not wait.
+class connection_watcher {
+public:
+  virtual ~connection_watcher() = default;
+  /// The peer speaks the protocol. @param peer its address @param accepted it has come by itself
+  virtual void opened(connection_id which, const std::string& peer, bool accepted) = 0;
+  virtual void received(connection_id which, archive::buffer message) = 0;
+  /// It is over, whoever ended it; `why` goes on after the peer's name. Comes once, opened or not.
+  virtual void closed(connection_id which, const std::string& peer, const std::string& why) = 0;
+};
+
+struct connection_figures {
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the wire, but for TLS' and TCP's own.
+  std::uint64_t message_bytes_given = 0, message_bytes_sent = 0;
+  /// Messages that were given to send() and have not left.
+  [[nodiscard]] std::uint64_t waiting_bytes() const noexcept { return message_bytes_given - message_bytes_sent; }
+};
+
+/// Safe to use from several threads. All connections end with it.
+class connection_loop {
+public:
+  /// @param watcher outlives the loop
+  connection_loop(tls_identity_ref identity, const connection_limits& limits, connection_watcher& watcher);
+  ~connection_loop();
+  connection_loop(const connection_loop&) = delete;
+  connection_loop& operator=(const connection_loop&) = delete;
+
+  /// Takes connections from now on; answers with the port. Without an identity on the loopback only.
+  [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
+  /// Where a node is; without an identity on the loopback only.
+  [[nodiscard]] expected<socket_address> found(const node_address& address) const;
+  /// Ends in opened() or in closed().
+  connection_id connect(const socket_address& address);
+  void trust(connection_id which) { add(trusted{which}); }
+  void send(connection_id which, archive message);
+  /// A message that was received has done its work: its sender may send as many bytes more.
+  void consumed(connection_id which, std::size_t bytes) { add(used{which, bytes}); }
+  /// After what was sent before has left, or cannot. @param why as for closed()
+  void close(connection_id which, std::string why) { add(ended{which, std::move(why)}); }
+  [[nodiscard]] connection_figures figures(connection_id which);
+
+  /// Connections that have come and are not trusted yet; more are closed at once.
+  static constexpr std::size_t strangers_max = 32;
+
+private:
+  struct to_connect {
+    connection_id which;
+    socket_address address;
+  };
+  struct trusted {
+    connection_id which;
+  };
+  struct to_send {
+    connection_id which;
+    std::shared_ptr<const archive> message;
+  };
+  struct used {
+    connection_id which;
+    std::size_t bytes;
+  };
+  struct ended {
+    connection_id which;
+    std::string why;
+  };
+  using order = std::variant<to_connect, trusted, to_send, used, ended>;
+  struct held_connection {
+    std::unique_ptr<connection> stream{};
+    std::string peer{};
+    bool accepted = false, told = false; // that it is open
+    std::optional<std::string> closing{}; // once all is sent
+  };
+
+  void run(const std::stop_token& stop);
+  void add(order wanted);
+  void carry_out(order& wanted);
+  void carry_out(to_connect& wanted);
+  void accept_all(int listener);
+  void take_in(owned_descriptor socket, const socket_address& peer);
+  void serve(connection_id which, held_connection& held);
+  void look_after(connection_id which, held_connection& held);
+  void end(connection_id which, const std::string& why);
+  [[nodiscard]] int wait_ms(connection::clock::time_point now) const;
+  void note_figures();
+
+  tls_identity_ref identity_;
+  connection_limits limits_;
+  connection_watcher& watcher_;
+  owned_descriptor wake_;
+  std::mutex mutex_; // guards what follows, up to listener_
+  std::vector<order> orders_;
+  connection_id next_ = 1;
+  std::map<connection_id, connection_figures> figures_;
+  owned_descriptor listener_;
+  // The thread's own.
+  std::map<connection_id, held_connection> held_;
+  std::jthread thread_; // last: it ends before what it uses
+};
+
+} // namespace mneme

@@ -1,0 +1,125 @@
+#include "runtime/transport/node_address.hpp"
+#include <arpa/inet.h>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <netdb.h>
+#include <set>
+namespace mneme {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+tl::unexpected<diagnostics> malformed(const std::string& text) {
+  return failed("", "'" + text + "' is no address of a node; expected HOST:PORT with a port in [1, 65535], as in "
+                           "127.0.0.1:7100 or [::1]:7100");
+}
+
+/// What is between commas, or on the lines of a file; `where` names the line.
+expected<std::vector<std::pair<std::string, std::string>>> words_of(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> words; // where, word
+  if (!text.starts_with('@')) {
+    for (std::size_t first = 0; first <= text.size();) {
+      const auto comma = std::min(text.find(',', first), text.size());
+      words.emplace_back("--nodes", trimmed(text.substr(first, comma - first)));
+      first = comma + 1;
+    }
+    return words;
+  }
+  const auto file = text.substr(1);
+  std::ifstream lines(file);
+  if (!lines)
+    return failed("--nodes", "'" + file + "' cannot be read; expected a file with one HOST:PORT in a line");
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number)
+    if (auto word = trimmed(line.substr(0, line.find('#'))); !word.empty())
+      words.emplace_back(file + ":" + std::to_string(number), std::move(word));
+  if (words.empty())
+    return failed(file, "names no node; expected one HOST:PORT in a line");
+  return words;
+}
+
+} // namespace
+
+std::string node_address::text() const {
+  const bool has_colons = host.find(':') != std::string::npos;
+  return (has_colons ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+expected<node_address> parsed_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    return malformed(text);
+  node_address made{.host = text.substr(0, colon)};
+  const bool has_brackets = made.host.size() > 2 && made.host.front() == '[' && made.host.back() == ']';
+  if (has_brackets)
+    made.host = made.host.substr(1, made.host.size() - 2);
+  else if (made.host.find(':') != std::string::npos)
+    return malformed(text);
+  const auto* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, made.port);
+  if (error != std::errc{} || stop != end || made.host.find_first_of(" \t,/@[]") != std::string::npos)
+    return malformed(text);
+  return made;
+}
+
+expected<std::vector<node_address>> parsed_addresses(const std::string& text) {
+  const auto words = words_of(text);
+  if (!words)
+    return tl::unexpected(words.error());
+  std::vector<node_address> found;
+  diagnostics wrong;
+  for (const auto& [where, word] : *words) {
+    const auto address = parsed_address(word);
+    if (!address || address->port == 0)
+      wrong.push_back({where, (address ? malformed(word).value() : address.error()).front().text});
+    else if (std::find(found.begin(), found.end(), *address) != found.end())
+      wrong.push_back({where, "'" + word + "' stands there twice; a node takes part once"});
+    else
+      found.push_back(*address);
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return found;
+}
+
+bool socket_address::is_loopback() const {
+  if (storage.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr) >> 24 == 127;
+  return storage.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
+}
+
+std::string socket_address::text() const {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getnameinfo(get(), size, host.data(), host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) !=
+      0)
+    return "unknown";
+  const bool has_colons = storage.ss_family == AF_INET6;
+  return (has_colons ? "[" + std::string(host.data()) + "]" : std::string(host.data())) + ":" + port.data();
+}
+
+expected<std::vector<socket_address>> resolved(const node_address& address) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &list);
+  if (error != 0)
+    return failed(address.text(), std::string("there is no such host: ") + ::gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(list, ::freeaddrinfo);
+  std::vector<socket_address> found;
+  for (const auto* entry = list; entry; entry = entry->ai_next) {
+    auto& added = found.emplace_back();
+    std::memcpy(&added.storage, entry->ai_addr, entry->ai_addrlen);
+    added.size = entry->ai_addrlen;
+  }
+  return found;
+}
+
+} // namespace mneme

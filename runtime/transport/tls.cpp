@@ -1,0 +1,59 @@
+#include "runtime/transport/tls.hpp"
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+namespace mneme {
+
+void freed_ssl::operator()(ssl_st* session) const { SSL_free(session); }
+void tls_identity::freed_context::operator()(ssl_ctx_st* context) const { SSL_CTX_free(context); }
+
+std::string tls_error_text() {
+  const auto code = ERR_get_error();
+  ERR_clear_error();
+  const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
+  return reason ? reason : "the connection was closed";
+}
+
+expected<std::shared_ptr<const tls_identity>> tls_identity::load(const tls_files& files) {
+  auto made = std::make_shared<tls_identity>();
+  made->context_.reset(SSL_CTX_new(TLS_method()));
+  auto* const context = made->context_.get();
+  if (!context)
+    return failed("", "OpenSSL cannot begin: " + tls_error_text());
+  diagnostics wrong;
+  const auto read = [&](const char* option, const std::filesystem::path& file, const char* expected_there, auto use) {
+    if (file.empty())
+      wrong.push_back({option, "is missing; expected " + std::string(expected_there) +
+                                   ", as `mneme node --make-keys DIR` makes it"});
+    else if (use(file.c_str()) != 1)
+      wrong.push_back({option, "'" + file.string() + "' cannot be used (" + tls_error_text() + "); expected " +
+                                   expected_there});
+  };
+  read("--cert", files.certificate, "a certificate (PEM)",
+       [&](const char* file) { return SSL_CTX_use_certificate_chain_file(context, file); });
+  read("--key", files.key, "the certificate's private key (PEM)",
+       [&](const char* file) { return SSL_CTX_use_PrivateKey_file(context, file, SSL_FILETYPE_PEM); });
+  read("--ca", files.authority, "the certificate of the authority that signs all nodes (PEM)",
+       [&](const char* file) { return SSL_CTX_load_verify_file(context, file); });
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return made;
+}
+
+ssl_session tls_identity::session(int socket, bool accepts) const {
+  ssl_session made(SSL_new(context_.get()));
+  if (!made || SSL_set_fd(made.get(), socket) != 1)
+    return nullptr;
+  if (accepts)
+    SSL_set_accept_state(made.get());
+  else
+    SSL_set_connect_state(made.get());
+  return made;
+}
+
+} // namespace mneme

@@ -1,0 +1,69 @@
+#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+
+#include "actors/nodes/shared_tensors.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+constexpr std::int64_t kib_of_floats = 256;
+
+at::Tensor kib(double value, std::int64_t count = 1) { return at::full({count * kib_of_floats}, value); }
+
+} // namespace
+
+TEST_CASE("a tensor crosses once, whatever its handle, and small ones always") {
+  run_side_tensors run(1 << 20);
+  CHECK_FALSE(run.offer(at::full({10}, 1.0))); // no name
+  const auto value = kib(1.0);
+  const auto first = run.offer(value);
+  REQUIRE(first);
+  CHECK(first->is_new);
+  CHECK_FALSE(run.offer(value)->is_new);
+  CHECK_FALSE(run.offer(kib(1.0))->is_new);
+  CHECK((run.offer(kib(1.0))->name == first->name));
+  CHECK(run.offer(kib(2.0))->is_new);
+}
+
+TEST_CASE("the run forgets what was used longest ago, and never what its message names") {
+  run_side_tensors run(2 * 1024);
+  const auto a = kib(1.0), b = kib(2.0), c = kib(3.0);
+  CHECK(run.offer(a)->is_new);
+  CHECK(run.end_message().empty());
+  const auto name_b = run.offer(b)->name;
+  CHECK(run.end_message().empty());
+  CHECK_FALSE(run.offer(a)->is_new);
+  CHECK(run.offer(c)->is_new);
+  const auto forgotten = run.end_message();
+  REQUIRE(forgotten.size() == 1);
+  CHECK((forgotten.front() == name_b));
+  CHECK(run.offer(b)->is_new); // it has to cross again
+
+  run_side_tensors tight(1024);
+  const auto large = kib(5.0, 4);
+  CHECK(tight.offer(large)->is_new);
+  CHECK(tight.end_message().empty()); // larger than all there is room for, and needed
+}
+
+TEST_CASE("what a node names is there until it has heard that it is to forget it") {
+  run_side_tensors run(1024);
+  node_side_tensors node;
+  const auto a = kib(1.0), b = kib(2.0);
+  const auto name = run.offer(a)->name;
+  node.keep(name, a);
+  CHECK(run.end_message().empty()); // message 1
+  CHECK(run.offer(b)->is_new);
+  const auto forgotten = run.end_message(); // message 2
+  REQUIRE(forgotten.size() == 1);
+  CHECK_FALSE(node.offer(a)->is_new); // it has not heard yet
+  CHECK(run.find(name).equal(a));
+  run.keep(name, a); // even if it came as new, it is about to be forgotten
+  node.forget(forgotten);
+  CHECK(node.bytes() == 0);
+  run.heard(2);
+  CHECK_THROWS_AS(run.find(name), archive_error);
+  CHECK_THROWS_AS(node.find(name), archive_error);
+  CHECK(node.offer(a)->is_new);
+  run.keep(name, a);
+  CHECK_FALSE(run.offer(kib(1.0))->is_new);
+}

@@ -1,0 +1,116 @@
+#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+
+#include "runtime/federation/carry.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Both ends in one: every tensor has its handle's number for a name.
+class one_shelf final : public tensor_exchange {
+public:
+  std::optional<offered_tensor> offer(const at::Tensor& value) override {
+    const digest128 name{.high = 1, .low = reinterpret_cast<std::uintptr_t>(value.unsafeGetTensorImpl())};
+    const bool is_new = known.emplace(name, value).second;
+    return offered_tensor{.name = name, .is_new = is_new};
+  }
+  void keep(const digest128& name, const at::Tensor& /*value*/) override { kept.push_back(name); }
+  at::Tensor find(const digest128& name) override { return known.at(name); }
+  std::map<digest128, at::Tensor> known;
+  std::vector<digest128> kept;
+};
+
+template <class Message>
+Message across(Message sent, one_shelf& shared) {
+  archive saved;
+  carry(saved, sent, shared);
+  archive loaded(saved.contents(), 0, saved.size());
+  Message back;
+  carry(loaded, back, shared);
+  loaded.expect_end();
+  return back;
+}
+
+tensors_ref tensors(std::int64_t count, double value) { return weights_only(at::full({count}, value)); }
+
+start_rounds two_rounds() {
+  const round_place place{.round = {3}, .task = {1}, .rounds_of_task = 5, .opened = {0, 4}};
+  const auto in = std::make_shared<const broadcast>(broadcast{.place = place, .weights = tensors(5, 2.0)});
+  start_rounds wave{.to = {7}, .at_once = true};
+  for (std::uint32_t c = 0; c < 2; ++c) {
+    wave.assignments.push_back(
+        {.id = {10 + c}, .client = {c}, .in = in, .seed = 99, .visit = c, .task = {1}, .looks = c == 1});
+    wave.ready.emplace_back(std::chrono::nanoseconds(5 + c));
+  }
+  wave.assignments[1].memory = tensors(4, 1.5);
+  return wave;
+}
+
+} // namespace
+
+TEST_CASE("assignments cross with their broadcast once, and handles are shared again") {
+  one_shelf shared;
+  const auto back = across(two_rounds(), shared);
+  REQUIRE(back.assignments.size() == 2);
+  CHECK((back.to == shard_id{7}));
+  CHECK(back.at_once);
+  CHECK(back.ready[1].time_since_epoch().count() == 6);
+  CHECK(back.assignments[0].in == back.assignments[1].in);
+  CHECK((back.assignments[0].in->place.round == round_id{3}));
+  CHECK(back.assignments[0].in->place.opened.high == 4);
+  CHECK(back.assignments[0].in->weights->at(flat_weights).sum().item<double>() == 10.0);
+  CHECK(back.assignments[0].memory == nullptr);
+  CHECK(back.assignments[1].memory->at(flat_weights)[3].item<double>() == 1.5);
+  CHECK(back.assignments[1].looks);
+  CHECK((back.assignments[1].id == assignment_id{11}));
+  CHECK(back.assignments[1].seed == 99);
+  CHECK(shared.kept.size() == 2); // both were new
+
+  auto again = two_rounds();
+  again.assignments[1].in = back.assignments[0].in;
+  archive first, second;
+  carry(first, again, shared);
+  carry(second, again, shared);
+  CHECK(second.size() < first.size()); // all tensors go by name
+}
+
+TEST_CASE("reports cross without durations; memories may come again, uploads may not") {
+  one_shelf shared;
+  wave_report sent{.from = {2}, .last = false};
+  sent.issued.push_back({.id = {{5}, 1, 2}, .key = {.kind = 3, .options = 17}, .rows = 40, .bytes = 80, .width = 6});
+  sent.issued.back().takes = std::chrono::seconds(9);
+  sent.released = {{{{5}, 1, 2}}};
+  client_result result{.upload = tensors(3, 1.0), .memory = tensors(6, 4.0), .rows = 12, .counts = {{"a", 2.0}}};
+  sent.finished.push_back({.id = {8}, .result = std::move(result), .bytes = 12, .proxy_bytes = 0});
+  sent.failed.push_back({.last_job = {{9}, 0, 1}, .client = {4}, .round = {6}, .reason = "NaN"});
+  const auto back = across(sent, shared);
+  CHECK((back.issued.at(0).id == job_id{{5}, 1, 2}));
+  CHECK((back.issued.at(0).key == fuse_key{.kind = 3, .options = 17}));
+  CHECK(back.issued.at(0).width == 6);
+  CHECK(back.issued.at(0).takes.count() == 0);
+  CHECK(back.released->at(0).size() == 1);
+  CHECK(back.finished.at(0).result.upload->at(flat_weights).numel() == 3);
+  CHECK(back.finished.at(0).result.memory->at(flat_weights)[5].item<double>() == 4.0);
+  CHECK(back.finished.at(0).result.counts.at("a") == 2.0);
+  CHECK(back.failed.at(0).reason == "NaN");
+  CHECK_FALSE(back.last);
+  CHECK(shared.kept.size() == 1); // the memory
+}
+
+TEST_CASE("what does not fit together is refused") {
+  one_shelf shared;
+  auto wave = two_rounds();
+  wave.ready.pop_back();
+  archive saved;
+  CHECK_THROWS_AS(carry(saved, wave, shared), archive_error);
+
+  archive report;
+  wave_report sent{.from = {2}};
+  sent.issued.push_back({.id = {{5}, 0, 0}, .rows = -1});
+  carry(report, sent, shared);
+  archive loaded(report.contents(), 0, report.size());
+  wave_report back;
+  CHECK_THROWS_AS(carry(loaded, back, shared), archive_error);
+}

@@ -1,0 +1,206 @@
+#include "runtime/transport/connection_loop.hpp"
+#include "tests/support/scratch.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <condition_variable>
+using namespace mneme;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Notes what happens, and waits for it.
+class witness final : public connection_watcher {
+  template <class Ready, class Take>
+  auto waited(Ready ready, Take take) {
+    std::unique_lock hold(mutex_);
+    if (!changed_.wait_for(hold, std::chrono::seconds(20), ready))
+      throw std::runtime_error("waited for something that has not happened");
+    return take();
+  }
+public:
+  void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
+    note([&] { opened_.push_back(which); });
+  }
+  void received(connection_id /*which*/, archive::buffer message) override {
+    note([&] { messages_.push_back(std::move(message)); });
+  }
+  void closed(connection_id which, const std::string& /*peer*/, const std::string& why) override {
+    note([&] { reasons_[which] = why; });
+  }
+  connection_id next_opened() {
+    return waited([&] { return !opened_.empty(); },
+                  [&] {
+                    const auto which = opened_.front();
+                    opened_.erase(opened_.begin());
+                    return which;
+                  });
+  }
+  archive::buffer next_message() {
+    return waited([&] { return !messages_.empty(); },
+                  [&] {
+                    auto message = messages_.front();
+                    messages_.erase(messages_.begin());
+                    return message;
+                  });
+  }
+  std::string reason(connection_id which) {
+    return waited([&] { return reasons_.contains(which); }, [&] { return reasons_.at(which); });
+  }
+  /// The reason of any connection that has ended.
+  std::string any_reason() {
+    return waited([&] { return !reasons_.empty(); }, [&] { return reasons_.begin()->second; });
+  }
+
+private:
+  template <class Act>
+  void note(Act act) {
+    const std::lock_guard hold(mutex_);
+    act();
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<connection_id> opened_;
+  std::vector<archive::buffer> messages_;
+  std::map<connection_id, std::string> reasons_;
+};
+
+const node_address any_port{.host = "127.0.0.1", .port = 0};
+
+socket_address place_of(std::uint16_t port) { return resolved({.host = "127.0.0.1", .port = port}).value().front(); }
+
+tls_identity_ref identity_in(const std::filesystem::path& folder, const std::filesystem::path& authority) {
+  return tls_identity::load({.certificate = folder / "node.pem", .key = folder / "node.key", .authority = authority})
+      .value();
+}
+
+/// Both ends of a connection, with identities of their own.
+struct two_ends {
+  witness server_sees, client_sees;
+  connection_loop server, client;
+  connection_id which = 0;
+  two_ends(const tls_identity_ref& of_server, const tls_identity_ref& of_client, const connection_limits& limits = {})
+      : server(of_server, limits, server_sees), client(of_client, {}, client_sees) {
+    which = client.connect(place_of(server.listen(any_port).value()));
+  }
+};
+
+archive numbers(std::size_t count) {
+  std::vector<std::uint32_t> content(count);
+  for (std::uint32_t i = 0; i < count; ++i)
+    content[i] = i * i;
+  archive made;
+  made.plain(content);
+  return made;
+}
+
+/// The whole way there, and that the content is what it was.
+void check_a_message(two_ends& ends) {
+  const auto there = ends.server_sees.next_opened();
+  ends.server.trust(there);
+  ends.client.trust(ends.client_sees.next_opened());
+  ends.client.send(ends.which, numbers(3'000'000)); // 12 MB
+  const auto message = ends.server_sees.next_message();
+  CHECK((*message == *numbers(3'000'000).contents()));
+  ends.server.send(there, numbers(3));
+  CHECK((*ends.client_sees.next_message() == *numbers(3).contents()));
+}
+
+} // namespace
+
+TEST_CASE("messages cross a plain connection on the loopback") {
+  two_ends ends(nullptr, nullptr);
+  check_a_message(ends);
+}
+
+TEST_CASE("messages cross a connection of two that the same authority has signed") {
+  const test::scratch_folder folder;
+  REQUIRE(make_keys(folder.path()));
+  const auto mine = identity_in(folder.path(), folder.path() / "ca.pem");
+  two_ends ends(mine, mine);
+  check_a_message(ends);
+}
+
+TEST_CASE("a peer of another authority is not believed, on either side") {
+  const test::scratch_folder ours, theirs;
+  REQUIRE(make_keys(ours.path()));
+  REQUIRE(make_keys(theirs.path()));
+  const auto mine = identity_in(ours.path(), ours.path() / "ca.pem");
+  {
+    two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // it believes us, we do not believe it
+    CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("certificate that is not believed"));
+    CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("alert"));
+  }
+  {
+    two_ends ends(mine, identity_in(theirs.path(), theirs.path() / "ca.pem"));
+    CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("certificate that is not believed"));
+  }
+}
+
+TEST_CASE("plain peers and encrypted ones do not understand each other, and say so") {
+  const test::scratch_folder folder;
+  REQUIRE(make_keys(folder.path()));
+  const auto mine = identity_in(folder.path(), folder.path() / "ca.pem");
+  {
+    two_ends ends(mine, nullptr);
+    CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("TLS"));
+  }
+  {
+    two_ends ends(nullptr, mine);
+    CHECK(ends.server_sees.any_reason() == "does not speak mneme's protocol");
+  }
+}
+
+TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
+  const connection_limits hasty{.introduction = std::chrono::milliseconds(300),
+                                .silence = std::chrono::milliseconds(300)};
+  {
+    two_ends ends(nullptr, nullptr, hasty); // open, but nobody trusts anybody
+    CHECK(ends.server_sees.any_reason() == "does not say who it is");
+  }
+  witness sees;
+  connection_loop loop(nullptr, hasty, sees);
+  const auto port = loop.listen(any_port).value();
+  const auto place = place_of(port);
+  const owned_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
+  REQUIRE(::connect(mute.get(), place.get(), place.size) == 0);
+  CHECK(sees.any_reason() == "does not say who it is");
+}
+
+TEST_CASE("before a peer is trusted its messages are short") {
+  two_ends ends(nullptr, nullptr);
+  ends.client.send(ends.which, numbers(100'000));
+  CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("announces a message of 400008 bytes; at most 65536"));
+}
+
+TEST_CASE("a node that nobody runs cannot be reached") {
+  witness sees;
+  connection_loop loop(nullptr, {}, sees);
+  const auto which = loop.connect(place_of(1));
+  CHECK_THAT(sees.reason(which), ContainsSubstring("cannot be reached: Connection refused"));
+}
+
+TEST_CASE("without keys only the loopback is open, and keys that are no keys are named") {
+  witness sees;
+  connection_loop loop(nullptr, {}, sees);
+  CHECK_THAT(loop.listen({.host = "0.0.0.0", .port = 0}).error().front().text,
+             ContainsSubstring("not on the loopback"));
+  CHECK_THAT(loop.found({.host = "192.0.2.1", .port = 1}).error().front().text, ContainsSubstring("expected --cert"));
+  const auto found = tls_identity::load({.certificate = "/there/is/none", .key = "", .authority = "/dev/null"});
+  REQUIRE_FALSE(found);
+  REQUIRE(found.error().size() == 3);
+  CHECK(found.error()[0].where == "--cert");
+  CHECK_THAT(found.error()[1].text, ContainsSubstring("is missing"));
+  CHECK_THAT(found.error()[2].text, ContainsSubstring("'/dev/null' cannot be used"));
+}
+
+TEST_CASE("keys are never written over others, and their owner alone may read them") {
+  const test::scratch_folder folder;
+  REQUIRE(make_keys(folder.path() / "keys"));
+  for (const char* name : {"ca.key", "node.key"})
+    CHECK((std::filesystem::status(folder.path() / "keys" / name).permissions() & std::filesystem::perms(077)) ==
+          std::filesystem::perms::none);
+  const auto again = make_keys(folder.path() / "keys");
+  REQUIRE_FALSE(again);
+  CHECK_THAT(again.error().front().text, ContainsSubstring("is there already"));
+}

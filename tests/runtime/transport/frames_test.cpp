@@ -1,0 +1,149 @@
+#include "runtime/transport/frames.hpp"
+#include "runtime/base/rng.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstring>
+using namespace mneme;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+std::shared_ptr<const archive> message_of(std::vector<std::uint8_t> content) {
+  auto made = std::make_shared<archive>();
+  made->plain(content);
+  return made;
+}
+
+/// All that a writer has to say now.
+bytes all_of(frame_writer& from) {
+  bytes out;
+  while (from.has_something()) {
+    bytes part;
+    from.write_to(part);
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+/// A preamble, then a frame's header.
+bytes begun_with(std::uint32_t length, std::uint8_t kind) {
+  frame_writer writer;
+  bytes out = all_of(writer);
+  for (int i = 0; i < 4; ++i)
+    out.push_back(static_cast<std::byte>(length >> (8 * i)));
+  out.insert(out.end(), {static_cast<std::byte>(kind), std::byte{0}, std::byte{0}, std::byte{0}});
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("messages arrive as they were sent, however the stream is cut") {
+  frame_writer writer;
+  std::vector<std::vector<std::uint8_t>> sent;
+  for (const std::size_t size : {1U, 100U, 1'000'000U, 3U}) {
+    sent.emplace_back(size);
+    for (std::size_t i = 0; i < size; ++i)
+      sent.back()[i] = static_cast<std::uint8_t>(i * 7 + size);
+    writer.add(message_of(sent.back()));
+  }
+  writer.add_heartbeat();
+  const auto stream = all_of(writer);
+  CHECK(writer.waiting_bytes() == 0);
+  for (const std::size_t piece : {1U, 7U, 4096U, 10'000'000U}) {
+    frame_reader reader(2'000'000);
+    std::vector<archive::buffer> found;
+    for (std::size_t first = 0; first < stream.size(); first += piece) {
+      reader.feed(std::span(stream).subspan(first, std::min(piece, stream.size() - first)));
+      for (auto& message : reader.take_messages())
+        found.push_back(std::move(message));
+    }
+    REQUIRE(found.size() == sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      archive read(found[i], 0, found[i]->size());
+      std::vector<std::uint8_t> content;
+      read.plain(content);
+      CHECK((content == sent[i]));
+    }
+  }
+}
+
+TEST_CASE("a sender stops at the window and goes on with what is confirmed") {
+  frame_writer writer;
+  writer.add(message_of(std::vector<std::uint8_t>(2 * window_bytes)));
+  const auto first = all_of(writer);
+  CHECK(writer.waiting_bytes() == window_bytes + 8); // the length of the vector goes before it
+  CHECK_FALSE(writer.has_something());
+  writer.confirmed(1000);
+  CHECK(all_of(writer).size() == 1000 + 8);
+  CHECK_THROWS_MATCHES(writer.confirmed(window_bytes + 1), protocol_error,
+                       MessageMatches(ContainsSubstring("confirms more bytes than it was sent")));
+}
+
+TEST_CASE("a receiver holds credits back until whole messages have been consumed") {
+  frame_writer writer;
+  writer.add(message_of(std::vector<std::uint8_t>(window_bytes)));
+  frame_reader reader(2 * window_bytes);
+  reader.feed(all_of(writer));
+  const auto credit = reader.take_credit(); // a message that is coming is confirmed as it comes
+  CHECK(credit == window_bytes);
+  writer.confirmed(credit);
+  reader.feed(all_of(writer));
+  const auto messages = reader.take_messages();
+  REQUIRE(messages.size() == 1);
+  CHECK(reader.take_credit() == 0); // it is longer than the window, and whole
+  reader.consumed(messages.front()->size());
+  CHECK(reader.take_credit() == 8);
+}
+
+TEST_CASE("what breaks the protocol is named, and takes no memory") {
+  const auto complaint = [](const bytes& stream) {
+    frame_reader reader(1000);
+    try {
+      reader.feed(stream);
+    } catch (const protocol_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto text = [](std::string_view words) {
+    const auto* first = reinterpret_cast<const std::byte*>(words.data());
+    return bytes(first, first + words.size());
+  };
+  CHECK(complaint(text("GET / HTTP/1.1\r\n\r\n")) == "does not speak mneme's protocol");
+  CHECK_THAT(complaint(text("mneme\n\x09")), ContainsSubstring(""));
+  CHECK(complaint(text(std::string_view("mneme\n\x09\0", 8))) == "speaks version 9 of the protocol; expected 1");
+  CHECK_THAT(complaint(begun_with(0xFFFFFFFFU, 2)), ContainsSubstring("kind 2 with 4294967295 bytes"));
+  CHECK_THAT(complaint(begun_with(8, 9)), ContainsSubstring("kind 9"));
+  auto long_message = begun_with(8, 1);
+  const std::uint64_t announced = (std::uint64_t{1} << 32U) - 1;
+  long_message.resize(long_message.size() + 8);
+  std::memcpy(long_message.data() + long_message.size() - 8, &announced, 8);
+  CHECK(complaint(long_message) == "announces a message of 4294967295 bytes; at most 1000 are taken here");
+}
+
+TEST_CASE("bytes drawn at random never do more than break the protocol") {
+  rng_stream stream({.seed = 7, .purpose = first_method_purpose});
+  frame_writer writer;
+  writer.add(message_of(std::vector<std::uint8_t>(300)));
+  writer.add_heartbeat();
+  const auto good = all_of(writer);
+  std::int64_t broken = 0;
+  for (int trial = 0; trial < 20'000; ++trial) {
+    auto stream_bytes = good;
+    for (int change = 0; change < 3; ++change)
+      stream_bytes[stream.below(stream_bytes.size())] = static_cast<std::byte>(stream.below(256));
+    frame_reader reader(1000);
+    try {
+      reader.feed(stream_bytes);
+      for (const auto& message : reader.take_messages())
+        CHECK(message->size() <= 1000);
+    } catch (const protocol_error&) {
+      ++broken;
+    }
+  }
+  CHECK(broken > 100);
+}

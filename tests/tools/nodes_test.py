@@ -1,0 +1,241 @@
+"""Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
+
+
+class Node:
+    """A node process; its lines go to a file."""
+
+    def __init__(self, folder, *options, port=0, environment=None):
+        Node.count = getattr(Node, "count", 0) + 1
+        self.log = os.path.join(folder, f"node{Node.count}.log")
+        with open(self.log, "w", encoding="utf-8") as out:
+            self.process = subprocess.Popen([PROGRAM, "node", "--listen", f"127.0.0.1:{port}", *options], cwd=ROOT,
+                                            stdout=out, stderr=subprocess.STDOUT, env=environment)
+        self.port = int(self.wait_for(r"listening on 127.0.0.1:(\d+)"))
+        self.address = f"127.0.0.1:{self.port}"
+
+    def text(self):
+        with open(self.log, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_for(self, pattern):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            found = re.search(pattern, self.text())
+            if found:
+                return found.group(1) if found.groups() else found.group(0)
+            time.sleep(0.02)
+        raise AssertionError(f"no '{pattern}' in: {self.text()}")
+
+    def resident_kib(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
+            return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def words(settings):
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+# Enough rounds to lose nodes in, with late uploads that cross rounds and tasks.
+LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=60"])
+
+
+class Nodes(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.runs = 0
+
+    def node(self, *options, **how):
+        node = Node(self.scratch.name, *options, **how)
+        self.addCleanup(node.end)
+        return node
+
+    def out(self):
+        self.runs += 1
+        return os.path.join(self.scratch.name, f"run{self.runs}")
+
+    def summary(self, scenario, *options):
+        folder = self.out()
+        done = mneme("run", scenario, "--quiet", "--out", folder, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def begun(self, scenario, *options):
+        """A run that is at work."""
+        folder = self.out()
+        process = subprocess.Popen([PROGRAM, "run", scenario, "--out", folder, *options], cwd=ROOT,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        while process.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
+            time.sleep(0.01)
+        return process, folder
+
+    def ended(self, process, folder):
+        said, _ = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, said)
+        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file), said
+
+    def test_one_two_and_four_nodes_give_the_digest_of_one_process(self):
+        nodes = [self.node("--threads", str(threads)) for threads in (1, 2, 1, 1)]
+        for name in ("fedasync", "stsa", "fil-ver"):
+            scenario = f"scenarios/smoke/{name}.toml"
+            alone = self.summary(scenario, "--threads", "2")
+            for count, threads in ((1, "1"), (2, "2"), (4, "1")):
+                addresses = ",".join(node.address for node in nodes[:count])
+                found = self.summary(scenario, "--threads", threads, "--nodes", addresses)
+                self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {count} nodes")
+                self.assertEqual(len(found["nodes"]), count)
+                self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
+                self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
+                self.assertGreater(min(node["bytes_received"] for node in found["nodes"]), 0)
+
+    def test_a_broadcast_crosses_once_for_all_clients_of_a_node(self):
+        node = self.node("--threads", "1")
+        found = self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address, *words(
+            ["clients.count=100", "rounds.cohort=100", "rounds.per_task=1", "tasks.count=1", "tasks.kind=\"single\"",
+             "model.hidden=[4000]"]))
+        weights = found["download_bytes"] / 100
+        self.assertLess(found["nodes"][0]["bytes_sent"], 1.2 * weights)
+
+    def test_nodes_that_are_killed_or_stopped_change_nothing(self):
+        scenario, settings = LONG
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        lost, stopped, healthy = (self.node("--threads", "1") for _ in range(3))
+        addresses = ",".join(node.address for node in (lost, stopped, healthy))
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", addresses, *words(
+            [*settings, "worker.node_silence=\"1 s\""]))
+        lost.process.kill()
+        os.kill(stopped.process.pid, signal.SIGSTOP)
+        found, said = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual([node["losses"] for node in found["nodes"]], [1, 1, 0], said)
+        self.assertIn(f"node {lost.address} is lost", said)
+        self.assertIn("has given no sign of life for 1000 ms", said)
+
+    def test_without_any_node_the_run_goes_on_by_itself_or_waits_for_one(self):
+        scenario, settings = LONG
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        for what_then in ("here", "wait"):
+            node = self.node("--threads", "1")
+            process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *words(
+                [*settings, f"worker.without_nodes=\"{what_then}\""]))
+            node.end()
+            if what_then == "wait":
+                time.sleep(1)
+                self.assertIsNone(process.poll())
+                self.node("--threads", "1", port=node.port)
+            found, said = self.ended(process, folder)
+            self.assertEqual(found["run_digest"], alone["run_digest"])
+            self.assertEqual(found["nodes"][0]["losses"], 1, said)
+
+    def test_a_node_outlives_its_runs_and_serves_one_at_a_time(self):
+        scenario, _ = LONG
+        node = self.node("--threads", "1")
+        process, _ = self.begun(scenario, "--nodes", node.address, *words(["rounds.per_task=100000"]))
+        refused = mneme("run", scenario, "--nodes", node.address, "--out", self.out())
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("works for another run", refused.stderr)
+        self.assertIn('"state":"works"', mneme("node", "--status", node.address).stdout)
+        process.kill()
+        process.wait()
+        node.wait_for("waits for the next run")
+        self.assertIn('"state":"waits"', mneme("node", "--status", node.address).stdout)
+        self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address)
+
+    def test_bad_peers_harm_nobody(self):
+        node = self.node("--threads", "1")
+        before = node.resident_kib()
+        scenario, settings = LONG
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *words(settings))
+        peers = []
+        for said in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"mneme\n\x07\x00", b"", b"mne",
+                     b"mneme\n\x01\x00\xff\xff\xff\xff\x02\0\0\0",
+                     b"mneme\n\x01\x00\x08\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0",
+                     b"mneme\n\x01\x00\x08\0\0\0\x01\0\0\0\x03\0\0\0\0\0\0\0\x03\0\0\0\x02\0\0\0abc"):
+            peer = socket.create_connection(("127.0.0.1", node.port))
+            peer.sendall(said)
+            peers.append(peer)
+        for _ in range(200):
+            peers.append(socket.create_connection(("127.0.0.1", node.port)))
+        found, _ = self.ended(process, folder)
+        self.assertEqual(found["nodes"][0]["losses"], 0)
+        for peer in peers:
+            peer.close()
+        self.assertIn('"state":"waits"', mneme("node", "--status", node.address).stdout)
+        self.assertLess(node.resident_kib() - before, 256 * 1024)  # a run, and nothing for them
+        for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 1",
+                     "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
+                     "comes while too many others have not said who they are", "sends a message that"):
+            node.wait_for(re.escape(line))
+
+    def test_nodes_with_keys_serve_those_who_have_them(self):
+        keys = {}
+        for owner in ("ours", "theirs"):
+            folder = os.path.join(self.scratch.name, owner)
+            self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
+            keys[owner] = ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
+        node = self.node("--threads", "1", *keys["ours"])
+        scenario = "scenarios/smoke/fedavg.toml"
+        alone = self.summary(scenario)
+        found = self.summary(scenario, "--nodes", node.address, *keys["ours"])
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        for options, cause in ((keys["theirs"], "shows a certificate that is not believed"),
+                               ([], "onnection")):  # closed, or reset
+            refused = mneme("run", scenario, "--nodes", node.address, "--out", self.out(), *options)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(cause, refused.stderr)
+        self.assertIn('"state"', mneme("node", "--status", node.address, *keys["ours"]).stdout)
+
+    def test_bad_input_is_named_with_exit_code_2(self):
+        scenario = "scenarios/smoke/fedavg.toml"
+        other = self.node("--threads", "1", environment={**os.environ, "MNEME_KERNELS": "plain"})
+        for options, cause in (
+                (["run", scenario, "--nodes", "127.0.0.1:1"], "node 127.0.0.1:1: error: cannot be reached"),
+                (["run", scenario, "--nodes", "a:1,a:1"], "stands there twice"),
+                (["run", scenario, "--nodes", "a"], "'a' is no address of a node"),
+                (["run", scenario, "--nodes", "@/there/is/none"], "cannot be read"),
+                (["run", scenario, "--nodes", "192.0.2.1:1"], "not on the loopback"),
+                (["run", scenario, "--cert", "a"], "are for runs with --nodes"),
+                (["run", scenario, "--nodes", "127.0.0.1:1", "--cert", "/there/is/none"], "'/there/is/none' cannot be"),
+                (["run", scenario, "--nodes", other.address], "has another instruction set of mneme's kernels: plain"),
+                (["node"], "expected one of mneme node --listen"),
+                (["node", "--listen", "nowhere"], "--listen: error: 'nowhere' is no address"),
+                (["node", "--listen", "0.0.0.0:0"], "not on the loopback"),
+                (["node", "--listen", "127.0.0.1:0", "--key", "/there/is/none"], "--cert: error: is missing"),
+                (["node", "--status", "127.0.0.1:1"], "cannot be reached")):
+            done = mneme(*options, *(["--out", self.out()] if options[0] == "run" else []))
+            self.assertEqual((done.returncode, done.stdout), (2, ""), f"{options}: {done.stderr}")
+            self.assertIn(cause, done.stderr)
+
+    def test_a_node_with_other_data_is_refused_by_name(self):
+        needs_data(self, "usps")
+        empty = os.path.join(self.scratch.name, "empty")
+        os.mkdir(empty)
+        node = self.node("--threads", "1", environment={**os.environ, "MNEME_DATA": empty})
+        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--set", "data.name=\"usps\"", "--nodes", node.address,
+                        "--out", self.out())
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("cannot load the scenario", refused.stderr)
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,59 @@
+#include "actors/run/node_service.hpp"
+#include "runtime/base/printable.hpp"
+#include "tools/cli/interrupts.hpp"
+#include "tools/cli/messages.hpp"
+#include "tools/cli/run_options.hpp"
+namespace mneme {
+namespace {
+
+int serve(const serve_arguments& arguments) {
+  const auto address = parsed_address(arguments.listen);
+  const auto threads = threads_option(arguments.threads);
+  diagnostics wrong;
+  if (!address)
+    wrong.push_back({"--listen", address.error().front().text});
+  if (!threads)
+    wrong.push_back(threads.error().front());
+  if (!wrong.empty())
+    return print_errors(wrong);
+  const auto served = serve_as_node({.listen = *address,
+                                     .tls = tls_option(arguments.on),
+                                     .threads = *threads,
+                                     .interrupts = &watch_interrupts(),
+                                     .say = [](const std::string& line) {
+                                       std::printf("node: %s\n", printable(line).c_str());
+                                       std::fflush(stdout);
+                                     }});
+  return served ? exit_interrupted : print_errors(served.error());
+}
+
+int ask(const serve_arguments& arguments) {
+  const auto address = parsed_address(arguments.status);
+  if (!address)
+    return print_errors({{"--status", address.error().front().text}});
+  const auto status = status_of_node(*address, tls_option(arguments.on));
+  if (!status)
+    return print_errors(status.error());
+  std::printf("%s\n", printable(*status).c_str());
+  return exit_done;
+}
+
+} // namespace
+
+int serve_nodes(const serve_arguments& arguments) {
+  const int given = static_cast<int>(!arguments.listen.empty()) + static_cast<int>(!arguments.status.empty()) +
+                    static_cast<int>(!arguments.keys.empty());
+  if (given != 1)
+    return bad_input("expected one of mneme node --listen HOST:PORT, --status HOST:PORT and --make-keys DIR");
+  if (!arguments.listen.empty())
+    return serve(arguments);
+  if (!arguments.status.empty())
+    return ask(arguments);
+  if (const auto made = make_keys(arguments.keys); !made)
+    return print_errors(made.error());
+  std::printf("%s holds ca.pem, ca.key, node.pem and node.key: keep ca.key, give the others to every machine\n",
+              printable(arguments.keys).c_str());
+  return exit_done;
+}
+
+} // namespace mneme
