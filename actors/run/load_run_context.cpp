@@ -1,4 +1,5 @@
 #include "actors/run/load_run_context.hpp"
+#include "actors/run/backbone_run.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/base/non_owning.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -11,9 +12,9 @@ namespace mneme {
 namespace {
 
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
-expected<at::Tensor> starting_weights(const scenario& settings, const model& net, run_context_use use) {
-  auto flat = use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
-                                            : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
+expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const run_context_request& request) {
+  auto flat = request.use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
+                                                    : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
   if (const auto* module = dynamic_cast<const module_net*>(&net))
     module->put_own_values(flat);
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
@@ -31,6 +32,12 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
     if (!pretrained)
       return pretrained;
     flat = *pretrained;
+  }
+  if (!request.backbone.empty()) {
+    auto trained = read(request.backbone, "model.backbone", &flat);
+    if (!trained)
+      return trained;
+    flat = *trained;
   }
   if (!settings.model.seed_weights.empty())
     return read(settings.model.seed_weights, "model.seed_weights", nullptr);
@@ -51,9 +58,14 @@ diagnostics at_key(const scenario& settings, const std::string& key, diagnostics
   return found;
 }
 
+/// Rows of the head of a run's net.
+std::int64_t outputs_of(const scenario& settings, const task_stream& tasks) {
+  return tasks.classes + settings.strategy.method->needs().further_outputs;
+}
+
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
-                                                       .classes = tasks.classes,
+                                                       .classes = outputs_of(settings, tasks),
                                                        .scores = settings.model.module_scores,
                                                        .head = settings.strategy.method->needs().head,
                                                        .trained = settings.model.trainable == trainable_part::all,
@@ -61,6 +73,21 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   if (!net)
     return tl::unexpected(at_key(settings, "model.module", net.error()));
   return *net;
+}
+
+/// What moves pixels has no meaning for rows of tokens. Made ones are refused earlier, by the scenario alone.
+diagnostics wrong_with_tokens(const scenario& settings) {
+  diagnostics wrong;
+  if (settings.training.augment != augmentation_kind::none)
+    wrong.push_back({settings.where("training.augment"), "the data are rows of tokens, and augmentation moves pixels; "
+                                                         "expected \"none\""});
+  const auto transform = settings.tasks.transform;
+  if (settings.tasks.kind == task_kind::domain_incremental &&
+      (transform == task_transform::permute || transform == task_transform::affine))
+    wrong.push_back({settings.where("tasks.transform"),
+                     "the data are rows of tokens, and other transforms move pixels; "
+                     "expected \"class-blocks\""});
+  return wrong;
 }
 
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
@@ -77,7 +104,7 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
                                                     "that reads tokens, as \"lstm\"");
   kind.use_head(settings.strategy.method->needs().head);
   kind.use_tokens(tasks.tokens);
-  auto net = kind.build(tasks.train->shape(), tasks.classes);
+  auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
   if (!net)
     return failed(settings.where("model.name"), net.error());
   return *net;
@@ -135,6 +162,8 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .staying_share = settings.tasks.staying_share,
                     .classes = tasks.classes,
                     .shape = tasks.train->shape(),
+                    .scale = tasks.train->scale,
+                    .shift = tasks.train->shift,
                     .clients = settings.clients.count,
                     .seed = static_cast<std::uint64_t>(settings.seed)};
   for (const auto& task : tasks.tasks) {
@@ -162,6 +191,12 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   gather(problems, raw);
   if (!problems.empty())
     return tl::unexpected{problems};
+  problems = wrong_backbone(settings, *raw);
+  if (raw->tokens > 0)
+    for (const auto& found : wrong_with_tokens(settings))
+      problems.push_back(found);
+  if (!problems.empty())
+    return tl::unexpected{problems};
   auto tasks = make_task_stream(settings, std::move(*raw));
   if (!tasks)
     return tl::unexpected{tasks.error()};
@@ -183,7 +218,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   gather(problems, trace);
   expected<at::Tensor> initial;
   if (net) {
-    initial = starting_weights(settings, **net, request.use);
+    initial = starting_weights(settings, **net, request);
     gather(problems, initial);
   }
   if (!problems.empty())

@@ -1,5 +1,6 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "actors/run/backbone_run.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
@@ -33,16 +34,21 @@ struct ready_world {
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
 expected<ready_world> ready_context(const scenario& settings, const run_options& options,
-                                    std::shared_ptr<const partition>* split) {
+                                    std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
   std::shared_ptr<node_pool> nodes;
   if (!options.nodes.empty()) {
-    auto greeted = greeted_nodes(settings, options.nodes, options.tls); // they load while this process does
+    auto offered = settings;
+    if (!backbone.empty()) { // nodes are sent the weights
+      offered.model.backbone.clear();
+      offered.model.weights = backbone;
+    }
+    auto greeted = greeted_nodes(offered, options.nodes, options.tls); // they load while this process does
     if (!greeted)
       return tl::unexpected{greeted.error()};
     nodes = std::move(*greeted);
   }
-  auto loaded = load_run_context(settings, {.split = split, .data = options.data.get()});
+  auto loaded = load_run_context(settings, {.split = split, .data = options.data.get(), .backbone = backbone});
   if (!loaded)
     return tl::unexpected{loaded.error()};
   auto& context = **loaded;
@@ -187,7 +193,12 @@ std::string default_run_name(const scenario& settings, const std::string& digest
 
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
-  auto loaded = ready_context(settings, options, options.trace ? &split : nullptr);
+  const auto backbone = trained_backbone(settings, options);
+  if (!backbone)
+    return tl::unexpected{backbone.error()};
+  if (backbone->unfinished)
+    return *backbone->unfinished;
+  auto loaded = ready_context(settings, options, options.trace ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   prepared_run run{.context = loaded->context, .nodes = loaded->nodes, .digest = scenario_digest(settings)};
@@ -223,7 +234,12 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   read->value.name = origin->scenario;
   auto wanted = options;
   wanted.trace = origin->trace;
-  auto loaded = ready_context(read->value, wanted, nullptr);
+  const auto backbone = trained_backbone(read->value, wanted);
+  if (!backbone)
+    return tl::unexpected{backbone.error()};
+  if (backbone->unfinished)
+    return std::optional(*backbone->unfinished);
+  auto loaded = ready_context(read->value, wanted, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
 

@@ -82,6 +82,18 @@ class_range task_stream::opened(task_id t) const {
   return classes;
 }
 
+expected<std::vector<std::int64_t>> classes_used(const scenario& from, const raw_data& data) {
+  auto order = class_order(from, data.classes);
+  if (!order)
+    return order;
+  const auto plan = plan_tasks(from, data);
+  if (!plan)
+    return tl::unexpected(plan.error());
+  order->resize(static_cast<std::size_t>(plan->back().positions.high));
+  std::sort(order->begin(), order->end());
+  return order;
+}
+
 expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   const auto order = class_order(from, data.classes);
   if (!order)

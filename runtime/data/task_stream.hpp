@@ -31,6 +31,9 @@ struct task_stream {
 /// (np1993: any number).
 [[nodiscard]] expected<std::vector<std::int64_t>> class_order(const scenario& from, std::int64_t classes);
 
+/// The original classes that tasks of the scenario are made of, ascending. @param data tells classes and domains only
+[[nodiscard]] expected<std::vector<std::int64_t>> classes_used(const scenario& from, const raw_data& data);
+
 /// Splits the data into tasks by section 5; impossible combinations (classes that do not divide,
 /// too few domains) are diagnostics at the key that causes them.
 [[nodiscard]] expected<task_stream> make_task_stream(const scenario& from, raw_data data);

@@ -25,6 +25,8 @@ struct module_request {
 struct method_needs {
   /// The head that nets are built with.
   head_kind head = head_kind::linear;
+  /// Rows of the head behind those of the classes: numbers made of the features, which the method's losses read.
+  std::int64_t further_outputs = 0;
   rows_shown rows = rows_shown::current;
   /// The server step needs the uploads of one broadcast, all of them at hand: then the method is refused where the
   /// server steps as uploads come.

@@ -2,6 +2,7 @@
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/products.hpp"
 #include <algorithm>
+#include <vector>
 namespace mneme {
 
 dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
@@ -10,11 +11,13 @@ dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
   auto part = *this;
   part.out = high - low;
   part.weight_offset += low * in;
-  part.bias_offset += low;
+  if (biased())
+    part.bias_offset += low;
   return part;
 }
 
 void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y) {
+  const std::vector<float> zeros(static_cast<std::size_t>(layer.biased() ? 0 : layer.out)); // the kernel adds a bias
   kernels::multiply(kernels::dot_product{.a = x,
                                          .a_row = layer.in,
                                          .b = weights + layer.weight_offset,
@@ -24,7 +27,7 @@ void dense_forward(const dense_layer& layer, const float* weights, const float* 
                                          .m = rows,
                                          .n = layer.out,
                                          .k = layer.in,
-                                         .bias = weights + layer.bias_offset});
+                                         .bias = layer.biased() ? weights + layer.bias_offset : zeros.data()});
   if (layer.after == activation::relu)
     kernels::relu(y, rows * layer.out);
 }
@@ -65,7 +68,7 @@ void dense_backward(const dense_layer& layer, const dense_gradients& in) {
                                            .k = in.rows,
                                            .scale = in.scale});
   }
-  if (!in.into)
+  if (!in.into || !layer.biased())
     return;
   kernels::sum_rows({.in = in.d_y,
                      .rows = in.rows,

@@ -15,10 +15,11 @@ enum class activation : std::uint8_t { none, relu, leaky, sigmoid, tanh, silu };
 /// A fully connected layer of a net.
 struct dense_layer {
   std::int64_t in = 0, out = 0;
-  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] within a model's [P].
+  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] in a model's [P]; -1: no bias.
   activation after = activation::none;             ///< Built in.
   bool head = false;                               ///< Has a row per class, and computes those of the pass only.
 
+  [[nodiscard]] bool biased() const { return bias_offset >= 0; }
   /// The rows that a pass over `classes` computes, as a layer of their own.
   [[nodiscard]] dense_layer rows_for(std::int64_t low, std::int64_t high) const;
 };

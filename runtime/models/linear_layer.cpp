@@ -42,8 +42,11 @@ void linear_layer::backward(const layer_pass& pass, const backward_data& data, c
 void linear_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
   const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
   const auto weight = parameter_view(pass, part.weight_offset, part.out, part.in); // [K, out, in]
-  const auto bias = parameter_view(pass, part.bias_offset, 1, part.out);           // [K, 1, out]
-  at::baddbmm_out(out, bias, in.view({pass.models, pass.rows, part.in}), weight.transpose(1, 2));
+  const auto rows = in.view({pass.models, pass.rows, part.in});
+  if (part.biased())
+    at::baddbmm_out(out, parameter_view(pass, part.bias_offset, 1, part.out), rows, weight.transpose(1, 2));
+  else
+    at::bmm_out(out, rows, weight.transpose(1, 2));
   if (part.after == activation::relu)
     at::relu_(out);
 }
@@ -61,19 +64,21 @@ void linear_layer::composite_backward(const layer_pass& pass, const backward_dat
   if (data.fixed)
     return;
   write_gradients(sink, part.weight_offset, at::bmm(data.d_out.transpose(1, 2), in));
-  write_gradients(sink, part.bias_offset, data.d_out.sum(1));
+  if (part.biased())
+    write_gradients(sink, part.bias_offset, data.d_out.sum(1));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
 at::Tensor linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
   auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});
-  auto bias = pass.weights_at(shape_.bias_offset, {1, shape_.out});
-  if (shape_.head) {
+  if (shape_.head)
     weight = weight.narrow(1, pass.classes.low, pass.classes.size());
-    bias = bias.narrow(2, pass.classes.low, pass.classes.size());
+  auto y = stacked_product(in, weight);
+  if (shape_.biased()) {
+    const auto bias = pass.weights_at(shape_.bias_offset, {1, shape_.out});
+    y = y + (shape_.head ? bias.narrow(2, pass.classes.low, pass.classes.size()) : bias);
   }
-  const auto y = stacked_product(in, weight) + bias;
   return shape_.after == activation::relu ? at::relu(y) : y;
 }
 

@@ -148,12 +148,13 @@ parameter network::dense_weight(const std::string& name, std::int64_t out) const
   return weight;
 }
 
-void network::add_linear(const std::string& name, std::int64_t out, activation after) {
+void network::add_linear(const std::string& name, std::int64_t out, activation after, bool biased) {
   const auto in = shape_here();
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  dense_layer shape{.in = in.floats(), .out = out, .after = built_in(after)};
+  dense_layer shape{.in = in.floats(), .out = out, .bias_offset = -1, .after = built_in(after)};
   shape.weight_offset = add_parameter(dense_weight(name, out));
-  shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
+  if (biased)
+    shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {out}, .bound = bound});
   add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, out}, true);
   add_unless_built_in(after);
 }

@@ -276,6 +276,11 @@ void check_paths(const scenario& s, remarks& out) {
   check_path("model.module", s.model.module, false, out);
   check_path("model.weights", s.model.weights, false, out);
   check_path("model.seed_weights", s.model.seed_weights, false, out);
+  check_path("model.backbone", s.model.backbone, false, out);
+  if (!s.model.backbone.empty() && !s.model.weights.empty())
+    out.push_back({{"model.backbone", "model.weights"},
+                   "model.backbone: a net begins with the weights that a scenario trains or with those of a file, and "
+                   "model.weights names a file; expected one of them"});
   if (s.partition.kind != partition_kind::file)
     return;
   check_path("partition.file", s.partition.file, false, out);

@@ -27,7 +27,20 @@ std::string content_text(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, failed) ? in_quotes(hex_text(digest_of_file(path.string()))) : "\"\"";
 }
 
+/// A scenario counts by what it is, wherever it lies and whatever it extends.
+std::string scenario_text(const std::filesystem::path& file) {
+  if (file.empty())
+    return {};
+  auto read = read_scenario(file, {});
+  if (!read)
+    return in_quotes("");
+  read->value.model.backbone.clear(); // it may have none, and could name itself
+  return in_quotes(scenario_digest(read->value));
+}
+
 std::string digested_text(const std::string& section, const key& option) {
+  if (section == "model" && option.name == "backbone")
+    return scenario_text(**std::get_if<std::filesystem::path*>(&option.target));
   if (section == "worker" || section == "checkpoint" || (section.empty() && option.name == "title") ||
       (section == "data" && option.name == "root"))
     return {};

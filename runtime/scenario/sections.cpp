@@ -32,6 +32,9 @@ key_table model_keys(model_section& to) {
             "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
   keys.path("seed_weights", to.seed_weights,
             "safetensors with the initial weights of the whole net; empty: drawn from the seed.");
+  keys.path("backbone", to.backbone,
+            "A scenario that trains the same net on classes that the tasks do not use, in place of weights: it is run "
+            "once and kept by its digest; empty: none.");
   keys.choice("trainable", to.trainable, {{"all", trainable_part::all}, {"head", trainable_part::head}},
               "What training may change.");
   if (to.kind)

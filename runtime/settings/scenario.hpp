@@ -117,6 +117,7 @@ struct model_section {
   std::filesystem::path module{}; ///< TorchScript file that is the net; empty: `name` is.
   bool module_scores = false;     ///< What it returns are scores of the classes, not features.
   std::filesystem::path weights{}, seed_weights{};
+  std::filesystem::path backbone{}; ///< A scenario whose last net this run's begins with; empty: none.
   trainable_part trainable = trainable_part::all;
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
 };

@@ -23,6 +23,7 @@ public:
   /// @param wanted whether the file may lack them
   additions(const model& net, const tensor_map& named, bool wanted) {
     const auto& parameters = net.layout();
+    headless_ = wanted && net.classes() == 0;
     adapted_ = std::any_of(parameters.begin(), parameters.end(), [](const parameter& entry) { return entry.frozen; });
     const auto in_file = [&](const parameter& entry) {
       const auto* found = named.find(entry.name);
@@ -43,8 +44,11 @@ public:
   [[nodiscard]] bool absent(const parameter& entry) const {
     return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
-  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's.
+  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's, and of a
+  /// net without a head it is a layer behind all blocks, "fc.weight".
   [[nodiscard]] bool unread(const std::string& name) const {
+    if (headless_)
+      return name.find('.') == name.rfind('.');
     return !unread_.empty() && name.starts_with(unread_) && name.find('.', unread_.size()) == std::string::npos;
   }
 
@@ -52,7 +56,7 @@ private:
   /// Beside a frozen body, what is neither frozen nor the head.
   [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !entry.frozen && !entry.head; }
 
-  bool adapted_ = false, no_head_ = false, no_adapters_ = true;
+  bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
   std::string unread_; // "head."
 };
 

@@ -36,10 +36,11 @@ std::vector<std::int64_t> herded(const at::Tensor& rows, const at::Tensor& mean,
 
 } // namespace
 
-std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int64_t count, exemplar_choice how) {
+std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int64_t count, exemplar_choice how,
+                                           bool as_they_are) {
   MNEME_CHECK(features.size(0) > 0, features.size(0));
   const auto raw = features.cpu().to(at::kDouble);
-  const auto rows = raw / raw.norm(2, {1}, true).clamp_min(1e-12);
+  const auto rows = as_they_are ? raw : raw / raw.norm(2, {1}, true).clamp_min(1e-12);
   const auto mean = rows.mean(0);
   const bool again = how == exemplar_choice::duplicates;
   const auto wanted = again ? count : std::min(count, rows.size(0));

@@ -12,10 +12,10 @@ enum class exemplar_choice : std::uint8_t {
 };
 
 /// Places of the chosen rows in the order in which they are chosen: the first k do not depend on `count`. With
-/// duplicates `count` of them, else at most the class has. Features are normalised to length 1, their mean is not.
-/// @param features [n, D] of one class @pre n > 0
+/// duplicates `count` of them, else at most the class has. Features are normalised to length 1 unless `as_they_are`,
+/// their mean is not. @param features [n, D] of one class @pre n > 0
 [[nodiscard]] std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int64_t count,
-                                                         exemplar_choice how);
+                                                         exemplar_choice how, bool as_they_are = false);
 
 /// Rows kept of each class where `memory` rows are shared among `classes`.
 [[nodiscard]] constexpr std::int64_t exemplars_per_class(std::int64_t memory, std::int64_t classes) noexcept {

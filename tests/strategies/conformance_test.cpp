@@ -15,7 +15,7 @@ model_ref net_for(const strategy& method) {
   const std::string lead = "[model]\nname = \"";
   const auto first = own.find(lead);
   if (first == std::string::npos)
-    return model_named("mlp", {1, 1, features}, classes);
+    return model_named("mlp", {1, 1, features}, classes + method.needs().further_outputs);
   const auto name = own.substr(first + lead.size());
   return model_named(name.substr(0, name.find('"')), {1, 1, features}, classes);
 }
@@ -43,6 +43,7 @@ struct federation {
       give_keys(*method, {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}});
     auto setup = setup_of_run(net, features, 2);
     setup.training.batch = 4;
+    setup.classes = classes;
     setup.task_classes = {{0, 2}, {2, 4}};
     setup.clients = 3;
     method->prepare(setup);

@@ -45,6 +45,8 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
       **number = std::stod(value);
     else if (auto* const* flag = std::get_if<bool*>(&found->target))
       **flag = value == "true";
+    else if (auto* const* text = std::get_if<std::string*>(&found->target))
+      **text = value;
     else
       *std::get<std::filesystem::path*>(found->target) = value;
   }
@@ -98,6 +100,8 @@ inline method_setup setup_of_run(const model_ref& net, std::int64_t features, st
           .tasks = tasks,
           .classes = net->classes(),
           .shape = {1, 1, features},
+          .scale = {1.0f / 255.0f},
+          .shift = {-0.5f},
           .clients = 1,
           .seed = seed};
 }

@@ -29,14 +29,16 @@ def data_name(path):
 
 # Made-up rows in the shape of data sets, for scenarios of the papers: those are many, and the data large or absent.
 MADE_UP = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200), "imagenet-r": ([3, 224, 224], 200),
-           "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10)}
-PACKED = {"cifar100"}  # takes ten seconds to unpack: only the scenario in base/ that is named after it reads it
+           "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10), "pacs": ([3, 32, 32], 7),
+           "shakespeare": ([80], 80)}
+TOKENS = {"shakespeare": 80}
+PACKED = {"cifar100", "pacs"}  # take seconds to unpack: only the scenario in base/ that is named after one reads it
 AT_ONCE = 10  # scenarios that one process checks: it takes 0.2 s to start
 
 
 def rows_made_up(shape, classes):
     """Enough to share out, and few where images are large: those take seconds to make up."""
-    return classes * {28: 40, 32: 40, 64: 10, 224: 1}[shape[1]]
+    return classes * {28: 40, 32: 40, 64: 10, 80: 40, 224: 1}[shape[-1]]
 
 
 def reads_data(name):
@@ -56,6 +58,8 @@ def checked_form(name, folder):
         shape, classes = MADE_UP[data]
         rows = rows_made_up(shape, classes)
         more += f'[data]\nname = "synthetic"\nshape = {shape}\nclasses = {classes}\nrows = {rows}\n'
+        if data in TOKENS:
+            more += f"tokens = {TOKENS[data]}\n"
         if "_vit_" in name:  # weights of twelve blocks take ten seconds to draw
             more += "[model]\ndepth = 1\n"
     if not more:

@@ -146,7 +146,7 @@ TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   // One word only, files, or without effect on a run.
   std::set<std::string> known{
       "title",         "data.root",          "tasks.transform", "partition.file", "devices.availability_file",
-      "model.weights", "model.seed_weights", "model.module",    "strategy.name"};
+      "model.weights", "model.seed_weights", "model.module",    "model.backbone", "strategy.name"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

@@ -215,3 +215,19 @@ TEST_CASE("a file of torchvision's is read: batch counters are left out, another
     }
   }
 }
+
+TEST_CASE("a net without a head leaves the file's head unread, and nothing else") {
+  const auto whole = net_of("resnet8", {3, 9, 9}, 4);
+  auto kind = kind_of("resnet8");
+  kind->use_head(head_kind::none);
+  const auto headless = kind->build({3, 9, 9}, 4).value();
+  const auto flat = initial_weights(*whole, 3), others = initial_weights(*headless, 4);
+  const auto named = named_parameters(*whole, flat);
+  const auto read = flat_parameters(*headless, named, "net.safetensors", &others);
+  REQUIRE(read);
+  CHECK(same_bits(named_parameters(*headless, *read).at("layer3.0.conv2.weight"), named.at("layer3.0.conv2.weight")));
+  const auto more = flat_parameters(*headless, with(named, "layer4.0.conv1.weight", at::zeros({1})), "x", &others);
+  REQUIRE_FALSE(more);
+  CHECK_THAT(more.error().front().text,
+             ContainsSubstring("'layer4.0.conv1.weight' of shape [1] belongs to no parameter"));
+}

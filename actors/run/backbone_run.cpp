@@ -1,0 +1,163 @@
+#include "actors/run/backbone_run.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/base/digest.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/task_stream.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/scenario/read.hpp"
+#include <algorithm>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string place_of(const scenario& settings) { return settings.where("model.backbone"); }
+
+expected<scenario> scenario_of(const scenario& settings) {
+  auto read = read_scenario(settings.model.backbone, {});
+  if (!read)
+    return tl::unexpected(read.error());
+  if (!read->value.model.backbone.empty())
+    return failed(place_of(settings), settings.model.backbone.string() +
+                                          " has a model.backbone itself; expected a scenario that trains from scratch, "
+                                          "or from model.weights");
+  return std::move(read->value);
+}
+
+/// Keys of the net by name, as TOML.
+std::map<std::string, std::string> keys_of(const scenario& settings) {
+  std::map<std::string, std::string> texts{{"name", settings.model.name}};
+  key_table keys;
+  if (settings.model.kind)
+    settings.model.kind->keys(keys);
+  for (const auto& option : keys.all())
+    if (option.name != "head_hidden")
+      texts[option.name] = current_text(option);
+  return texts;
+}
+
+/// Keys of which the two nets have different values: "width = 8, there width = 16".
+std::string differences(const scenario& settings, const scenario& trained) {
+  const auto here = keys_of(settings), there = keys_of(trained);
+  std::vector<std::string> found;
+  for (const auto& [name, value] : here)
+    if (const auto other = there.find(name); other == there.end() || other->second != value)
+      found.push_back(fmt::format("{} = {}, there {}", name, value, other == there.end() ? "none" : other->second));
+  return fmt::format("{}", fmt::join(found, "; "));
+}
+
+/// True if both read the same rows: made ones follow from the seed.
+bool share_data(const scenario& a, const scenario& b) {
+  return a.data.name == b.data.name && (a.data.name != "synthetic" || a.seed == b.seed);
+}
+
+fs::path folder_of_nets() {
+  if (const char* const named = std::getenv("MNEME_CACHE"))
+    return fs::path(named) / "backbones";
+  const char* const home = std::getenv("HOME");
+  return (home ? fs::path(home) / ".cache" / "mneme" : fs::temp_directory_path() / "mneme") / "backbones";
+}
+
+/// What decides the bits of the net besides the machine: the scenario, where its data lie, and the program.
+std::string name_of_net(const scenario& trained) {
+  auto text = scenario_digest(trained) + " " MNEME_VERSION " " + trained.worker.device;
+  for (const auto& root : data_roots(trained.data))
+    text += " " + root.string();
+  return hex_text(digest_of(std::as_bytes(std::span(text))));
+}
+
+/// Held while a net is trained.
+class net_lock {
+public:
+  explicit net_lock(const fs::path& file) : file_(file, O_CREAT | O_RDWR | O_CLOEXEC) {
+    while (::flock(file_.descriptor(), LOCK_EX) != 0 && errno == EINTR)
+      ;
+  }
+
+private:
+  open_file file_;
+};
+
+} // namespace
+
+diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
+  if (settings.model.backbone.empty())
+    return {};
+  const auto trained = scenario_of(settings);
+  if (!trained)
+    return trained.error();
+  diagnostics wrong;
+  if (const auto text = differences(settings, *trained); !text.empty())
+    wrong.push_back(
+        {place_of(settings), fmt::format("the net that {} trains is another one: {}; expected the same keys "
+                                         "of [model]",
+                                         settings.model.backbone.string(), text)});
+  if (!share_data(settings, *trained))
+    return wrong;
+  const raw_data about{.name = data.name,
+                       .classes = trained->data.name == "synthetic" ? trained->data.classes : data.classes,
+                       .domain_names = data.domain_names};
+  const auto known = classes_used(*trained, about), used = classes_used(settings, data);
+  if (!known || !used)
+    return known ? wrong : known.error(); // what is wrong with the tasks is said elsewhere
+  std::vector<std::int64_t> shared;
+  std::set_intersection(known->begin(), known->end(), used->begin(), used->end(), std::back_inserter(shared));
+  if (!shared.empty())
+    wrong.push_back(
+        {place_of(settings),
+         fmt::format("{} trains the backbone on classes that the tasks use: {} of '{}'; expected others, as "
+                     "tasks.classes and tasks.class_order choose them",
+                     settings.model.backbone.string(), fmt::join(shared, ", "), data.name)});
+  return wrong;
+}
+
+expected<trained_net> trained_backbone(const scenario& settings, const run_options& options) {
+  if (settings.model.backbone.empty())
+    return trained_net{};
+  const auto trained = scenario_of(settings);
+  if (!trained)
+    return tl::unexpected(trained.error());
+  const auto folder = folder_of_nets();
+  const auto name = name_of_net(*trained);
+  trained_net made{.weights = folder / (name + ".safetensors")};
+  if (fs::exists(made.weights))
+    return made;
+  const auto data = options.data ? expected<raw_data>(*options.data)
+                                 : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+  if (!data)
+    return tl::unexpected(data.error());
+  if (const auto wrong = wrong_backbone(settings, *data); !wrong.empty())
+    return tl::unexpected(wrong);
+  try {
+    fs::create_directories(folder);
+    const net_lock lock(folder / (name + ".lock"));
+    if (fs::exists(made.weights))
+      return made;
+    if (options.style != progress_style::quiet)
+      std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
+                   settings.model.backbone.string().c_str(), made.weights.string().c_str());
+    const auto out = folder / (name + ".run");
+    fs::remove_all(out);
+    const auto ended = run_simulation(
+        *trained,
+        {.out = out, .threads = options.threads, .style = progress_style::quiet, .interrupts = options.interrupts});
+    if (!ended)
+      return tl::unexpected(ended.error());
+    if (ended->status == "done")
+      fs::rename(out / "model.safetensors", made.weights);
+    else
+      made.unfinished = *ended;
+    fs::remove_all(out);
+  } catch (const std::exception& e) {
+    return failed(place_of(settings),
+                  std::string("the backbone cannot be kept: ") + e.what() + "; $MNEME_CACHE names another folder");
+  }
+  return made;
+}
+
+} // namespace mneme

@@ -1,0 +1,166 @@
+// Shakespeare: what roles of the plays say, cut into windows of 80 characters, to be followed by the next one (Caldas
+// et al. 2018, LEAF). Tokens are places in LEAF's alphabet; classes are target characters, the most frequent first, so
+// that tasks of classes are tasks by target character.
+#include "runtime/base/new_tensor.hpp"
+#include "runtime/data/byte_stream.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/files.hpp"
+#include "runtime/data/row_filter.hpp"
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <string_view>
+namespace mneme {
+namespace {
+
+constexpr std::string_view alphabet =
+    "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}";
+constexpr std::int64_t window = 80;
+constexpr std::size_t test_every = 10;                // every tenth speech of a role is of the test set
+constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays are five million bytes
+
+const file_set files{.data_set = "shakespeare",
+                     .folders = {"shakespeare"},
+                     .names = {{"speeches.tsv"}},
+                     .remedy = "There is no public download in this form: write a line for each speech, 'play TAB "
+                               "speaker TAB text', in the order of the plays."};
+
+/// What a role says in either split, as tokens, speech after speech with a space between them.
+struct role_text {
+  std::string train{}, test{};
+  std::size_t speeches = 0;
+};
+
+/// The place of a character; others than LEAF's ('$' is one) are spaces.
+char token_of(char letter) {
+  const auto found = alphabet.find(letter);
+  return static_cast<char>(found == std::string_view::npos ? alphabet.find(' ') : found);
+}
+
+expected<std::string> content_of(const std::filesystem::path& path) {
+  auto stream = byte_stream::open(path);
+  if (!stream)
+    return tl::unexpected(stream.error());
+  const auto bytes = stream->content_bytes();
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  if (*bytes > content_bytes_max)
+    return failed(stream->place(content_bytes_max), fmt::format("the content goes on here, to {} bytes; all plays are "
+                                                                "five million: is it the file of another data set?",
+                                                                *bytes));
+  auto again = byte_stream::open(path); // counting has read it
+  std::string content(static_cast<std::size_t>(*bytes), ' ');
+  if (auto read = again->read({reinterpret_cast<std::uint8_t*>(content.data()), content.size()}); !read)
+    return tl::unexpected(read.error());
+  if (auto end = again->expect_end(); !end)
+    return tl::unexpected(end.error());
+  return content;
+}
+
+/// Roles in the order of their first speech.
+expected<std::vector<role_text>> roles_in(const std::string& content, const std::filesystem::path& path) {
+  std::vector<role_text> roles;
+  std::map<std::string_view, std::size_t> places; // by play and speaker
+  const std::string_view text(content);
+  for (std::size_t begin = 0, line = 1; begin < text.size(); ++line) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    const auto speech = text.substr(begin, end - begin);
+    const auto first = speech.find('\t'), second = speech.find('\t', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos)
+      return failed(fmt::format("{}:{}", path.string(), line),
+                    fmt::format("expected 'play TAB speaker TAB text', found {} tab{}: is it the file of another data "
+                                "set?",
+                                first == std::string_view::npos ? 0 : 1, first == std::string_view::npos ? "s" : ""));
+    const auto [place, fresh] = places.try_emplace(speech.substr(0, second), roles.size());
+    if (fresh)
+      roles.emplace_back();
+    auto& role = roles[place->second];
+    auto& to = ++role.speeches % test_every == 0 ? role.test : role.train;
+    if (!to.empty())
+      to += token_of(' ');
+    std::transform(speech.begin() + static_cast<std::ptrdiff_t>(second) + 1, speech.end(), std::back_inserter(to),
+                   token_of);
+    begin = end + 1;
+  }
+  return roles;
+}
+
+using class_of_token = std::array<std::int32_t, alphabet.size()>;
+
+/// Ranks by how often a token is a training row's target; of equals the earlier in the alphabet comes first.
+class_of_token classes_of(const std::vector<role_text>& roles) {
+  std::array<std::int64_t, alphabet.size()> counts{};
+  for (const auto& role : roles)
+    for (auto at = static_cast<std::size_t>(window); at < role.train.size(); ++at)
+      ++counts[static_cast<std::size_t>(role.train[at])];
+  std::array<std::size_t, alphabet.size()> order{};
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return counts[a] > counts[b]; });
+  class_of_token ranks{};
+  for (std::size_t rank = 0; rank < order.size(); ++rank)
+    ranks[order[rank]] = static_cast<std::int32_t>(rank);
+  return ranks;
+}
+
+/// A row for every character that has a whole window before it, role after role. Only rows that the limits keep are
+/// made: all of them are four million.
+image_table windows_of(const std::vector<role_text>& roles, std::string role_text::*split, const class_of_token& ranks,
+                       row_limits limits) {
+  row_filter filter(limits, static_cast<std::int64_t>(alphabet.size()));
+  image_table made;
+  std::vector<const char*> begins;
+  std::int64_t row = 0;
+  for (const auto& role : roles) {
+    const auto& text = role.*split;
+    for (auto at = static_cast<std::size_t>(window); at < text.size() && !filter.done(); ++at, ++row) {
+      const auto label = ranks[static_cast<std::size_t>(text[at])];
+      if (!filter.keep(label))
+        continue;
+      begins.push_back(text.data() + at - window);
+      made.labels.push_back(label);
+      made.file_rows.push_back(row);
+    }
+  }
+  if (row == made.size()) // none was left out
+    made.file_rows.clear();
+  made.images = new_tensor({made.size(), 1, 1, window}, at::kInt);
+  auto* token = made.images.mutable_data_ptr<std::int32_t>();
+  for (const auto* begin : begins)
+    token = std::transform(begin, begin + window, token, [](char value) { return std::int32_t{value}; });
+  return made;
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto content = content_of(found->front());
+  if (!content)
+    return tl::unexpected(content.error());
+  const auto roles = roles_in(*content, found->front());
+  if (!roles)
+    return tl::unexpected(roles.error());
+  const auto ranks = classes_of(*roles);
+  raw_data made{.name = "shakespeare",
+                .train = windows_of(*roles, &role_text::train, ranks, train_limits(data)),
+                .test = windows_of(*roles, &role_text::test, ranks, test_limits(data)),
+                .classes = static_cast<std::int64_t>(alphabet.size()),
+                .tokens = static_cast<std::int64_t>(alphabet.size()),
+                .mean = {0.0},
+                .deviation = {1.0}};
+  if (made.train.size() == 0 || made.test.size() == 0)
+    return failed(found->front().string(), "no role says more than 80 characters in either split; expected all plays");
+  return made;
+}
+
+const source_registration line{
+    {.name = "shakespeare",
+     .summary = "what 1,352 roles say, 3,853,057 windows of 80 characters and 321,077 of every tenth speech, 80 "
+                "classes by the next character, the most frequent first; no public download in this form",
+     .files = files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,54 @@
+#include "runtime/models/feature_layer.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/models/function.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+namespace mneme {
+
+// K models, B rows, C channels of the map.
+
+feature_layer::feature_layer(model_ref net, std::string map, std::array<std::int64_t, 3> shape)
+    : net_(std::move(net)), map_(std::move(map)) {
+  tape once; // a row of zeros shows how large the map is
+  once.for_backward = false;
+  once.maps = {map_};
+  const auto seen = net_->forward(at::zeros({1, net_->size()}, at::kFloat),
+                                  at::zeros({1, 1, shape[0], shape[1], shape[2]}, at::kFloat), {}, &once);
+  channels_ = seen.maps.at(0).size(2);
+  height_ = seen.maps.at(0).size(3);
+  width_ = seen.maps.at(0).size(4);
+}
+
+activations feature_layer::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range, tape* keep,
+                                   const training_mode* training) const {
+  tape once;
+  once.for_backward = false;
+  auto& with = keep ? *keep : once;
+  with.maps = {map_};
+  const auto seen = net_->forward(weights, inputs, {}, &with, training);
+  return {.features = seen.maps.at(0).mean({3, 4})}; // [K, B, C]
+}
+
+void feature_layer::backward(const at::Tensor& weights, tape& kept, class_range, const at::Tensor&,
+                             const at::Tensor& d_features, const parameter_choice& trained,
+                             const gradient_sink& out) const {
+  const auto of_pixel = d_features / static_cast<double>(height_ * width_); // [K, B, C]
+  kept.d_maps = {
+      of_pixel.unsqueeze(3).unsqueeze(4).expand({of_pixel.size(0), of_pixel.size(1), channels_, height_, width_})};
+  net_->backward(weights, kept, {}, {}, {}, trained, out);
+}
+
+function_results feature_layer::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range,
+                                               const function_mode& mode) const {
+  auto seen = net_->differentiable(weights, inputs, {}, mode);
+  const auto found =
+      std::find_if(seen.maps.begin(), seen.maps.end(), [&](const named_map& shown) { return shown.name == map_; });
+  MNEME_CHECK(found != seen.maps.end(), identity());
+  function_results of_layer;
+  of_layer.features = found->values.mean({3, 4});
+  of_layer.statistics = std::move(seen.statistics);
+  return of_layer;
+}
+
+} // namespace mneme

@@ -1,0 +1,32 @@
+/// feature_layer: a net whose features are what a layer in its middle puts out.
+#pragma once
+#include "runtime/models/model.hpp"
+namespace mneme {
+
+/// Features are the means over pixels of one of the net's maps; there is no head. Weights are those of the whole net.
+class feature_layer final : public model {
+public:
+  /// @param map one of net->maps()
+  feature_layer(model_ref net, std::string map, std::array<std::int64_t, 3> shape);
+
+  [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return net_->layout(); }
+  [[nodiscard]] std::int64_t feature_width() const noexcept override { return channels_; }
+  [[nodiscard]] std::int64_t classes() const noexcept override { return 0; }
+  [[nodiscard]] std::string identity() const override { return net_->identity() + " up to " + map_; }
+  [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override { return net_->working_set(rows); }
+  [[nodiscard]] bool mixes_rows() const noexcept override { return net_->mixes_rows(); }
+  [[nodiscard]] bool draws() const noexcept override { return net_->draws(); }
+  [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                    tape* keep, const training_mode* training) const override;
+  void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+                const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
+  [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
+                                                class_range classes, const function_mode& mode) const override;
+
+private:
+  model_ref net_;
+  std::string map_;
+  std::int64_t channels_ = 0, height_ = 0, width_ = 0; // of the map
+};
+
+} // namespace mneme

@@ -1,0 +1,14 @@
+// FedAvg (McMahan et al. 2017, Algorithm 1) on FedHAF's net: a frozen backbone, and module and head that are averaged.
+#include "strategies/shared/split_learning.hpp"
+namespace mneme {
+namespace {
+
+class split_fedavg final : public split_method {};
+
+const strategy_registration line{
+    {.name = "split-fedavg",
+     .summary = "FedAvg of a feature adjustment module and a head behind a frozen backbone (FedHAF's baseline)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<split_fedavg>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,22 @@
+// The Oracle of FedHAF's comparison: one learner with the rows of all tasks so far, which trains module and head behind
+// the same frozen backbone for as many epochs and rounds as clients do.
+#include "strategies/shared/split_learning.hpp"
+namespace mneme {
+namespace {
+
+class split_oracle final : public split_method {
+public:
+  method_needs needs() const override {
+    auto needed = split_method::needs();
+    needed.rows = rows_shown::centralised;
+    return needed;
+  }
+};
+
+const strategy_registration line{
+    {.name = "split-oracle",
+     .summary = "ordinary training of module and head on the rows of all tasks so far: FedHAF's upper bound",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<split_oracle>(); }}};
+
+} // namespace
+} // namespace mneme

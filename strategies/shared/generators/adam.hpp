@@ -1,0 +1,29 @@
+/// adam: the optimizer of generators and of what they play against, within a program.
+#pragma once
+#include "runtime/method/program.hpp"
+namespace mneme {
+
+struct adam_rates {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+};
+
+/// Weights of any shape under Adam (Kingma and Ba 2015, Algorithm 1), as PyTorch computes it: element by element, so
+/// that the bits of one model of a stack do not depend on the others. Step after step it may be saved and loaded.
+class adam {
+public:
+  adam() = default;
+  explicit adam(at::Tensor weights);
+  [[nodiscard]] const at::Tensor& weights() const { return weights_; }
+  void step(const at::Tensor& gradient, const adam_rates& with);
+
+  /// Row k of a stack as tensors NAME, NAME.first, NAME.second and NAME.steps.
+  void save(const std::string& name, std::int64_t k, named_tensors& to) const;
+  /// Rows of a stack, as save() left them.
+  [[nodiscard]] static adam loaded(const std::string& name, std::span<const program_call> calls);
+
+private:
+  at::Tensor weights_{}, first_{}, second_{}; // moments
+  std::int64_t steps_ = 0;
+};
+
+} // namespace mneme

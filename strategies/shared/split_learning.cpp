@@ -1,0 +1,191 @@
+#include "strategies/shared/split_learning.hpp"
+#include "runtime/models/chained_model.hpp"
+#include "runtime/models/feature_layer.hpp"
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+constexpr std::uint32_t adjustment_draw = first_method_purpose + 71;
+
+bool knows_layer(const model& net, const std::string& layer) {
+  const auto maps = net.maps();
+  return layer.empty() || std::find(maps.begin(), maps.end(), layer) != maps.end();
+}
+
+rng_key draw_of_task(std::uint64_t seed, task_id task) {
+  return {.seed = seed, .purpose = adjustment_draw, .task = task};
+}
+
+} // namespace
+
+// -- the net in two parts ---------------------------------------------------------------------------------------------
+
+model_ref backbone_of(const method_setup& setup, const std::string& layer) {
+  if (layer.empty())
+    return setup.net;
+  return std::make_shared<const feature_layer>(setup.net, layer, setup.shape);
+}
+
+split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial) {
+  split_net made{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
+  made.chain = std::make_shared<const chained_model>(made.backbone, back);
+  made.learnt.net = std::move(back);
+  made.learnt.initial = weights_only(initial);
+  made.learnt.trainable = trainable_part::all;
+  made.learnt.shape = {1, 1, made.features()};
+  made.backbone_weights = setup.initial;
+  made.front = weights_only(at::cat({setup.initial->at(flat_weights), initial}));
+  return made;
+}
+
+diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer) {
+  diagnostics wrong;
+  if (const auto maps = setup.net->maps(); !knows_layer(*setup.net, layer))
+    wrong.push_back({"strategy.feature_layer",
+                     fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read "
+                                 "features from; expected {}",
+                                 layer, setup.net->identity(),
+                                 maps.empty() ? "\"\", its last ones"
+                                              : fmt::format("\"\", or one of: {}", fmt::join(maps, ", ")))});
+  if (setup.trainable != trainable_part::all)
+    wrong.push_back({"model.trainable", "model.trainable = \"head\": the method freezes the whole net by itself, and "
+                                        "learns what stands behind it; expected \"all\""});
+  if (setup.training.augment != augmentation_kind::none)
+    wrong.push_back({"training.augment", "training.augment: features of the frozen backbone are computed once for each "
+                                         "row, so that images cannot differ from round to round; expected \"none\""});
+  for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
+    if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
+      wrong.push_back({"tasks.kind", "tasks.kind: the method tells old rows from new ones by their class, and tasks "
+                                     "here repeat classes; expected \"class-incremental\""});
+      break;
+    }
+  return wrong;
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+task<task_plan> split_server::open_task(server_context&, const round_place& place) {
+  if (place.task.value > 0) {
+    teacher_ = weights_only(weights());
+    if (how_.drawn_each_task)
+      go_on_from(drawn_adjustment(*net_->learnt.net, how_.draw, draw_of_task(net_->learnt.seed, place.task)));
+  }
+  co_return task_plan{};
+}
+
+broadcast split_server::open_round(const round_place& place) {
+  auto made = averaging_server::open_round(place);
+  if (how_.sends_teacher)
+    made.extra = teacher_;
+  return made;
+}
+
+predictor predictor_of(const split_net& net, const at::Tensor& back) {
+  const auto& backbone = net.backbone_weights->at(flat_weights);
+  predictor made{.net = net.chain, .weights = weights_only(at::cat({backbone, back.to(backbone.device())}))};
+  made.classifier = classifier_stage{.net = net.learnt.net, .front = net.front, .reads = net.features()};
+  return made;
+}
+
+predictor split_server::predict() const { return predictor_of(*net_, weights()); }
+
+void split_server::persist(archive& state) {
+  averaging_server::persist(state);
+  state(teacher_);
+}
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
+                                      exemplar_rules rules) {
+  auto memory = feature_memory::of(ctx.memory());
+  const auto task = in.place.task.value;
+  if (!memory.knows(task)) {
+    extract_job looking{.net = net.backbone, .weights = net.backbone_weights, .samples = ctx.samples()};
+    looking.logits = false;
+    looking.frozen = true;
+    auto extracting = ctx.extract(std::move(looking));
+    const auto seen = co_await extracting;
+    embedding_rows rows{.features = seen.features.cpu().contiguous(), .labels = seen.labels.cpu().to(at::kInt)};
+    memory.begin(task, std::move(rows), rules);
+  }
+  co_return memory;
+}
+
+train_job split_method::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
+  auto job = local_training(net_->learnt, ctx, in, {.samples = std::move(samples), .classes = in.place.opened});
+  job.objective = objective_;
+  return job;
+}
+
+task<client_result> split_method::client_round(client_context& ctx, const broadcast& in) const {
+  auto looking = features_of_rows(ctx, in, *net_, {.ratio = 0.0});
+  const auto seen = co_await looking;
+  const std::vector<embedding_rows> parts{seen.current()};
+  auto learning = ctx.train(training(ctx, in, rows_to_train(parts, net_->features())));
+  const auto learnt = co_await learning;
+  auto memory = std::make_shared<tensor_map>();
+  seen.save(*memory);
+  co_return client_result{.upload = learnt.weights, .memory = memory, .rows = learnt.rows_seen};
+}
+
+// -- the method -------------------------------------------------------------------------------------------------------
+
+void split_options::keys(key_table& table) {
+  table.integers("adjustment_hidden", net.hidden, {.low = 1, .high = 65'536},
+                 "Widths of the adjustment module's hidden blocks: linear, batch norm, ReLU, dropout.");
+  table.integer("adjustment_width", net.width, {.low = 1, .high = 65'536}, "Numbers that the module puts out.");
+  table.integer("head_width", net.head, {.low = 1, .high = 65'536}, "Width of the head's hidden block.");
+  table.choice("shortcut", net.shortcut,
+               {{"hidden-projection", shortcut_form::hidden_projection},
+                {"input-projection", shortcut_form::input_projection},
+                {"hidden-sum", shortcut_form::hidden_sum},
+                {"none", shortcut_form::none}},
+               "The module's shortcut: from its first hidden block or from its input through a matrix, between its "
+               "hidden blocks, or none.");
+  table.flag("batch_norm", net.batch_norm, "Blocks have batch norms, each as wide as what precedes it.");
+  table.number("dropout", net.dropout, {.low = 0.0, .high = 0.99}, "Share of values that a block drops in training.");
+  table.choice("initial", draw, {{"kaiming", matrix_draw::kaiming}, {"uniform", matrix_draw::uniform}},
+               "How matrices are drawn: N(0, 2 / fan in), for images, or U(-b, b), b = 1 / sqrt(fan in), for texts.");
+  table.flag("reinit_each_task", drawn_each_task, "Module and head are drawn anew with every task.");
+  backbone_keys(table, layer, feature_cache);
+}
+
+void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache) {
+  table.text("feature_layer", layer, "Layer of the backbone whose means over pixels are features; empty: its last.");
+  table.path("feature_cache", cache,
+             "Folder where features of the backbone are kept between runs; empty: in memory only.");
+}
+
+method_needs split_method::needs() const {
+  return {.head = head_kind::none,
+          .feature_folder = with_.feature_cache,
+          .defaults = "[training]\nepochs = 3\nlearning_rate = 0.02\nmomentum = 0.9\nclip_norm = 5.0\n"};
+}
+
+diagnostics split_method::check(const method_setup& setup) const {
+  auto wrong = wrong_with_backbone(setup, with_.layer);
+  if (const auto found = wrong_shape(with_.net); !found.why.empty())
+    wrong.push_back({"strategy." + found.key, found.why});
+  return wrong;
+}
+
+void split_method::prepare(const method_setup& setup) {
+  const auto backbone = backbone_of(setup, with_.layer);
+  const auto back = adjustment_net(with_.net, backbone->feature_width(), setup.classes);
+  const auto initial = drawn_adjustment(*back, with_.draw, draw_of_task(setup.seed, {}));
+  net_ = std::make_shared<const split_net>(split(setup, backbone, back, initial));
+  objective_ = objective();
+}
+
+std::unique_ptr<server_half> split_method::make_server() const {
+  return std::make_unique<split_server>(net_, split_server::rules{.sends_teacher = needs_teacher(),
+                                                                  .drawn_each_task = with_.drawn_each_task,
+                                                                  .draw = with_.draw});
+}
+
+} // namespace mneme

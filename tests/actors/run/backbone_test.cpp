@@ -1,0 +1,166 @@
+// A net that is trained before a run, on classes that its tasks do not use, and methods that learn behind it.
+#include "tests/support/interrupted_runs.hpp"
+#include "tests/support/run.hpp"
+#include "tests/support/scenario_text.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Ten classes: the first six train a net, the others make two tasks.
+scenario_text trained_scenario() {
+  return made_scenario({{"seed", 2},
+                        {"data.shape", raw_toml("[16]")},
+                        {"data.classes", 10},
+                        {"data.rows", 600},
+                        {"tasks.kind", "single"},
+                        {"tasks.classes", 6},
+                        {"clients.count", 1},
+                        {"rounds.per_task", 1},
+                        {"model.name", "mlp"},
+                        {"model.hidden", raw_toml("[12, 9]")},
+                        {"training.epochs", 3}});
+}
+scenario_text learning_scenario(const std::string& method) {
+  return trained_scenario().with({{"tasks.kind", "class-incremental"},
+                                  {"tasks.count", 2},
+                                  {"tasks.classes", 4},
+                                  {"tasks.class_order", raw_toml("[6, 7, 8, 9, 0, 1, 2, 3, 4, 5]")},
+                                  {"clients.count", 8},
+                                  {"rounds.per_task", 2},
+                                  {"rounds.cohort", 5},
+                                  {"partition.kind", "dirichlet"},
+                                  {"partition.beta", 0.5},
+                                  {"training.batch", 16},
+                                  {"strategy.name", method}});
+}
+scenario_text split_scenario(const std::string& method) {
+  return learning_scenario(method).with({{"strategy.adjustment_hidden", raw_toml("[10, 10]")},
+                                         {"strategy.adjustment_width", 8},
+                                         {"strategy.head_width", 6}});
+}
+
+/// $MNEME_CACHE names a folder of the test's own while it lives.
+struct own_cache {
+  scratch_folder folder;
+  own_cache() { ::setenv("MNEME_CACHE", folder.path().c_str(), 1); }
+  ~own_cache() { ::unsetenv("MNEME_CACHE"); }
+  [[nodiscard]] std::vector<fs::path> nets() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder.path() / "backbones"))
+      if (entry.path().extension() == ".safetensors")
+        found.push_back(entry.path());
+    return found;
+  }
+};
+
+/// A scenario beside the one that trains its backbone.
+struct two_scenarios {
+  scratch_folder folder;
+  two_scenarios(const scenario_text& trained, const scenario_text& learning) {
+    write_file(folder.path() / "backbone.toml", trained.text());
+    write_file(folder.path() / "test.toml", learning.with({{"model.backbone", "backbone.toml"}}).text());
+  }
+  [[nodiscard]] scenario read() const { return read_scenario(folder.path() / "test.toml", {}).value().value; }
+  [[nodiscard]] run_summary run(const std::string& name) const {
+    auto ended = run_simulation(read(), {.out = folder.path() / name, .threads = 1, .style = progress_style::quiet});
+    if (!ended)
+      FAIL(diagnostic_text(ended.error().front()));
+    return *ended;
+  }
+  [[nodiscard]] std::string refusal() const {
+    std::string text;
+    for (const auto& found : check_against_data(read()))
+      text += diagnostic_text(found) + "\n";
+    return text;
+  }
+};
+
+} // namespace
+
+TEST_CASE("a backbone is trained once, kept by its digest, and what the run's net begins with") {
+  const own_cache cache;
+  const two_scenarios files(trained_scenario(), split_scenario("fedhaf"));
+  const auto first = files.run("first");
+  REQUIRE(first.status == "done");
+  REQUIRE(cache.nets().size() == 1);
+  const auto written = fs::last_write_time(cache.nets().front());
+  const auto trained = run_toml(trained_scenario(), {.threads = 1});
+  CHECK(content_of(cache.nets().front()) == trained.model);
+  CHECK(files.run("again").run_digest == first.run_digest);
+  CHECK(fs::last_write_time(cache.nets().front()) == written);
+
+  const two_scenarios others(trained_scenario().with({{"training.epochs", 1}}), split_scenario("fedhaf"));
+  CHECK(scenario_digest(others.read()) != scenario_digest(files.read()));
+  CHECK(others.run("other").run_digest != first.run_digest);
+  CHECK(cache.nets().size() == 2);
+}
+
+TEST_CASE("classes shared with the tasks, another net and a chain of backbones are refused before all training") {
+  const own_cache cache;
+  const auto learning = split_scenario("fedhaf");
+  const two_scenarios shared(trained_scenario(), learning.with({{"tasks.class_order", "natural"}}));
+  CHECK_THAT(shared.refusal(), ContainsSubstring("on classes that the tasks use: 0, 1, 2, 3 of 'synthetic'"));
+  CHECK_FALSE(run_simulation(shared.read(), {.out = shared.folder.path() / "out", .style = progress_style::quiet}));
+  const two_scenarios wide(trained_scenario().with({{"model.hidden", raw_toml("[12, 7]")}}), learning);
+  CHECK_THAT(wide.refusal(), ContainsSubstring("hidden = [12, 9], there [12, 7]"));
+  const two_scenarios chained(trained_scenario().with({{"model.backbone", "test.toml"}}), learning);
+  CHECK_THAT(chained.refusal(), ContainsSubstring("has a model.backbone itself"));
+  const two_scenarios both(trained_scenario(), learning.with({{"model.weights", "backbone.toml"}}));
+  const auto read = read_scenario(both.folder.path() / "test.toml", {});
+  REQUIRE_FALSE(read);
+  CHECK_THAT(diagnostic_text(read.error().front()), ContainsSubstring("expected one of them"));
+  CHECK_FALSE(fs::exists(cache.folder.path() / "backbones"));
+}
+
+TEST_CASE("digests of methods behind a frozen net depend on no thread, worker, width or shard") {
+  for (const std::string method :
+       {"fedhaf", "split-fedavg", "split-fedprox", "fed-lwf-2t", "split-oracle", "fed-cil"}) {
+    CAPTURE(method);
+    const auto scenario =
+        method == "fed-cil"
+            ? learning_scenario(method).with({{"strategy.local_steps", 6}, {"strategy.consolidation_steps", 3}})
+            : split_scenario(method);
+    const auto whole = run_toml(scenario, {.threads = 1});
+    CHECK(whole.summary.status == "done");
+    for (const auto& over : {overrides{{"worker.models_max", "1"}}, overrides{{"worker.models_max", "3"}},
+                             overrides{{"worker.count", "3"}, {"worker.shards", "4"}}})
+      CHECK(run_toml(scenario, {.over = over, .threads = 3}).summary.run_digest == whole.summary.run_digest);
+  }
+}
+
+TEST_CASE("methods behind a frozen net go on from any event, and in steps as uploads come") {
+  for (const std::string method : {"fedhaf", "fed-lwf-2t", "fed-cil"}) {
+    CAPTURE(method);
+    auto scenario =
+        method == "fed-cil"
+            ? learning_scenario(method).with({{"strategy.local_steps", 6}, {"strategy.consolidation_steps", 3}})
+            : split_scenario(method);
+    const workshop shop(scenario.with({{"checkpoint.force", true}, {"devices.dropout", 0.1}}));
+    REQUIRE(shop.run("whole", {.trace = true}).status == "done");
+    CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 13}, workers::others) > 3);
+    check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
+  }
+  const auto restless = split_scenario("fedhaf").with(
+      {{"rounds.mode", "async"}, {"rounds.per_task", 4}, {"rounds.buffer", 2}, {"rounds.concurrency", 5}});
+  const auto alone = run_toml(restless.without("rounds.cohort"), {.threads = 1});
+  CHECK(alone.summary.status == "done");
+  CHECK(run_toml(restless.without("rounds.cohort"), {.over = {{"worker.models_max", "1"}}, .threads = 2})
+            .summary.run_digest == alone.summary.run_digest);
+}
+
+TEST_CASE("nets that read images are refused rows of tokens, and backbones layers that they lack") {
+  const auto tokens = made_scenario({{"data.shape", raw_toml("[8]")},
+                                     {"data.tokens", 9},
+                                     {"data.classes", 4},
+                                     {"data.rows", 200},
+                                     {"tasks.count", 2},
+                                     {"strategy.name", "fedhaf"}});
+  CHECK_THAT(refusal_of(tokens.with({{"model.name", "mlp"}})),
+             ContainsSubstring("reads images, and the data are rows"));
+  CHECK_THAT(refusal_of(split_scenario("fedhaf").with({{"strategy.feature_layer", "layer4"}})),
+             ContainsSubstring("no such layer to read features from; expected \"\", or one of: fc1, fc2"));
+  CHECK(refusal_of(tokens.with({{"model.name", "lstm"}, {"model.hidden", 6}})) == "");
+}

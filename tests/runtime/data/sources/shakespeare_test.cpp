@@ -1,0 +1,107 @@
+// Facts of the real file, worked out with Python alone: speeches joined by a space within (play, speaker), every tenth
+// of a role apart; a row for each character from the 81st on.
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/task_stream.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/data.hpp"
+#include "tests/support/data_files.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Ten speeches of 100 characters: nine make a training text of 908, the tenth a test text of 100.
+std::string made_speeches() {
+  std::string file;
+  for (int speech = 0; speech < 10; ++speech) {
+    std::string text(100, static_cast<char>('a' + speech));
+    if (speech == 8)
+      text[99] = '$'; // not in the alphabet
+    file += "play\tROLE\t" + text + "\n";
+  }
+  return file;
+}
+
+expected<raw_data> read_from(const scratch_folder& root, const std::string& content) {
+  std::filesystem::create_directories(root.path() / "shakespeare");
+  write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(content));
+  return load_data({.name = "shakespeare", .root = root.path()}, 1);
+}
+
+} // namespace
+
+TEST_CASE("rows are the eighty characters before each target, and classes the targets by how often they come") {
+  const scratch_folder root;
+  const auto data = read_from(root, made_speeches());
+  REQUIRE(said(data) == "");
+  CHECK(data->train.size() == 908 - 80);
+  CHECK(data->test.size() == 100 - 80);
+  CHECK(data->classes == 80);
+  CHECK(data->tokens == 80);
+  CHECK(data->train.images.sizes() == at::IntArrayRef{828, 1, 1, 80});
+  // Targets: 20 a, then 100 each of b ... h, 99 i, 8 spaces between speeches and one for the dollar.
+  CHECK(data->train.labels.front() == 8);                        // a, behind b ... h and i
+  CHECK(data->train.labels[20] == 9);                            // the space behind the first speech
+  CHECK(data->train.labels[21] == 0);                            // b, the first of equals
+  CHECK(data->train.labels.back() == 9);                         // the dollar
+  CHECK(data->test.labels == std::vector<std::int32_t>(20, 62)); // j, which no training row has for target
+  const auto first = data->train.images.flatten(1);
+  CHECK(first[0].eq(53).all().item<bool>()); // a
+  CHECK(first[21][79].item<int>() == 1);     // a space
+  CHECK(first[21][78].item<int>() == 53);
+}
+
+TEST_CASE("limits of rows hold as they do for other data, whatever is made of them") {
+  const scratch_folder root;
+  const auto whole = read_from(root, made_speeches());
+  const auto cut = load_data({.name = "shakespeare", .root = root.path(), .train_rows = 300, .train_per_class = 5}, 1);
+  REQUIRE(said(cut) == "");
+  CHECK(cut->train.labels.size() == 5 + 3 + 15); // a; spaces; b, c and d
+  for (std::size_t i = 0; i < cut->train.labels.size(); ++i) {
+    const auto row = cut->train.file_rows[i];
+    CHECK(cut->train.labels[i] == whole->train.labels[static_cast<std::size_t>(row)]);
+    CHECK(at::equal(cut->train.images[static_cast<std::int64_t>(i)], whole->train.images[row]));
+  }
+}
+
+TEST_CASE("files that hold no speeches are named with line or byte") {
+  const scratch_folder root;
+  CHECK_THAT(said(read_from(root, "play\tROLE\ttext\nplay only\n")),
+             ContainsSubstring("speeches.tsv.gz:2: error: expected"));
+  CHECK_THAT(said(read_from(root, "play\tROLE\tshort\n")), ContainsSubstring("no role says more than 80 characters"));
+  write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(made_speeches()).substr(0, 60));
+  CHECK_FALSE(load_data({.name = "shakespeare", .root = root.path()}, 1));
+}
+
+TEST_CASE("the plays have the roles' windows, and tasks of six targets") {
+  MNEME_NEEDS_DATA(folder, "shakespeare");
+  scenario settings;
+  settings.data = {.name = "shakespeare", .root = folder.parent_path(), .train_per_class = 40, .test_per_class = 10};
+  settings.tasks.count = 9;
+  settings.tasks.classes = 54;
+  const auto data = load_data(settings.data, 1);
+  REQUIRE(said(data) == "");
+  // "So shaken as we are, so wan with care, Find we a time for frighted peace to pant, And"
+  CHECK(data->train.labels[0] == 15); // the comma behind "pant"
+  CHECK(data->train.labels[1] == 0);
+  CHECK(data->train.images.flatten(1)[0][0].item<int>() == 43);  // S
+  CHECK(data->train.images.flatten(1)[0][79].item<int>() == 72); // t
+  const auto tasks = make_task_stream(settings, *data);
+  REQUIRE(tasks);
+  CHECK(tasks->classes == 54);
+  CHECK(tasks->tasks[0].train.size() == 240);
+  CHECK(tasks->tasks[8].test.size() == 60);
+}
+
+TEST_CASE("the plays are read whole", "[slow]") {
+  MNEME_NEEDS_DATA(folder, "shakespeare");
+  const auto data = load_data({.name = "shakespeare", .root = folder.parent_path()}, 1);
+  REQUIRE(said(data) == "");
+  CHECK(data->train.size() == 3'853'057);
+  CHECK(data->test.size() == 321'077);
+  CHECK(std::count(data->train.labels.begin(), data->train.labels.end(), 0) == 723'387); // spaces
+  CHECK(std::count(data->train.labels.begin(), data->train.labels.end(), 1) == 349'572); // e
+}

@@ -1,0 +1,228 @@
+// bench_adjustment: FedHAF's two stages, client-rounds per CPU second over the width of a fused group: 50 clients of
+// 100 new rows and 20 exemplars, 512 features, batch 64, two epochs of the head and one of the module; beside the loop
+// that plain LibTorch code would run: one client after the other, autograd, its own operators.
+//   build/release/bench_adjustment [SECONDS_PER_CELL]
+#include "runtime/training/executor.hpp"
+#include "strategies/shared/adjustment_losses.hpp"
+#include "strategies/shared/adjustment_net.hpp"
+#include "strategies/shared/feature_memory.hpp"
+#include "tools/bench/bench_seconds.hpp"
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <torch/csrc/autograd/autograd.h>
+using namespace mneme;
+
+namespace {
+
+// Axes: n rows of a client, D features, P weights.
+
+constexpr std::int64_t features = 512, fresh_rows = 100, old_rows = 20, batch = 64, clients = 50;
+constexpr std::int64_t old_classes = 10, classes = 20;
+const std::vector<class_range> tasks{{0, old_classes}, {old_classes, classes}};
+
+at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
+  auto made = at::empty(sizes, at::kFloat);
+  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
+  for (std::int64_t i = 0; i < made.numel(); ++i)
+    made.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
+  return made;
+}
+
+embedding_rows rows_of_client(std::uint64_t client) {
+  std::vector<std::int32_t> labels;
+  for (std::int32_t i = 0; i < fresh_rows + old_rows; ++i)
+    labels.push_back(i < fresh_rows ? old_classes + i % (classes - old_classes) : i % old_classes);
+  return {.features = drawn({fresh_rows + old_rows, features}, client), .labels = at::tensor(labels, at::kInt)};
+}
+
+const model_ref& net() {
+  static const auto made = adjustment_net({}, features, classes);
+  return made;
+}
+tensors_ref weights(std::uint64_t seed) {
+  return weights_only(drawn_adjustment(*net(), matrix_draw::kaiming, {.seed = seed}));
+}
+
+/// What a stage trains, and by which terms.
+struct stage {
+  const char* part;
+  std::int64_t epochs;
+  adjustment_terms terms;
+};
+const stage head{"head", 2, {.cross_entropy = 1.0, .distillation = 1.0, .tasks = tasks}};
+const stage module{"adjustment", 1, {.feature_distillation = 2.0, .feature_balance = 1.0, .tasks = tasks}};
+
+std::vector<job> jobs_of(const stage& which) {
+  const auto start = weights(1), teacher = weights(2);
+  const auto objective = adjustment_objective(which.terms);
+  std::vector<job> jobs;
+  for (std::uint64_t client = 0; client < clients; ++client) {
+    const std::vector<embedding_rows> parts{rows_of_client(client)};
+    train_job made{.net = net(), .start = start, .samples = rows_to_train(parts, features), .objective = objective};
+    made.teacher = teacher;
+    made.options = {.epochs = which.epochs,
+                    .batch_rows = batch,
+                    .learning_rate = 0.02,
+                    .momentum = 0.9,
+                    .clip_norm = 5.0,
+                    .trained = trainable_part::layers,
+                    .layers = {which.part},
+                    .classes = {0, classes},
+                    .taught = {0, old_classes},
+                    .taught_features = true};
+    made.stream = {.seed = 1, .client = {static_cast<std::uint32_t>(client)}};
+    jobs.push_back({.id = {{client}, 0, 0}, .request = std::move(made)});
+  }
+  return jobs;
+}
+
+/// Calls per CPU second, times `count`: the median of at least five calls.
+double rate_of(std::int64_t count, double seconds, const std::function<void()>& pass) {
+  pass(); // buffers and caches
+  std::vector<double> took;
+  for (double total = 0.0; took.size() < 5 || total < seconds; total += took.back()) {
+    const double began = bench::cpu_seconds();
+    pass();
+    took.push_back(bench::cpu_seconds() - began);
+  }
+  std::nth_element(took.begin(), took.begin() + std::ssize(took) / 2, took.end());
+  return static_cast<double>(count) / took[took.size() / 2];
+}
+
+double rate_at(std::size_t width, double seconds) {
+  const auto runs = make_executor("cpu");
+  const std::vector<std::vector<job>> stages{jobs_of(head), jobs_of(module)};
+  return rate_of(clients, seconds, [&] {
+    for (const auto& jobs : stages)
+      for (std::size_t first = 0; first < jobs.size(); first += width)
+        for (const auto& outcome : runs->run(std::span(jobs).subspan(first, std::min(width, jobs.size() - first))))
+          if (std::holds_alternative<std::string>(outcome))
+            std::abort();
+  });
+}
+
+// -- plain LibTorch ---------------------------------------------------------------------------------------------------
+
+/// Parameters by their order in the net's layout, running statistics included.
+struct plain_net {
+  std::vector<at::Tensor> values{};
+  at::Tensor masks = (drawn({batch, features}, 9) > -0.84).to(at::kFloat) / 0.8; // a fifth is dropped; drawn before
+  explicit plain_net(const tensors_ref& flat) {
+    for (const auto& entry : net()->layout())
+      values.push_back(as_in_files(flat->at(flat_weights), entry).clone());
+  }
+  [[nodiscard]] at::Tensor named(const std::string& name) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (net()->layout()[i].name == name)
+        return values[i];
+    std::abort(); // the net has every layer that is asked for
+  }
+  [[nodiscard]] at::Tensor linear(const at::Tensor& x, const std::string& name) const {
+    return at::linear(x, named(name + ".weight"), named(name + ".bias"));
+  }
+  [[nodiscard]] at::Tensor norm(const at::Tensor& x, const std::string& name, bool trained) const {
+    return at::batch_norm(x, named(name + ".weight"), named(name + ".bias"), named(name + ".running_mean"),
+                          named(name + ".running_var"), trained, 0.1, 1e-5, false);
+  }
+  [[nodiscard]] std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& x, bool module_on, bool head_on) const {
+    const auto block = [&](const at::Tensor& in, const std::string& part, const std::string& i, bool on) {
+      const auto kept = at::relu(norm(linear(in, part + ".fc" + i), part + ".bn" + i, on));
+      return on ? kept * masks.narrow(0, 0, kept.size(0)).narrow(1, 0, kept.size(1)) : kept;
+    };
+    const auto first = block(x, "adjustment", "1", module_on);
+    const auto last =
+        norm(linear(block(first, "adjustment", "2", module_on), "adjustment.fc3"), "adjustment.bn3", module_on);
+    const auto adjusted = last + at::linear(first, named("adjustment.shortcut.weight"));
+    return {adjusted, linear(block(adjusted, "head", "1", head_on), "head.fc2")};
+  }
+};
+
+/// The mean length of rows by class, averaged over classes.
+at::Tensor mean_length(const at::Tensor& rows, const at::Tensor& labels) {
+  const auto counts = at::bincount(labels).to(at::kFloat);
+  const auto present = (counts > 0).sum().to(at::kFloat);
+  return (rows.norm(2, {1}) / (counts.index_select(0, labels) * present)).sum();
+}
+
+void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
+  plain_net moving(weights(1));
+  const auto n = rows.size();
+  for (const auto& which : {head, module}) {
+    const bool is_head = which.terms.cross_entropy > 0.0;
+    std::vector<at::Tensor> trained, velocities;
+    for (std::size_t i = 0; i < moving.values.size(); ++i)
+      if (const auto& entry = net()->layout()[i]; entry.name.starts_with(which.part) && !entry.buffer) {
+        moving.values[i].set_requires_grad(true);
+        trained.push_back(moving.values[i]);
+        velocities.push_back(at::zeros_like(moving.values[i]));
+      }
+    for (std::int64_t epoch = 0; epoch < which.epochs; ++epoch) {
+      const rng_key key{.seed = 1, .purpose = first_method_purpose, .index = static_cast<std::uint64_t>(epoch)};
+      const auto order = at::tensor(drawn_positions(n, n, key), at::kLong);
+      for (std::int64_t at = 0; at < n; at += batch) {
+        const auto places = order.narrow(0, at, std::min(batch, n - at));
+        const auto x = rows.features.index_select(0, places), y = rows.labels.index_select(0, places).to(at::kLong);
+        const auto old = (y < old_classes).nonzero().squeeze(1), fresh = (y >= old_classes).nonzero().squeeze(1);
+        const auto [f, z] = moving.forward(x, !is_head, is_head);
+        const auto [tf, tz] = teacher.forward(x, false, false);
+        at::Tensor loss;
+        if (is_head) {
+          const auto q = at::log_softmax(z.index_select(0, old).narrow(1, 0, old_classes), 1);
+          const auto p = at::log_softmax(tz.index_select(0, old).narrow(1, 0, old_classes), 1);
+          loss = at::cross_entropy_loss(z, y) + (q.exp() * (q - p)).sum(1).mean();
+        } else {
+          loss = 2.0 * (f - tf).index_select(0, old).square().mean() +
+                 (mean_length(f.index_select(0, fresh), y.index_select(0, fresh)) -
+                  mean_length(tf.index_select(0, old), y.index_select(0, old)))
+                     .abs();
+        }
+        const auto slopes = torch::autograd::grad({loss}, trained);
+        const at::NoGradGuard still;
+        auto length = at::zeros({});
+        for (const auto& slope : slopes)
+          length = length + slope.square().sum();
+        const auto kept = (5.0 / (length.sqrt() + 1e-6)).clamp_max(1.0);
+        for (std::size_t i = 0; i < trained.size(); ++i) {
+          velocities[i].mul_(0.9).add_(slopes[i] * kept);
+          trained[i].add_(velocities[i], -0.02);
+        }
+      }
+    }
+    for (auto& value : trained)
+      value.set_requires_grad(false);
+  }
+}
+
+double plain_rate(double seconds) {
+  constexpr std::int64_t trained = 5; // the loop is slow
+  const plain_net teacher(weights(2));
+  std::vector<embedding_rows> rows;
+  for (std::uint64_t client = 0; client < trained; ++client)
+    rows.push_back(rows_of_client(client));
+  return rate_of(trained, seconds, [&] {
+    for (const auto& own : rows)
+      train_plainly(own, teacher);
+  });
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  at::set_num_threads(1);
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 2.0;
+  const double bare = plain_rate(seconds);
+  std::printf("adjustment of 512 features, 100 + 20 rows, batch 64, %ld weights: width chosen %ld\n"
+              "  width  client-rounds per CPU second  to width 1  to plain\n  plain %29.1f\n",
+              static_cast<long>(net()->size()), static_cast<long>(chosen_width(jobs_of(module)[0].request, "cpu")),
+              bare);
+  double alone = 0.0;
+  for (const std::size_t width : {1, 4, 16, 50}) {
+    const double rate = rate_at(width, seconds);
+    alone = width == 1 ? rate : alone;
+    std::printf("  %5zu %29.1f  %10.2f  %8.1f\n", width, rate, rate / alone, rate / bare);
+  }
+}
