@@ -32,6 +32,8 @@ key_table data_keys(data_section& to) {
   keys.integer(
       "tokens", to.tokens, {.low = 0, .high = 16'777'216},
       "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
+  keys.integer("side", to.side, {.low = 8, .high = 1024},
+               "imagenet-subset: height and width that photographs are scaled to.");
   return keys;
 }
 

@@ -16,7 +16,8 @@ std::vector<condition> conditions(const scenario& s) {
   using enum partition_kind;
   const auto made = s.data.name == "synthetic";
   const auto idx = !made && s.data.name != "cifar10" && s.data.name != "cifar100" && s.data.name != "pacs" &&
-                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r";
+                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r" &&
+                   s.data.name != "mini-imagenet" && s.data.name != "imagenet-subset";
   const auto split = s.partition.kind;
   const auto step = s.training.schedule == schedule_kind::step;
   const auto domains = s.tasks.kind == task_kind::domain_incremental;
@@ -30,6 +31,7 @@ std::vector<condition> conditions(const scenario& s) {
       {"data.classes", made, "only data.name = \"synthetic\""},
       {"data.rows", made, "only data.name = \"synthetic\""},
       {"data.tokens", made, "only data.name = \"synthetic\""},
+      {"data.side", s.data.name == "imagenet-subset", "only data.name = \"imagenet-subset\""},
       {"data.transposed", idx, "only data sets in idx files"},
       {"tasks.first_classes", s.tasks.kind == task_kind::class_incremental, "only tasks.kind = \"class-incremental\""},
       {"tasks.transform", domains, "only tasks.kind = \"domain-incremental\""},

@@ -21,6 +21,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"data.classes", "20"},
     {"data.rows", "99"},
     {"data.tokens", "7"},
+    {"data.side", "32"},
     {"tasks.kind", "single"},
     {"tasks.count", "2"},
     {"tasks.first_classes", "2"},
