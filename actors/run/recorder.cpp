@@ -53,6 +53,8 @@ recorder_state::recorder_state(recorder_actor::pointer self, run_context_ref con
     : self_(self), context_(std::move(context)), setup_(std::move(setup)), past_(std::move(setup_.past)),
       cpu_before_(process_cpu_seconds()) {
   past_.device = context_->device;
+  if (setup_.live)
+    setup_.live->began(setup_.files->path(), context_->workers, past_.course, past_.evaluations);
 }
 
 template <class Act>
@@ -84,6 +86,8 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         past_.client_rounds = now.client_rounds;
         past_.course.add(bin_of(now));
         setup_.view->tick(now);
+        if (setup_.live)
+          setup_.live->moved_on(bin_of(now), now.jobs, now.batches, busy_seconds());
       },
       [this](const program_progress& now) { setup_.view->tick(now); },
       [this](const learnt& in) {
@@ -115,6 +119,8 @@ void recorder_state::add(evaluation_record line) {
     setup_.files->write_matrix(past_.matrix, std::ssize(context_->tasks->tasks));
   }
   setup_.view->evaluated(line);
+  if (setup_.live)
+    setup_.live->evaluated(line);
   past_.evaluations.push_back(std::move(line));
 }
 
@@ -129,6 +135,8 @@ run_summary recorder_state::finish(const run_report& report) {
     setup_.files->write("timeline.jsonl", course);
   setup_.files->write("summary.json", json_text(summary));
   setup_.view->finished(summary, past_.matrix);
+  if (setup_.live)
+    setup_.live->ended(summary.status);
   return summary;
 }
 

@@ -5,15 +5,17 @@
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/protocol/run_context.hpp"
 #include "actors/run/progress.hpp"
+#include "runtime/live/live_view.hpp"
 namespace mneme {
 
 /// What the recorder is given besides its world.
 struct recorder_setup {
   std::shared_ptr<run_directory> files{};
   std::shared_ptr<progress> view{};
-  std::string digest{};             ///< Digest of the scenario.
-  checkpoint_writer_actor writer{}; ///< Null: no checkpoints.
-  recorded_past past{};             ///< Empty: the run begins.
+  std::shared_ptr<live_view> live{}; ///< Null: nobody follows the run.
+  std::string digest{};              ///< Digest of the scenario.
+  checkpoint_writer_actor writer{};  ///< Null: no checkpoints.
+  recorded_past past{};              ///< Empty: the run begins.
   /// What the summary says of nodes; null: there are none.
   std::function<std::vector<node_record>()> nodes{};
 };
@@ -40,7 +42,7 @@ private:
   recorder_setup setup_;
   recorded_past past_; // times are those before this process went on
   recorder_stopwatch wall_;
-  double cpu_before_; // seconds of this process, before this run
+  double cpu_before_;                       // seconds of this process, before this run
   std::map<std::string, double> figures_{}; // the method's own
   std::string failure_{};                   // why something could not be written; "": all of it was
 };

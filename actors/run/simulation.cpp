@@ -105,6 +105,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   caf::actor_system system(config);
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;
+  setup.recorder.live = options.live;
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   if (run.nodes) {

@@ -9,6 +9,7 @@
 namespace mneme {
 
 struct raw_data;
+class live_view;
 
 struct run_options {
   std::filesystem::path out{}; ///< Empty: runs/<scenario>-<strategy>-s<seed>-<digest8>.
@@ -30,6 +31,7 @@ struct run_options {
   tls_files tls{}; ///< For nodes that are not on the loopback.
   /// Kept at the share of the rounds that is done, for another process that shows it; may be null.
   std::atomic<double>* share_done = nullptr;
+  std::shared_ptr<live_view> live{}; ///< Told what becomes of the run; may be null.
 };
 
 /// <scenario>-<strategy>-s<seed>-<digest8>

@@ -235,7 +235,9 @@ void federation::round_closed() {
                             .dropped = log_.report().dropped,
                             .upload_bytes = log_.report().upload_bytes,
                             .download_bytes = log_.report().download_bytes,
-                            .staleness_sum = log_.report().staleness_sum});
+                            .staleness_sum = log_.report().staleness_sum,
+                            .jobs = log_.report().jobs,
+                            .batches = log_.report().batches});
   const auto every = settings_.evaluation.every;
   if (!round_.is_last_of_task() && (every == 0 || (place.round.value + 1) % every != 0))
     return next_round();

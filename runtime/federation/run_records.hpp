@@ -16,6 +16,7 @@ struct progress_snapshot {
   std::int64_t in_flight = 0, client_rounds = 0;
   std::int64_t clients_enrolled = 0, late_uploads = 0, dropped = 0;     ///< As in evaluation_record.
   std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Since the run began.
+  std::int64_t jobs = 0, batches = 0;                                   ///< As in run_report.
 };
 
 /// How far a long program has come.

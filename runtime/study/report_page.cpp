@@ -39,16 +39,26 @@ a { color: var(--link); } :focus-visible { outline: 3px solid var(--link); outli
 )";
 
 constexpr std::string_view script = R"(
-for (const box of document.querySelectorAll('.legend input'))
-  box.addEventListener('change', () => {
-    for (const mark of document.querySelectorAll('g[data-group="' + box.value + '"]'))
-      mark.style.display = box.checked ? '' : 'none';
-  });
+document.addEventListener('change', (event) => {
+  if (event.target.closest('.legend'))
+    for (const mark of document.querySelectorAll('g[data-group="' + event.target.value + '"]'))
+      mark.style.display = event.target.checked ? '' : 'none';
+});
 document.getElementById('theme').addEventListener('click', () => {
   const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
     (!document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
   document.documentElement.dataset.theme = dark ? 'light' : 'dark';
 });
+)";
+
+constexpr std::string_view live_script = R"(
+const events = new EventSource('events' + location.search);
+events.onmessage = async () => {
+  const answer = await fetch('.' + location.search);
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  document.querySelector('main').replaceWith(page.querySelector('main'));
+};
+events.onerror = () => { document.getElementById('state').textContent = 'no longer served'; events.close(); };
 )";
 
 std::string shown(const stored_run& run, const char* figure) {
@@ -126,11 +136,11 @@ std::string configurations(const std::vector<run_group>& groups) {
 } // namespace
 
 std::string report_page(const std::vector<run_group>& groups, const std::vector<report_figure>& figures,
-                        const std::vector<std::string>& warnings) {
+                        const std::vector<std::string>& warnings, page_kind kind) {
   auto known = warnings;
   const auto comparison = comparison_part(groups, known);
   std::string body = "<header><h1>mneme: report</h1>\n<button id=\"theme\" type=\"button\">Dark or light</button>\n"
-                     "</header>\n<main>\n";
+                     "<p id=\"state\" role=\"status\"></p></header>\n<main>\n";
   if (!known.empty()) {
     body += "<section class=\"warnings\" aria-label=\"Warnings\"><h2>Warnings</h2>\n<ul>\n";
     for (const auto& warning : known)
@@ -147,7 +157,7 @@ std::string report_page(const std::vector<run_group>& groups, const std::vector<
                      "content=\"width=device-width, initial-scale=1\">\n<title>mneme: report</title>\n"
                      "<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n</head>\n<body>\n{}<script>{}</script>\n"
                      "</body>\n</html>\n",
-                     style, body, script);
+                     style, body, std::string(script) + std::string(kind == page_kind::live ? live_script : ""));
 }
 
 } // namespace mneme

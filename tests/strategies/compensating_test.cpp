@@ -116,6 +116,19 @@ TEST_CASE("each method and reading trains by its own terms", "[lga]") {
   check_terms("glfc", {{"losses", "official"}}, glfc_released);
 }
 
+TEST_CASE("released weights stay within a half and five, printed ones do not", "[lga]") {
+  std::vector<double> magnitudes(10, 0.01);
+  magnitudes.front() = 1.0; // ten times the mean of 0.1, nearly
+  const auto weights_by = [&](gradient_weighting kind) {
+    return row_weights(at::tensor(magnitudes, at::kDouble), at::zeros({10}, at::kLong), 1, kind);
+  };
+  const auto released = weights_by(gradient_weighting::cumulative), printed = weights_by(gradient_weighting::per_task);
+  CHECK(released[0].item<double>() == 5.0);
+  CHECK(released[9].item<double>() == 0.5);
+  CHECK_THAT(printed[0].item<double>(), WithinRel(1.0 / 0.109, 1e-12));
+  CHECK_THAT(printed[9].item<double>(), WithinRel(0.01 / 0.109, 1e-12));
+}
+
 TEST_CASE("a client tells its loss which classes are old, of which task, and by which exponent", "[lga]") {
   struct expected {
     const char *name, *losses;

@@ -184,6 +184,11 @@ private:
   static void bind_running(CLI::App& to, Arguments& into) {
     to.add_option("--threads", into.threads, "Threads, and workers where worker.count is 0; default: one per core.")
         ->type_name("N");
+    to.add_option("--serve", into.serve,
+                  "Show the report at http://127.0.0.1:PORT/ while the run goes on; 0: any port.")
+        ->type_name("PORT");
+    to.add_option("--serve-token", into.serve_token, "Let other machines see it, too, if they name this word.")
+        ->type_name("TOKEN");
     auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
     to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
     to.add_option("--nodes", into.on.nodes, "Let these nodes compute the clients; @FILE: one HOST:PORT in a line.")

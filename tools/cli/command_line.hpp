@@ -21,14 +21,16 @@ struct serve_arguments {
   node_arguments on{};
 };
 
-/// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--quiet|--json] [--trace]`
-/// and node_arguments
+/// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--serve PORT [--serve-token
+/// TOKEN]] [--quiet|--json] [--trace]`, and node_arguments
 struct run_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
   std::string seeds{};                 ///< "1,2,3"; empty: the scenario's own
   std::string out{};                   ///< Empty: the default folder below runs/
   std::string threads{};               ///< Empty: one per core
+  std::string serve{};                 ///< Port of the live report; empty: none
+  std::string serve_token{};           ///< Empty: this machine alone is served
   node_arguments on{};
   bool quiet = false, json = false, trace = false;
 };
@@ -36,7 +38,8 @@ struct run_arguments {
 /// `mneme resume RUN_DIR [--threads N] [--quiet|--json]`
 struct resume_arguments {
   std::vector<std::string> folders{};
-  std::string threads{}; ///< Empty: one per core
+  std::string threads{};              ///< Empty: one per core
+  std::string serve{}, serve_token{}; ///< As of run_arguments
   node_arguments on{};
   bool quiet = false, json = false;
 };

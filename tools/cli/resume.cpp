@@ -1,6 +1,7 @@
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/cli/serving.hpp"
 namespace mneme {
 
 int resume_run(const resume_arguments& arguments) {
@@ -10,9 +11,14 @@ int resume_run(const resume_arguments& arguments) {
   const auto threads = threads_option(arguments.threads);
   if (!threads)
     return print_errors(threads.error());
+  const auto shown = serving_option(arguments.serve, arguments.serve_token);
+  if (!shown)
+    return print_errors(shown.error());
   const auto& folder = arguments.folders.front();
-  run_options options{
-      .threads = *threads, .style = style_option(arguments.quiet, arguments.json), .interrupts = &watch_interrupts()};
+  run_options options{.threads = *threads,
+                      .style = style_option(arguments.quiet, arguments.json),
+                      .interrupts = &watch_interrupts(),
+                      .live = shown->view};
   if (const auto done = node_options(arguments.on, options); !done)
     return print_errors(done.error());
   const auto ended = resume_simulation(folder, options);

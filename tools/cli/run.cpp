@@ -3,6 +3,7 @@
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/cli/serving.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -79,11 +80,15 @@ int run_scenarios(const run_arguments& arguments) {
   const auto runs = planned_runs(arguments, wrong);
   if (!wrong.empty())
     return print_errors(wrong);
+  const auto shown = serving_option(arguments.serve, arguments.serve_token);
+  if (!shown)
+    return print_errors(shown.error());
   const auto& interrupts = watch_interrupts();
   run_options options{.threads = *threads_option(arguments.threads),
                       .style = style_option(arguments.quiet, arguments.json),
                       .trace = arguments.trace,
-                      .interrupts = &interrupts};
+                      .interrupts = &interrupts,
+                      .live = shown->view};
   if (const auto done = node_options(arguments.on, options); !done)
     return print_errors(done.error());
   int worst = exit_done; // of the first run that went wrong; the others run all the same

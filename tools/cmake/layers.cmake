@@ -16,6 +16,7 @@ layer(runtime/training base kernels models settings data storage method)
 layer(runtime/results base data)
 layer(runtime/scenario base options settings models data method)
 layer(runtime/study base results scenario)
+layer(runtime/live base results study)
 
 layer(runtime/federation base storage method population results)
 
@@ -27,7 +28,7 @@ layer(actors/compute base method training federation protocol)
 layer(actors/nodes base kernels results federation transport protocol)
 layer(actors/server base storage method results compute)
 layer(actors/proxy method compute)
-layer(actors/run base settings data modules storage method population training results federation scenario transport protocol scheduler server proxy compute nodes)
+layer(actors/run base settings data modules storage method population training results federation scenario live transport protocol scheduler server proxy compute nodes)
 
 target_link_libraries(mneme_transport PRIVATE OpenSSL::SSL)
 target_link_libraries(mneme_modules PRIVATE ZLIB::ZLIB)
@@ -38,10 +39,12 @@ target_compile_definitions(mneme_results PUBLIC MNEME_VERSION="${PROJECT_VERSION
 target_include_directories(mneme_scenario SYSTEM PUBLIC ${TOMLPLUSPLUS_INCLUDE})
 target_link_libraries(mneme_study PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_scenario PRIVATE nlohmann_json::nlohmann_json)
+target_include_directories(mneme_live SYSTEM PRIVATE ${HTTPLIB_INCLUDE})
+target_link_libraries(mneme_live PRIVATE ${HTTPLIB_LIBRARY})
 target_link_libraries(mneme_protocol PUBLIC CAF::core)
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 
 # What only reads, checks and writes text is compiled for a short build; what computes has the preset's -O3.
-foreach(name IN ITEMS options settings transport scenario results study)
+foreach(name IN ITEMS options settings transport scenario results study live)
   target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endforeach()

@@ -1,0 +1,169 @@
+#include "runtime/live/live_server.hpp"
+#include "runtime/live/prometheus_text.hpp"
+#include "runtime/study/report_page.hpp"
+#include <atomic>
+#include <httplib.h>
+#include <thread>
+namespace mneme {
+namespace {
+
+constexpr std::size_t threads = 12;
+constexpr int followers_max = 8; // each holds a thread; the others answer
+constexpr std::size_t request_bytes_max = 4096;
+constexpr std::chrono::milliseconds between_events{500}, between_signs{2000};
+
+/// Takes as long for a wrong token as for the right one.
+bool same_text(const std::string& a, const std::string& b) {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned>(a[i] ^ (b.empty() ? '\0' : b[i % b.size()]));
+  return difference == 0;
+}
+
+/// The report of what is known so far.
+std::string page_of(const live_run& run) {
+  std::vector<std::string> warnings;
+  std::vector<run_group> groups;
+  if (run.folder.empty()) {
+    warnings.emplace_back("No run has begun yet.");
+  } else if (auto stored = read_stored_run(run.folder)) {
+    if (run.status == "running")
+      stored->status = run.status;
+    groups = grouped_runs({{.run = std::move(*stored), .evaluations = run.evaluations, .course = run.course}});
+    if (run.evaluations.empty())
+      warnings.emplace_back("Nothing has been evaluated yet.");
+  } else {
+    for (const auto& problem : stored.error())
+      warnings.push_back(diagnostic_text(problem));
+  }
+  return report_page(groups, figures_of(groups), warnings, page_kind::live);
+}
+
+} // namespace
+
+struct live_server::parts {
+  parts(std::shared_ptr<live_view> shown, std::string wanted_token)
+      : view(std::move(shown)), token(std::move(wanted_token)) {}
+
+  std::shared_ptr<live_view> view;
+  const std::string token;
+  int port = 0;
+  std::atomic<int> followers{0};
+  std::atomic<bool> stopping{false};
+  httplib::Server http;
+  std::thread listener;
+
+  void answer_requests();
+  void page(httplib::Response& out);
+  void follow(httplib::Response& out);
+  [[nodiscard]] bool may_see(const httplib::Request& in) const;
+
+  // The page of a version is made once, however many ask.
+  std::mutex made_mutex;
+  std::uint64_t made_version = 0;
+  std::string made_page;
+};
+
+bool live_server::parts::may_see(const httplib::Request& in) const {
+  return token.empty() || same_text(in.get_header_value("Authorization"), "Bearer " + token) ||
+         same_text(in.get_param_value("token"), token);
+}
+
+void live_server::parts::page(httplib::Response& out) {
+  const std::lock_guard hold(made_mutex);
+  const auto version = view->version();
+  if (made_page.empty() || version != made_version) {
+    made_page = page_of(view->now());
+    made_version = version;
+  }
+  out.set_content(made_page, "text/html; charset=utf-8");
+}
+
+/// A line for every change, at most two a second, and a sign of life now and then.
+void live_server::parts::follow(httplib::Response& out) {
+  if (followers.fetch_add(1) >= followers_max) {
+    --followers;
+    out.status = 503;
+    return out.set_content("as many follow this run as can\n", "text/plain");
+  }
+  out.set_header("Cache-Control", "no-store");
+  auto seen = std::make_shared<std::uint64_t>(0);
+  out.set_chunked_content_provider(
+      "text/event-stream",
+      [this, seen](std::size_t, httplib::DataSink& sink) {
+        const auto version = view->wait_beyond(*seen, between_signs);
+        const auto line =
+            version == *seen ? std::string(": nothing new\n\n") : "data: " + std::to_string(version) + "\n\n";
+        if (!sink.write(line.data(), line.size()))
+          return false;
+        if (view->is_closed() || stopping) {
+          sink.done();
+          return true;
+        }
+        if (version != *seen)
+          std::this_thread::sleep_for(between_events);
+        *seen = version;
+        return true;
+      },
+      [this](bool) { --followers; });
+}
+
+void live_server::parts::answer_requests() {
+  http.new_task_queue = [] { return new httplib::ThreadPool(threads); };
+  http.set_payload_max_length(request_bytes_max);
+  http.set_read_timeout(std::chrono::seconds(2));
+  http.set_write_timeout(std::chrono::seconds(2));
+  http.set_keep_alive_timeout(1);
+  http.set_socket_options([](int socket) { // no other program may share the port
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  http.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
+    if (may_see(in))
+      return httplib::Server::HandlerResponse::Unhandled;
+    out.status = 401;
+    out.set_header("WWW-Authenticate", "Bearer");
+    out.set_content("a token is needed: /?token=TOKEN, or the header \"Authorization: Bearer TOKEN\"\n", "text/plain");
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  http.Get("/", [this](const httplib::Request&, httplib::Response& out) { page(out); });
+  http.Get("/events", [this](const httplib::Request&, httplib::Response& out) { follow(out); });
+  http.Get("/metrics", [this](const httplib::Request&, httplib::Response& out) {
+    out.set_content(prometheus_text(measurements_of(view->now())), "text/plain; version=0.0.4; charset=utf-8");
+  });
+}
+
+live_server::live_server(std::unique_ptr<parts> made) : parts_(std::move(made)) {}
+
+expected<std::unique_ptr<live_server>> live_server::listening(const live_server_options& options,
+                                                              std::shared_ptr<live_view> view) {
+  auto made = std::make_unique<parts>(std::move(view), options.token);
+  made->answer_requests();
+  const char* const host = options.token.empty() ? "127.0.0.1" : "0.0.0.0";
+  made->port = options.port == 0                             ? made->http.bind_to_any_port(host)
+               : made->http.bind_to_port(host, options.port) ? options.port
+                                                             : -1;
+  if (made->port <= 0)
+    return failed("", "--serve = " + std::to_string(options.port) +
+                          ": nothing can listen there; expected a port that " + "is free, or 0 for any");
+  made->listener = std::thread([server = made.get()] { server->http.listen_after_bind(); });
+  while (!made->http.is_running()) // what does not run yet cannot be stopped
+    std::this_thread::yield();
+  return std::unique_ptr<live_server>(new live_server(std::move(made)));
+}
+
+live_server::~live_server() {
+  parts_->stopping = true;
+  parts_->view->close();
+  parts_->http.stop();
+  parts_->listener.join();
+}
+
+int live_server::port() const noexcept { return parts_->port; }
+
+std::string live_server::address() const {
+  const auto page = "http://127.0.0.1:" + std::to_string(parts_->port) + "/";
+  return parts_->token.empty() ? page : page + "?token=" + httplib::detail::encode_query_param(parts_->token);
+}
+
+} // namespace mneme

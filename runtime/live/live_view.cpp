@@ -1,0 +1,66 @@
+#include "runtime/live/live_view.hpp"
+namespace mneme {
+
+template <class Change>
+void live_view::change(Change apply) {
+  {
+    const std::lock_guard hold(mutex_);
+    apply();
+    ++version_;
+  }
+  changed_.notify_all();
+}
+
+void live_view::began(std::filesystem::path folder, std::int64_t workers, const timeline& course,
+                      const std::vector<evaluation_record>& evaluations) {
+  change([&] {
+    run_ = {.folder = std::move(folder), .status = "running", .evaluations = evaluations, .workers = workers};
+    course_ = course;
+  });
+}
+
+void live_view::moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds) {
+  change([&] {
+    course_.add(round);
+    run_.jobs = jobs;
+    run_.batches = batches;
+    run_.busy_seconds = busy_seconds;
+  });
+}
+
+void live_view::evaluated(const evaluation_record& record) {
+  change([&] { run_.evaluations.push_back(record); });
+}
+
+void live_view::ended(const std::string& status) {
+  change([&] { run_.status = status; });
+}
+
+void live_view::close() {
+  change([&] { closed_ = true; });
+}
+
+live_run live_view::now() const {
+  const std::lock_guard hold(mutex_);
+  auto run = run_;
+  run.course = course_.bins();
+  return run;
+}
+
+std::uint64_t live_view::version() const {
+  const std::lock_guard hold(mutex_);
+  return version_;
+}
+
+std::uint64_t live_view::wait_beyond(std::uint64_t seen, std::chrono::milliseconds limit) const {
+  std::unique_lock hold(mutex_);
+  changed_.wait_for(hold, limit, [&] { return version_ > seen || closed_; });
+  return version_;
+}
+
+bool live_view::is_closed() const {
+  const std::lock_guard hold(mutex_);
+  return closed_;
+}
+
+} // namespace mneme

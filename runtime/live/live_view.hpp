@@ -1,0 +1,54 @@
+/// live_view: what is known of a run while it goes on, for those who look at it from other threads.
+#pragma once
+#include "runtime/results/metrics.hpp"
+#include "runtime/results/timeline.hpp"
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+namespace mneme {
+
+/// A run at a moment.
+struct live_run {
+  std::filesystem::path folder{}; ///< Empty: no run has begun.
+  std::string status{};           ///< "running", and then what summary.json says.
+  std::vector<timeline_bin> course{};
+  std::vector<evaluation_record> evaluations{};
+  std::int64_t jobs = 0, batches = 0; ///< Since the run began: jobs that ran, and the batches they were fused to.
+  std::int64_t workers = 0;
+  double busy_seconds = 0.0; ///< All workers together, in this process.
+};
+
+/// Written by the run, which never waits for a reader; read by any thread.
+class live_view {
+public:
+  /// A run begins, or goes on with what it had.
+  void began(std::filesystem::path folder, std::int64_t workers, const timeline& course,
+             const std::vector<evaluation_record>& evaluations);
+  /// @param round the latest, as a bin of its own
+  void moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds);
+  void evaluated(const evaluation_record& record);
+  void ended(const std::string& status);
+  /// Nothing more will come, from this run or another: who waits is woken.
+  void close();
+
+  [[nodiscard]] live_run now() const;
+  /// Grows with every change.
+  [[nodiscard]] std::uint64_t version() const;
+  /// Waits until there is a later version, for at most `limit`. Returns the version; `seen` if nothing has changed.
+  [[nodiscard]] std::uint64_t wait_beyond(std::uint64_t seen, std::chrono::milliseconds limit) const;
+  [[nodiscard]] bool is_closed() const;
+
+private:
+  template <class Change>
+  void change(Change apply);
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  live_run run_;
+  timeline course_;
+  std::uint64_t version_ = 0;
+  bool closed_ = false;
+};
+
+} // namespace mneme

@@ -1,0 +1,51 @@
+"""docs/methods is what tools/method_pages makes of the program, and a page that is not is named."""
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, run_tests  # noqa: E402
+
+TOOL = os.path.join(ROOT, "tools", "method_pages")
+
+
+def loaded():
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader("method_pages", TOOL)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("method_pages", loader))
+    loader.exec_module(module)
+    return module
+
+
+class MethodPages(unittest.TestCase):
+    def test_pages_are_up_to_date(self):
+        done = subprocess.run([sys.executable, TOOL, "--check", "--program", PROGRAM], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}run tools/method_pages")
+
+    def test_a_page_has_the_method_its_keys_and_its_scenarios(self):
+        tool = loaded()
+        page = tool.page(PROGRAM, "fed-ewc", "sure", tool.sources()["fed-ewc"], tool.scenarios()["fed-ewc"])
+        self.assertIn("\n```\nCE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2\n```\n", page)
+        self.assertIn("| `fisher_max` | `1e-04` | number >= 0 | Upper bound", page)
+        self.assertIn("`preset = \"official\"`", page)
+        self.assertIn("- `scenarios/smoke/fed-ewc.toml`", page)
+
+    def test_stale_missing_and_left_over_pages_are_named(self):
+        tool = loaded()
+        with tempfile.TemporaryDirectory() as folder:
+            tool.PAGES = folder
+            wanted = tool.pages(PROGRAM)
+            for name in ("stsa.md", "gone.md"):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write("# old\n")
+            found = tool.on_disk()
+        changed = {name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)}
+        self.assertEqual(changed, wanted.keys() | {"gone.md"})
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,123 @@
+"""mneme run --serve: the page, its events and the figures for Prometheus, and who may not see them."""
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, run_tests  # noqa: E402
+
+SMOKE = os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml")
+
+
+class Serve(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mneme-serve-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def run_served(self, *options, rounds=1_000_000):
+        """A run that is far from its end, and where it is shown."""
+        run = subprocess.Popen([PROGRAM, "run", SMOKE, "--quiet", "--threads", "1", "--out",
+                                os.path.join(self.folder, "run"), "--set", f"rounds.per_task={rounds}", "--set",
+                                "evaluation.every=1", "--serve", "0", *options], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.stderr.close)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        said = run.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/\S*", said)
+        self.assertTrue(found, said)
+        return run, found.group(0), int(found.group(1))
+
+    @staticmethod
+    def get(address, **headers):
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=60) as answer:
+            return answer.read().decode(), answer.headers
+
+    def digest_of(self, *options):
+        out = os.path.join(self.folder, f"other{len(options)}")
+        subprocess.run([PROGRAM, "run", SMOKE, "--quiet", "--out", out, *options], check=True, capture_output=True)
+        with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)["run_digest"]
+
+    def test_the_page_follows_the_run_and_prometheus_reads_it(self):
+        run, address, _ = self.run_served()
+        with urllib.request.urlopen(address + "events", timeout=60) as events:
+            self.assertEqual(events.headers["Content-Type"], "text/event-stream")
+            seen = []
+            while len(seen) < 3:
+                line = events.readline().decode()
+                if line.startswith("data: "):
+                    seen.append(int(line[6:]))
+            self.assertEqual(seen, sorted(set(seen)))
+        page, headers = self.get(address)
+        self.assertIn("text/html", headers["Content-Type"])
+        self.assertIn("new EventSource", page)
+        self.assertIn('<figure id="accuracy', page)
+        figures, _ = self.get(address + "metrics")
+        self.assertIn('status="running"', figures)
+        rounds = int(re.search(r"^mneme_rounds_total (\d+)$", figures, re.M).group(1))
+        self.assertGreater(rounds, 0)
+        later = rounds
+        while later == rounds:
+            later = int(re.search(r"^mneme_rounds_total (\d+)$", self.get(address + "metrics")[0], re.M).group(1))
+        self.assertGreater(later, rounds)
+        run.terminate()
+        self.assertEqual(run.wait(timeout=60), 130)
+
+    def test_a_token_opens_the_page_and_nothing_else_does(self):
+        _, address, port = self.run_served("--serve-token", "open sesame")
+        figures = self.get(f"http://127.0.0.1:{port}/metrics", Authorization="Bearer open sesame")[0]
+        self.assertTrue(figures == "" or "mneme_run{" in figures, figures)  # nothing before the run has begun
+        self.assertIn("<main>", self.get(address)[0])
+        for wrong in ({}, {"Authorization": "Bearer open"}, {"Authorization": "Bearer open sesamf"}):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.get(f"http://127.0.0.1:{port}/", **wrong)
+            self.assertEqual(refused.exception.code, 401)
+            refused.exception.close()
+
+    def test_idle_and_malformed_requests_change_nothing(self):
+        run, address, port = self.run_served()
+        peers = []
+        for k in range(200):
+            peer = socket.create_connection(("127.0.0.1", port), timeout=60)
+            self.addCleanup(peer.close)
+            peers.append(peer)
+            try:
+                if k % 2:
+                    peer.sendall((b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 20000, b"\r\n\r\n\r\n",
+                                  b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")[k // 2 % 4])
+            except OSError:  # dropped already
+                pass
+        for peer in peers:
+            peer.close()
+        self.assertIn('status="running"', self.get(address + "metrics")[0])
+        run.terminate()
+        self.assertEqual(run.wait(timeout=60), 130)
+
+    def test_who_looks_changes_no_digest(self):
+        self.assertEqual(self.digest_of("--serve", "0"), self.digest_of())
+
+    def test_a_port_that_is_none_or_taken_is_an_error(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            for options, said in ((("--serve", "http"), "expected a port in [0, 65535]"),
+                                  (("--serve", "65536"), "expected a port"),
+                                  (("--serve-token", "a"), "--serve-token without --serve"),
+                                  (("--serve", str(taken.getsockname()[1])), "nothing can listen there")):
+                done = subprocess.run([PROGRAM, "run", SMOKE, "--out", os.path.join(self.folder, "never"), *options],
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(said, done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "never")))
+
+
+if __name__ == "__main__":
+    run_tests()
