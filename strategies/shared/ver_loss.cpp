@@ -27,7 +27,7 @@ public:
     if (in.features.is_cpu())
       add_kl(in, out);
     else
-      composite_add_kl(in, out);
+      composite_add_kl(in, beta_, low_, high_, out);
     return out;
   }
 
@@ -53,17 +53,6 @@ private:
     }
   }
 
-  void composite_add_kl(const loss_input& in, loss_output& out) const {
-    const auto width = in.features.size(2) / 2;
-    const auto mean = in.features.narrow(2, 0, width), raw = in.features.narrow(2, width, width);
-    const auto log = raw.clamp(low_, high_), variance = (2.0 * log).exp();
-    const auto share = in.row_weight.unsqueeze(2) * beta_; // [K, B, 1]
-    const auto kl = 0.5 * (mean * mean + variance - 1.0 - 2.0 * log);
-    const auto outside = (raw < low_).logical_or_(raw > high_);
-    out.values.add_((kl * share).to(at::kDouble).sum({1, 2}));
-    out.d_features = at::cat({mean * share, ((variance - 1.0) * share).masked_fill_(outside, 0)}, 2);
-  }
-
   double beta_, low_, high_;
 };
 
@@ -76,6 +65,17 @@ double kl_to_standard(const float* features, std::int64_t width, double low, dou
     sum += mean * mean + std::expm1(2.0 * log) - 2.0 * log;
   }
   return 0.5 * sum;
+}
+
+void composite_add_kl(const loss_input& in, double beta, double low, double high, loss_output& out) {
+  const auto width = in.features.size(2) / 2;
+  const auto mean = in.features.narrow(2, 0, width), raw = in.features.narrow(2, width, width);
+  const auto log = raw.clamp(low, high), variance = (2.0 * log).exp();
+  const auto share = in.row_weight.unsqueeze(2) * beta; // [K, B, 1]
+  const auto kl = 0.5 * (mean * mean + variance - 1.0 - 2.0 * log);
+  const auto outside = (raw < low).logical_or_(raw > high);
+  out.values.add_((kl * share).to(at::kDouble).sum({1, 2}));
+  out.d_features = at::cat({mean * share, ((variance - 1.0) * share).masked_fill_(outside, 0)}, 2);
 }
 
 loss_ref ver_loss(double beta, double low, double high) { return std::make_shared<ver_loss_of>(beta, low, high); }

@@ -2,6 +2,7 @@
 #include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/forgetting_losses.hpp"
 #include "strategies/shared/prototype_proxy.hpp"
+#include "strategies/shared/round_rate.hpp"
 #include "tests/support/shown_steps.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <fmt/format.h>
@@ -116,6 +117,19 @@ TEST_CASE("each method and reading trains by its own terms", "[lga]") {
   check_terms("glfc", {{"losses", "official"}}, glfc_released);
 }
 
+TEST_CASE("released weights stay within a half and five, printed ones do not", "[lga]") {
+  std::vector<double> magnitudes(10, 0.01);
+  magnitudes.front() = 1.0; // ten times the mean of 0.1, nearly
+  const auto weights_by = [&](gradient_weighting kind) {
+    return row_weights(at::tensor(magnitudes, at::kDouble), at::zeros({10}, at::kLong), 1, kind);
+  };
+  const auto released = weights_by(gradient_weighting::cumulative), printed = weights_by(gradient_weighting::per_task);
+  CHECK(released[0].item<double>() == 5.0);
+  CHECK(released[9].item<double>() == 0.5);
+  CHECK_THAT(printed[0].item<double>(), WithinRel(1.0 / 0.109, 1e-12));
+  CHECK_THAT(printed[9].item<double>(), WithinRel(0.01 / 0.109, 1e-12));
+}
+
 TEST_CASE("a client tells its loss which classes are old, of which task, and by which exponent", "[lga]") {
   struct expected {
     const char *name, *losses;
@@ -184,6 +198,14 @@ TEST_CASE("rates that fall within a round make it two jobs, the second from wher
   CHECK_FALSE(at::equal(jobs[1].start->at(flat_weights), jobs[0].start->at(flat_weights)));
   CHECK(jobs[0].stream.visit == 7);
   CHECK(jobs[1].stream.visit == 7 + (1 << 24)); // it shuffles by itself
+}
+
+TEST_CASE("decays begin anew after 200 epochs of a task", "[lga]") {
+  using stretches = std::vector<rate_stretch>;
+  for (const std::int64_t later : {0, 10, 20}) {
+    CHECK((rates_of_round(rate_schedule::code_quirk, 5 + later, 20) == stretches{{20, 1.0 / 5}}));
+    CHECK((rates_of_round(rate_schedule::persistent_decay, 4 + later, 20) == stretches{{20, 1.0}}));
+  }
 }
 
 TEST_CASE("a prototype is the row nearest to its class mean, of normalised features", "[lga]") {

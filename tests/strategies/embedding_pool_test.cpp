@@ -38,6 +38,16 @@ TEST_CASE("a reservoir holds its size of every task, its labels alike, however m
   CHECK(pool.size() == 29);
 }
 
+TEST_CASE("a label that comes first leaves the others their places") {
+  embedding_pool pool(limits_of(pool_kind::reservoir, 20));
+  pool.add({0}, {.features = at::zeros({50, 1}), .labels = at::zeros({50}, at::kInt)});
+  CHECK(pool.size({0}) == 7);
+  pool.add({0}, {.features = at::ones({50, 1}), .labels = at::full({50}, 2, at::kInt)});
+  CHECK(pool.size({0}, 0) == 7);
+  CHECK(pool.size({0}, 1) == 0);
+  CHECK(pool.size({0}, 2) == 6);
+}
+
 TEST_CASE("a pool of all keeps everything in order of arrival") {
   embedding_pool pool(limits_of(pool_kind::everything, 5));
   pool.add({0}, numbered(0, 40));

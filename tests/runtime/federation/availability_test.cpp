@@ -217,6 +217,22 @@ TEST_CASE("a file says when a client can be reached") {
   CHECK_FALSE(who.next_change());
 }
 
+TEST_CASE("changes of one time come by client, whatever they are") {
+  auto from = of_clients(3);
+  from.devices.availability = device_availability::file;
+  const std::vector<availability_span> spans{{.client = {0}, .from = when(0s), .to = when(5s)},
+                                             {.client = {1}, .from = when(5s), .to = when(7s)},
+                                             {.client = {2}, .from = when(0s), .to = when(5s)}};
+  auto who = availability_of(from, std::make_shared<const availability_trace>(spans));
+  who.open_task({0}, when(0s));
+  std::vector<std::pair<std::uint32_t, kind>> found;
+  for (const auto& change : who.move_to(when(5s)))
+    found.emplace_back(change.client.value, change.change_kind);
+  const std::vector<std::pair<std::uint32_t, kind>> expected{
+      {0, kind::unreachable}, {1, kind::reachable}, {2, kind::unreachable}};
+  CHECK((found == expected));
+}
+
 TEST_CASE("staggered, every client enters a task at its own uniform time after the server, and never goes back") {
   constexpr std::uint32_t clients = 10'000;
   auto from = of_clients(clients);

@@ -125,6 +125,32 @@ TEST_CASE("an upload kept although late is folded into the round that is open wh
   CHECK(run.report.late_uploads == 1);
 }
 
+TEST_CASE("work that is due at its deadline is released with the rest, and work that is due later never") {
+  for (const auto deadline : {6700ms, 6699ms}) {
+    auto from = three_clients();
+    from.rounds.deadline = deadline;
+    from.rounds.late = late_policy::drop;
+    federation run(toy_of(from).settings);
+    run.begin();
+    run.take(task_plan{});
+    opened_round opened{.in = std::make_shared<const broadcast>(broadcast{.weights = as_tensors(1, 16)}), .bytes = 16};
+    run.take(opened);
+    wave_report waiting;
+    for (std::uint64_t id = 0; id < 3; ++id)
+      waiting.issued.push_back({.id = {{id}, 0, 0}, .rows = 4, .width = 64, .takes = 1s * (1 << id)});
+    run.take(waiting);
+    std::vector<federation_command> commands;
+    run.take_commands(commands);
+    const auto* const wanted = std::get_if<release>(&commands.back());
+    REQUIRE(wanted);
+    std::size_t released = 0;
+    for (const auto& batch : wanted->batches)
+      released += batch.size();
+    CHECK(released == (deadline == 6700ms ? 3 : 2)); // client 2's upload arrives after 6.7 s
+    CHECK(played(from).report.late_uploads == (deadline == 6700ms ? 0 : 1));
+  }
+}
+
 TEST_CASE("places are filled as uploads come where the server does not wait for a cohort, without an actor") {
   auto from = three_clients();
   from.rounds.mode = round_mode::async;
@@ -340,4 +366,28 @@ TEST_CASE("a checkpoint that says what cannot be is refused in words, whatever i
       refused += said.empty() ? 0 : 1;
     }
   CHECK(refused > std::ssize(*saved));
+}
+
+TEST_CASE("a checkpoint of one client more is refused where it first names that client at work") {
+  auto from = three_clients();
+  from.rounds.mode = round_mode::async;
+  from.rounds.concurrency = 4;
+  from.rounds.buffer = 2;
+  from.rounds.per_task = 4;
+  from.checkpoint = {.every = 1, .force = true};
+  auto more = from;
+  more.clients.count = 4;
+  more.devices.rows_per_second = std::vector{4.0, 2.0, 1.0, 0.01}; // the last client never ends its job
+  more.devices.uplink_mbit = 0.000128;
+  const auto saved = played(toy_of(more), {.seed = 5}).checkpoint;
+  REQUIRE(saved);
+  from.devices.uplink_mbit = 0.000128;
+  federation run(toy_of(from).settings);
+  run.resume(archive(saved, 0, saved->size()));
+  std::vector<federation_command> commands;
+  run.take_commands(commands);
+  REQUIRE_FALSE(commands.empty());
+  const auto* const ended = std::get_if<run_report>(&commands.back());
+  REQUIRE(ended);
+  CHECK(ended->error == "the checkpoint cannot be read: it has an assignment of a client that there is not");
 }

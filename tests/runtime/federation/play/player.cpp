@@ -110,6 +110,8 @@ run_outcome player::play() {
     require(std::exchange(stop_asked_, false), "a run ends");
     begin();
   }
+  for (const auto& shard : shards_)
+    require(shard.is_empty(), "a shard is told of all that is abandoned");
   out_.report = *report_;
   if (checkpoint_)
     out_.checkpoint = checkpoint_->bytes;

@@ -17,6 +17,8 @@ public:
   /// Reports that are ready, the next one first. Those of a wave end with one that is the last.
   [[nodiscard]] bool has_report() const noexcept { return !reports_.empty(); }
   [[nodiscard]] wave_report take_report();
+  /// No client is at work here.
+  [[nodiscard]] bool is_empty() const noexcept { return clients_.empty(); }
   /// Reports come in pieces drawn from this stream; null: as few as can be.
   void split_by(rng_stream* stream) noexcept { splits_ = stream; }
 
