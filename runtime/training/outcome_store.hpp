@@ -22,7 +22,7 @@ public:
 
 private:
   [[nodiscard]] std::filesystem::path file_of(const program_job& job);
-  /// Of a whole data set, taken once.
+  /// All of a data set, taken once.
   [[nodiscard]] digest128 content_of_rows(const std::shared_ptr<const dataset>& source);
 
   std::filesystem::path folder_;

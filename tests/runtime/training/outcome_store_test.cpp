@@ -1,6 +1,6 @@
 // What programs of several slices have made is found again by later runs, by its content.
-#include "runtime/training/outcome_store.hpp"
 #include "runtime/training/executor.hpp"
+#include "runtime/training/outcome_store.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/program_check.hpp"
 #include "tests/support/scratch.hpp"
