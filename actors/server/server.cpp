@@ -30,6 +30,11 @@ public:
             .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
   }
 
+  [[nodiscard]] sample_view of_public(task_id task) const override {
+    return {.source = context_->tasks->train,
+            .rows = std::make_shared<const std::vector<std::int64_t>>(context_->tasks->tasks[task.value].open)};
+  }
+
 private:
   run_context_ref context_;
 };
@@ -204,7 +209,9 @@ learnt server_state::named_model() const {
     named.put("W_R", predicted.projection.to(at::kFloat));
   if (predicted.readout.defined())
     named.put("readout.weight", predicted.readout.contiguous());
-  return {.model = std::make_shared<const tensor_map>(std::move(named)), .figures = half_->figures()};
+  return {.model = std::make_shared<const tensor_map>(std::move(named)),
+          .figures = half_->figures(),
+          .pictures = half_->pictures()};
 }
 
 } // namespace mneme

@@ -284,6 +284,10 @@ void check_paths(const scenario& s, remarks& out) {
   if (s.partition.kind != partition_kind::file)
     return;
   check_path("partition.file", s.partition.file, false, out);
+  if (s.partition.public_share > 0.0)
+    out.push_back({{"partition.public_share", "partition.kind"},
+                   "partition.public_share: expected 0, because partition.kind = \"file\" says itself whose each row "
+                   "is"});
   if (s.partition.file.empty())
     out.push_back({{"partition.kind", "partition.file"},
                    "partition.kind = \"file\": needs partition.file, a CSV that names `client` and `row`"});
