@@ -40,7 +40,12 @@ struct stop_run {};    // simulation -> scheduler, at SIGINT
 // -- server -----------------------------------------------------------------------------------------------------------
 
 struct save_model {};                                                         // simulation -> server
-struct learnt { tensors_ref model{}; std::map<std::string, double> figures{}; }; // answer; simulation -> recorder
+// Answer; simulation -> recorder.
+struct learnt {
+  tensors_ref model{};
+  std::map<std::string, double> figures{};
+  std::map<std::string, at::Tensor> pictures{}; // by name
+};
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // answer
 

@@ -137,8 +137,10 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .shape = tasks.train->shape(),
                     .clients = settings.clients.count,
                     .seed = static_cast<std::uint64_t>(settings.seed)};
-  for (const auto& task : tasks.tasks)
+  for (const auto& task : tasks.tasks) {
     made.task_classes.push_back(task.classes);
+    made.public_rows += std::ssize(task.open);
+  }
   auto wrong = read_files(settings, device, made);
   if (wrong.empty())
     for (const auto& found : settings.strategy.method->check(made))
@@ -169,13 +171,15 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
-  const auto parts = make_partition(settings, shared_tasks, marks);
+  const auto trace = read_availability_trace(settings);
+  const auto people = trace ? std::make_shared<const population>(settings, *trace) : nullptr;
+  const auto parts = make_partition(settings, shared_tasks, marks,
+                                    people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
   const auto net = build_model(settings, *shared_tasks, *device);
   auto setup =
       net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);
-  const auto trace = read_availability_trace(settings);
   gather(problems, trace);
   expected<at::Tensor> initial;
   if (net) {
@@ -190,12 +194,12 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   auto made = std::make_shared<run_context>();
   made->scenario = settings;
   made->tasks = shared_tasks;
-  made->population = std::make_shared<const population>(settings, *trace);
+  made->population = people;
   made->net = *net;
   made->device = *device;
   made->needs = settings.strategy.method->needs();
-  made->made_rows = std::make_shared<row_store>(row_format{
-      .scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
+  made->made_rows = std::make_shared<row_store>(
+      row_format{.scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
   made->features = std::make_shared<feature_store>(made->needs.feature_folder);
   settings.strategy.method->prepare(*setup);
   made->method = settings.strategy.method;

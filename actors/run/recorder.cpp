@@ -1,5 +1,6 @@
 #include "actors/run/recorder.hpp"
 #include "runtime/results/plot.hpp"
+#include "runtime/results/png.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
@@ -92,7 +93,11 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
       [this](const program_progress& now) { setup_.view->tick(now); },
       [this](const learnt& in) {
         figures_ = in.figures;
-        return guarded([&] { save(*in.model); });
+        return guarded([&] {
+          save(*in.model);
+          for (const auto& [name, picture] : in.pictures)
+            setup_.files->write(name + ".png", png_bytes(picture));
+        });
       },
       [this](finish_run& in) {
         // Whoever wrote last may not have waited for the answer: a run is done only if all of it is written.

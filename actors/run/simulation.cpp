@@ -132,6 +132,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   } catch (const std::exception& e) { // a resumed run begins the program again
     run.view->warned(std::string("how far programs have come was not kept: ") + e.what());
   }
+  summary.folder = run.files->path().string();
   if (resumable && summary.status != "done")
     summary.resume_from = run.files->path().string();
   return summary;

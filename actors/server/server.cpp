@@ -31,6 +31,11 @@ public:
             .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
   }
 
+  [[nodiscard]] sample_view of_public(task_id task) const override {
+    return {.source = context_->tasks->train,
+            .rows = std::make_shared<const std::vector<std::int64_t>>(context_->tasks->tasks[task.value].open)};
+  }
+
 private:
   run_context_ref context_;
 };
@@ -226,7 +231,9 @@ learnt server_state::named_model() const {
   if (!answers_.empty())
     figures.merge(class_figures({.labels = labels_, .answers = answers_, .classes = context_->tasks->classes},
                                 context_->scenario.seed));
-  return {.model = std::make_shared<const tensor_map>(std::move(named)), .figures = std::move(figures)};
+  return {.model = std::make_shared<const tensor_map>(std::move(named)),
+          .figures = std::move(figures),
+          .pictures = half_->pictures()};
 }
 
 } // namespace mneme

@@ -1,6 +1,6 @@
 #include "runtime/data/jpeg.hpp"
-#include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
+#include "runtime/data/picture_bytes.hpp"
 #include <algorithm>
 #include <array>
 #include <csetjmp>
@@ -120,28 +120,11 @@ private:
   jpeg_decompress_struct info_{};
 };
 
-constexpr std::uint64_t file_bytes_max = std::uint64_t{1} << 28U;
-
-expected<std::vector<std::uint8_t>> bytes_of(const std::filesystem::path& path) {
-  auto file = disk_file::open(path);
-  if (!file)
-    return tl::unexpected(file.error());
-  if (file->size_bytes() > file_bytes_max)
-    return failed(path.string(), fmt::format("the file has {} bytes, but a picture of a data set has at most {}",
-                                             file->size_bytes(), file_bytes_max));
-  std::vector<std::uint8_t> bytes(file->size_bytes());
-  const auto got = file->read(bytes);
-  if (!got)
-    return tl::unexpected(got.error());
-  bytes.resize(*got);
-  return bytes;
-}
-
 } // namespace
 
 expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t shorter_side_min_px,
                                std::int64_t pixels_max) {
-  const auto bytes = bytes_of(file);
+  const auto bytes = picture_bytes(file);
   if (!bytes)
     return tl::unexpected(bytes.error());
   const auto damaged = [&](const std::string& why) {

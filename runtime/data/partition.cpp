@@ -83,19 +83,29 @@ expected<owners> split(const task_split& task, const scenario& from) {
 }
 
 /// Task by task, so that only one task's owners are in memory at a time.
-expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_stream& tasks) {
+expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_stream& tasks,
+                                               const enrolled_clients& enrolled) {
   const auto clients = static_cast<std::uint32_t>(from.clients.count);
+  const bool some = from.partition.over_enrolled && enrolled;
   std::vector<stored_task> stored;
   for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t) {
-    const auto owned = split({.how = from.partition,
-                              .clients = clients,
-                              .by_class = positions_by_class(tasks, {t}),
-                              .rows = tasks.tasks[t].train.size(),
-                              .key = split_key(from, purpose::partition, {t}),
-                              .task_name = "task " + std::to_string(t + 1)},
-                             from);
+    const auto sharers = some ? enrolled({t}) : std::vector<std::uint32_t>{};
+    if (some && sharers.empty())
+      return failed(from.where("partition.over"), "partition.over = \"enrolled\", and no client is enrolled in task " +
+                                                      std::to_string(t + 1) +
+                                                      "; expected at least one: see [enrolment]");
+    auto owned = split({.how = from.partition,
+                        .clients = some ? static_cast<std::uint32_t>(sharers.size()) : clients,
+                        .by_class = positions_by_class(tasks, {t}),
+                        .rows = tasks.tasks[t].train.size(),
+                        .key = split_key(from, purpose::partition, {t}),
+                        .task_name = "task " + std::to_string(t + 1)},
+                       from);
     if (!owned)
       return tl::unexpected(owned.error());
+    for (auto& owner : *owned)
+      if (some && owner != no_client)
+        owner = sharers[owner];
     stored.emplace_back(*owned, clients, tasks.tasks[t].train);
   }
   return stored;
@@ -146,7 +156,8 @@ partition_of_file(const scenario& from, std::shared_ptr<const task_stream> tasks
 } // namespace
 
 std::vector<std::vector<row_position>> positions_by_class(const task_stream& tasks, task_id task) {
-  const auto& [classes, train, test] = tasks.tasks.at(task.value);
+  const auto& classes = tasks.tasks.at(task.value).classes;
+  const auto& train = tasks.tasks.at(task.value).train;
   std::vector<std::vector<row_position>> positions(static_cast<std::size_t>(classes.size()));
   for (row_position position = 0; position < train.size(); ++position)
     positions.at(static_cast<std::size_t>(tasks.train->label(train[position]) - classes.low)).push_back(position);
@@ -159,8 +170,10 @@ rng_key split_key(const scenario& from, purpose purpose_id, task_id task) {
       purpose_id);
 }
 
-expected<std::shared_ptr<const partition>>
-make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks) {
+expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
+                                                          std::shared_ptr<const task_stream> tasks,
+                                                          const row_mark_column& marks,
+                                                          const enrolled_clients& enrolled) {
   MNEME_CHECK(from.clients.count > 0 && from.clients.count < no_client, from.clients.count);
   for (const auto& task : tasks->tasks)
     MNEME_CHECK(task.train.size() < no_client, task.train.size());
@@ -170,7 +183,7 @@ make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, c
     return make_sampled(from, std::move(tasks));
   if (from.partition.kind == partition_kind::file)
     return partition_of_file(from, std::move(tasks), marks);
-  auto split = drawn_split(from, *tasks);
+  auto split = drawn_split(from, *tasks, enrolled);
   if (!split)
     return tl::unexpected(std::move(split.error()));
   return std::make_shared<const stored_partition>(std::move(*split));

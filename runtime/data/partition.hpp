@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/data/task_stream.hpp"
+#include <functional>
 namespace mneme {
 
 /// A column of whole numbers from 0 in partition.file.
@@ -23,11 +24,17 @@ public:
   [[nodiscard]] virtual std::vector<std::int32_t> marks(client_id /*client*/, task_id /*task*/) const { return {}; }
 };
 
-/// Splits every task over `from.clients.count` clients by `from.partition`. Draws depend on the
-/// seed, the task (unless per-run) and the class only. Impossible splits are diagnostics: a
+/// Clients enrolled in a task, ascending.
+using enrolled_clients = std::function<std::vector<std::uint32_t>(task_id)>;
+
+/// Splits every task over `from.clients.count` clients, or those enrolled in it, by `from.partition`. Draws depend on
+/// the seed, the task (unless per-run) and the class only. Impossible splits are diagnostics: a
 /// dirichlet-capped that leaves a client empty 10,000 times, a file whose rows or clients do not exist.
 /// @param marks the column of partition.file that the method reads
-[[nodiscard]] expected<std::shared_ptr<const partition>>
-make_partition(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks = {});
+/// @param enrolled read where partition.over = "enrolled", for kinds in which a row has one owner; null: everybody is
+[[nodiscard]] expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
+                                                                        std::shared_ptr<const task_stream> tasks,
+                                                                        const row_mark_column& marks = {},
+                                                                        const enrolled_clients& enrolled = nullptr);
 
 } // namespace mneme

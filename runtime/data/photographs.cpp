@@ -1,6 +1,7 @@
 #include "runtime/data/photographs.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/jpeg.hpp"
+#include "runtime/data/png_picture.hpp"
 #include "runtime/data/resize.hpp"
 #include <algorithm>
 #include <atomic>
@@ -14,12 +15,18 @@ using std::filesystem::path;
 
 constexpr std::size_t diagnostics_max = 20;
 
-bool is_jpeg(const path& file) {
+/// The ending of its name in small letters: ".jpg".
+std::string ending_of(const path& file) {
   auto ending = file.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return ending;
+}
+bool is_jpeg(const path& file) {
+  const auto ending = ending_of(file);
   return ending == ".jpg" || ending == ".jpeg";
 }
+bool is_png(const path& file) { return ending_of(file) == ".png"; }
 
 /// [3, side_px, side_px]
 expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
@@ -29,7 +36,7 @@ expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_f
   // A picture of another size is refused by its size below; one much larger, before it takes memory.
   constexpr std::int64_t times_larger = 64;
   const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : photograph_pixels_max;
-  auto planes = read_jpeg(file, whole_px, pixels_max);
+  auto planes = is_png(file) ? read_png(file, pixels_max) : read_jpeg(file, whole_px, pixels_max);
   if (!planes)
     return planes;
   const auto height = planes->size(1), width = planes->size(2);
@@ -64,20 +71,28 @@ void on_all_cores(std::size_t count, const Work& work) {
     task.get();
 }
 
-} // namespace
-
-expected<std::vector<path>> jpegs_in(const path& folder) {
+/// Files that are `wanted`, by name. @param kinds what they are called where there are none
+expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const path&), const char* kinds) {
   std::vector<path> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_jpeg(entry->path()))
+    if (wanted(entry->path()))
       paths.push_back(entry->path());
   if (error)
     return failed(folder.string(), fmt::format("cannot be read: {}", error.message()));
   if (paths.empty())
-    return failed(folder.string(), "holds no JPEG files: fetch the data set again");
+    return failed(folder.string(), fmt::format("holds no {} files: fetch the data set again", kinds));
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+} // namespace
+
+expected<std::vector<path>> jpegs_in(const path& folder) { return files_in(folder, is_jpeg, "JPEG"); }
+
+expected<std::vector<path>> pictures_in(const path& folder) {
+  return files_in(
+      folder, [](const path& file) { return is_jpeg(file) || is_png(file); }, "JPEG or PNG");
 }
 
 bool is_wordnet_id(std::string_view name) {
@@ -99,10 +114,14 @@ expected<image_table> read_photographs(const std::vector<photograph>& photograph
                                        std::int64_t classes, std::int64_t side_px, photograph_fit fit) {
   image_table table;
   row_filter filter(limits, classes);
-  for (std::size_t row = 0; row < photographs.size() && !filter.done(); ++row)
-    if (filter.keep(photographs[row].label)) {
+  const bool has_domains =
+      std::any_of(photographs.begin(), photographs.end(), [](const photograph& single) { return single.domain > 0; });
+  for (std::size_t row = 0; row < photographs.size() && (has_domains || !filter.done()); ++row)
+    if (filter.keep(photographs[row].label, photographs[row].domain)) {
       table.file_rows.push_back(static_cast<std::int64_t>(row));
       table.labels.push_back(photographs[row].label);
+      if (has_domains)
+        table.domains.push_back(photographs[row].domain);
     }
   const auto row_bytes = 3 * side_px * side_px;
   table.images = new_tensor({table.size(), 3, side_px, side_px}, at::kByte);

@@ -1,4 +1,4 @@
-/// photographs: data sets whose rows are JPEG files, each with its class.
+/// photographs: data sets whose rows are JPEG or PNG files, each with its class.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
@@ -11,10 +11,13 @@ namespace mneme {
 struct photograph {
   std::filesystem::path file{};
   std::int32_t label = 0;
+  std::int32_t domain = 0; ///< Limits of rows hold for each.
 };
 
 /// JPEG files of a folder (.jpg, .jpeg, in any case) by name; a diagnostic where there are none.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> jpegs_in(const std::filesystem::path& folder);
+/// The same with PNG files (.png) among them.
+[[nodiscard]] expected<std::vector<std::filesystem::path>> pictures_in(const std::filesystem::path& folder);
 
 /// Those folders below `folder` that are named as WordNet names a thing (n01443537), by name.
 [[nodiscard]] std::vector<std::filesystem::path> wordnet_folders(const std::filesystem::path& folder);
@@ -28,7 +31,8 @@ enum class photograph_fit : std::uint8_t {
   whole,  ///< All of the picture, resized (bilinear), whatever its proportions.
 };
 
-/// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores. At most a few broken files are named.
+/// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores, with their domains where there are several. At
+/// most a few broken files are named.
 [[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
                                                      std::int64_t classes, std::int64_t side_px, photograph_fit fit);
 

@@ -1,5 +1,6 @@
 #include "runtime/data/task_stream.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/data/public_rows.hpp"
 #include "runtime/data/task_plan.hpp"
 #include "runtime/data/transforms.hpp"
 #include <algorithm>
@@ -113,6 +114,7 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   test.transforms = train.transforms;
   for (auto* split : {&train, &test})
     set_normalisation(*split, from.data.normalize, data);
+  hold_out_public_rows(from, train, made.tasks);
   made.train = std::make_shared<const dataset>(std::move(train));
   made.test = std::make_shared<const dataset>(std::move(test));
   return made;

@@ -11,6 +11,7 @@ struct task_rows {
   class_range classes{};             ///< Labels that occur in the task.
   std::vector<std::int64_t> train{}; ///< Rows of `task_stream::train`, ascending.
   std::vector<std::int64_t> test{};  ///< Rows of `task_stream::test`, ascending.
+  std::vector<std::int64_t> open{};  ///< Rows of `task_stream::train` that are public: none of them is in `train`.
 };
 
 struct task_stream {

@@ -15,6 +15,8 @@ public:
   [[nodiscard]] virtual sample_view of_task(task_id task) const = 0;
   /// The rows of a task that belong to clients which are enrolled and active in it.
   [[nodiscard]] virtual sample_view of_enrolled(task_id task) const = 0;
+  /// The rows of a task that no client holds (partition.public_share); a method needs no central data to read them.
+  [[nodiscard]] virtual sample_view of_public(task_id task) const = 0;
 };
 
 /// What a step of the server may see.
@@ -22,7 +24,7 @@ class server_context : public context {
 public:
   explicit server_context(job_desk& desk, const central_rows* rows = nullptr, row_store* made = nullptr)
       : context(desk, made), rows_(rows) {}
-  /// @pre the method needs central data (method_needs)
+  /// @pre the method needs central data (method_needs), or reads public rows alone
   [[nodiscard]] const central_rows& rows() const { return *rows_; }
   /// Shown to the user, once the step is over.
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
@@ -60,6 +62,8 @@ public:
   [[nodiscard]] virtual predictor predict() const = 0;
   /// The method's own figures for summary.json, by key, at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
+  /// Pictures of what it has made, [1 or 3, H, W] uint8 by name, which the run directory shows as NAME.png.
+  [[nodiscard]] virtual std::map<std::string, at::Tensor> pictures() const { return {}; }
   /// All that calls have changed since the constructor, to and from a checkpoint (runtime/base/archive.hpp): between
   /// any two calls, and so in the middle of a round, too.
   virtual void persist(archive& state) = 0;

@@ -27,6 +27,7 @@ struct method_setup {
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
   std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
+  std::int64_t public_rows = 0; ///< Rows of the run that no client holds (partition.public_share).
   std::int64_t clients = 0;
   std::uint64_t seed = 0;
   std::map<std::string, tensor_map> files{};      ///< What method_needs::tensor_files asked for, by key.

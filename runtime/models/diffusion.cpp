@@ -34,6 +34,23 @@ std::int64_t rounded(double value) {
   return rest > 0.5 || (rest == 0.5 && below % 2 != 0) ? below + 1 : below;
 }
 
+/// Roots of alpha bar and of what is left of 1, one for each row of `x`, of its number of axes.
+std::pair<at::Tensor, at::Tensor> factors(const diffusion_schedule& schedule, const at::Tensor& x,
+                                          const std::vector<std::int64_t>& times) {
+  MNEME_CHECK(x.size(0) == std::ssize(times), x.sizes(), times.size());
+  std::vector<double> of_signal, of_noise;
+  for (const auto time : times) {
+    of_signal.push_back(std::sqrt(schedule.at(time)));
+    of_noise.push_back(std::sqrt(1.0 - schedule.at(time)));
+  }
+  std::vector<std::int64_t> by_row(static_cast<std::size_t>(x.dim()), 1);
+  by_row[0] = x.size(0);
+  const auto factor = [&](const std::vector<double>& values) {
+    return at::tensor(values, at::kDouble).to(x.options()).view(by_row);
+  };
+  return {factor(of_signal), factor(of_noise)};
+}
+
 } // namespace
 
 double diffusion_schedule::at(std::int64_t time) const {
@@ -66,18 +83,16 @@ diffusion_schedule cosine_schedule(std::int64_t steps, double offset, double bet
 
 at::Tensor noised(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
                   const std::vector<std::int64_t>& times) {
-  MNEME_CHECK(x.sizes() == noise.sizes() && x.size(0) == std::ssize(times), x.sizes(), noise.sizes(), times.size());
-  std::vector<double> of_signal, of_noise;
-  for (const auto time : times) {
-    of_signal.push_back(std::sqrt(schedule.at(time)));
-    of_noise.push_back(std::sqrt(1.0 - schedule.at(time)));
-  }
-  std::vector<std::int64_t> by_row(static_cast<std::size_t>(x.dim()), 1);
-  by_row[0] = x.size(0);
-  const auto factor = [&](const std::vector<double>& values) {
-    return at::tensor(values, at::kDouble).to(x.options()).view(by_row);
-  };
-  return factor(of_signal) * x + factor(of_noise) * noise;
+  MNEME_CHECK(x.sizes() == noise.sizes(), x.sizes(), noise.sizes());
+  const auto [of_signal, of_noise] = factors(schedule, x, times);
+  return of_signal * x + of_noise * noise;
+}
+
+at::Tensor velocities(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
+                      const std::vector<std::int64_t>& times) {
+  MNEME_CHECK(x.sizes() == noise.sizes(), x.sizes(), noise.sizes());
+  const auto [of_signal, of_noise] = factors(schedule, x, times);
+  return of_signal * noise - of_noise * x;
 }
 
 at::Tensor velocity(const at::Tensor& x, const at::Tensor& noise, double signal) {

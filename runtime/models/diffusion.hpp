@@ -32,6 +32,9 @@ struct diffusion_schedule {
 /// What nets predict instead of the noise: v = sqrt(alpha bar) noise - sqrt(1 - alpha bar) x_0 (Salimans and Ho 2022,
 /// "Progressive Distillation", section 4), and the noise that follows from it at x_t.
 [[nodiscard]] at::Tensor velocity(const at::Tensor& x, const at::Tensor& noise, double signal);
+/// The same at a time for each row. @param times [B]
+[[nodiscard]] at::Tensor velocities(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
+                                    const std::vector<std::int64_t>& times);
 [[nodiscard]] at::Tensor noise_of_velocity(const at::Tensor& v, const at::Tensor& x_t, double signal);
 /// x_0 as the noise in x_t tells it (Song et al. 2021, "Denoising Diffusion Implicit Models", eq. 9).
 [[nodiscard]] at::Tensor denoised(const at::Tensor& x_t, const at::Tensor& noise, double signal);

@@ -63,6 +63,14 @@ std::int64_t population::enrolled(task_id during) const {
   return active;
 }
 
+std::vector<std::uint32_t> population::members(task_id during) const {
+  std::vector<std::uint32_t> active;
+  for (std::uint32_t client = 0; client < count_; ++client)
+    if (member({client}, during) == membership::active)
+      active.push_back(client);
+  return active;
+}
+
 virtual_duration population::compute_time(client_id client, std::int64_t rows) const {
   MNEME_CHECK(rows >= 0, rows);
   return waited(1e9 * static_cast<double>(rows) / device(devices_.rows_per_second, purpose::device_speed, client));

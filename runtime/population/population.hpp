@@ -35,6 +35,9 @@ public:
   /// Active clients of a task; O(1) for all and growing, O(groups) for table.
   [[nodiscard]] std::int64_t enrolled(task_id during) const;
 
+  /// Active clients of a task, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> members(task_id during) const;
+
   // How long things take: at most until end_of_runs from the beginning.
   /// rows / rows_per_second.
   [[nodiscard]] virtual_duration compute_time(client_id client, std::int64_t rows) const;

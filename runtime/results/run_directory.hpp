@@ -45,6 +45,7 @@ struct run_summary {
   bool central_data = false;                 ///< The server trained on training rows.
   std::optional<std::string> trace_digest{}; ///< With --trace only.
   std::vector<node_record> nodes{};          ///< Where it was run with nodes.
+  std::string folder{};                      ///< The run directory; not in the file.
   std::string resume_from{};                 ///< The run directory, where an unfinished run can go on; not in the file.
 };
 /// The text of summary.json: one object, indented, with a final line break; undefined metrics are

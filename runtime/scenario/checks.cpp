@@ -206,13 +206,12 @@ void check_devices(const scenario& s, remarks& out) {
     out.push_back({{"devices.availability_period"},
                    fmt::format("devices.availability_period = {}: expected at least \"1 s\"",
                                in_quotes(duration_text(s.devices.availability_period)))});
-  const std::pair<std::string, const device_value&> lists[] = {{"devices.rows_per_second", s.devices.rows_per_second},
-                                                               {"devices.uplink_mbit", s.devices.uplink_mbit},
-                                                               {"devices.downlink_mbit", s.devices.downlink_mbit},
-                                                               {"devices.proxy_uplink_mbit",
-                                                                s.devices.proxy_uplink_mbit},
-                                                               {"devices.proxy_downlink_mbit",
-                                                                s.devices.proxy_downlink_mbit}};
+  const std::pair<std::string, const device_value&> lists[] = {
+      {"devices.rows_per_second", s.devices.rows_per_second},
+      {"devices.uplink_mbit", s.devices.uplink_mbit},
+      {"devices.downlink_mbit", s.devices.downlink_mbit},
+      {"devices.proxy_uplink_mbit", s.devices.proxy_uplink_mbit},
+      {"devices.proxy_downlink_mbit", s.devices.proxy_downlink_mbit}};
   for (const auto& [name, value] : lists)
     if (const auto* list = std::get_if<std::vector<double>>(&value); list && std::ssize(*list) != s.clients.count)
       out.push_back({{name, "clients.count"},
@@ -280,6 +279,10 @@ void check_paths(const scenario& s, remarks& out) {
   if (s.partition.kind != partition_kind::file)
     return;
   check_path("partition.file", s.partition.file, false, out);
+  if (s.partition.public_share > 0.0)
+    out.push_back({{"partition.public_share", "partition.kind"},
+                   "partition.public_share: expected 0, because partition.kind = \"file\" says itself whose each row "
+                   "is"});
   if (s.partition.file.empty())
     out.push_back({{"partition.kind", "partition.file"},
                    "partition.kind = \"file\": needs partition.file, a CSV that names `client` and `row`"});

@@ -32,8 +32,8 @@ key_table data_keys(data_section& to) {
   keys.integer(
       "tokens", to.tokens, {.low = 0, .high = 16'777'216},
       "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
-  keys.integer("side", to.side, {.low = 8, .high = 1024},
-               "imagenet-subset: height and width that photographs are scaled to.");
+  keys.integer("side", to.side, {.low = 8, .high = 1'024},
+               "imagenet-subset, nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
   return keys;
 }
 
@@ -86,6 +86,11 @@ key_table partition_keys(partition_section& to) {
   keys.integer("rows_per_client", to.rows_per_client, {.low = 1}, "sampled: rows per client and task.");
   keys.choice("seed", to.per_run_seed, {{"per-task", false}, {"per-run", true}},
               "Whether every task draws anew, or repeats one pattern.");
+  keys.choice("over", to.over_enrolled, {{"all", false}, {"enrolled", true}},
+              "Whether a task's rows are split over all clients of the run, or over those enrolled in it, so that none "
+              "is lost.");
+  keys.number("public_share", to.public_share, {.low = 0.0, .high = 0.9},
+              "Share of the rows of each task and class that no client holds, for methods that need public data.");
   keys.path("file", to.file,
             "file: CSV with a header naming `client`, `row` (of the original training file) and, if "
             "wanted, `task`; rows not named belong to nobody.");

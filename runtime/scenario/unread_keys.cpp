@@ -1,6 +1,6 @@
+#include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/checks.hpp"
-#include "runtime/method/strategy.hpp"
 #include <fmt/format.h>
 namespace mneme {
 namespace {
@@ -15,9 +15,11 @@ struct condition {
 std::vector<condition> conditions(const scenario& s) {
   using enum partition_kind;
   const auto made = s.data.name == "synthetic";
+  const auto folders = s.data.name == "nico-common" || s.data.name == "nico-unique" || s.data.name == "open-image" ||
+                       s.data.name == "imagenet-subset";
   const auto idx = !made && s.data.name != "cifar10" && s.data.name != "cifar100" && s.data.name != "pacs" &&
-                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r" &&
-                   s.data.name != "mini-imagenet" && s.data.name != "imagenet-subset";
+                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r" && s.data.name != "mini-imagenet" &&
+                   !folders;
   const auto split = s.partition.kind;
   const auto step = s.training.schedule == schedule_kind::step;
   const auto domains = s.tasks.kind == task_kind::domain_incremental;
@@ -31,7 +33,7 @@ std::vector<condition> conditions(const scenario& s) {
       {"data.classes", made, "only data.name = \"synthetic\""},
       {"data.rows", made, "only data.name = \"synthetic\""},
       {"data.tokens", made, "only data.name = \"synthetic\""},
-      {"data.side", s.data.name == "imagenet-subset", "only data.name = \"imagenet-subset\""},
+      {"data.side", folders, "only data sets in folders of pictures"},
       {"data.transposed", idx, "only data sets in idx files"},
       {"tasks.first_classes", s.tasks.kind == task_kind::class_incremental, "only tasks.kind = \"class-incremental\""},
       {"tasks.transform", domains, "only tasks.kind = \"domain-incremental\""},
@@ -44,6 +46,7 @@ std::vector<condition> conditions(const scenario& s) {
       {"partition.rows_per_client", split == sampled, "only partition.kind = \"sampled\""},
       {"partition.file", split == file, "only partition.kind = \"file\""},
       {"partition.seed", split != file, "only partitions that are drawn"},
+      {"partition.over", split != file && split != class_share && split != sampled, "only rows with one owner"},
       {"enrolment.table", s.enrolment.kind == enrolment_kind::table, "only enrolment.kind = \"table\""},
       {"enrolment.initial", s.enrolment.kind == enrolment_kind::growing, "only enrolment.kind = \"growing\""},
       {"enrolment.added_per_task", s.enrolment.kind == enrolment_kind::growing, "only enrolment.kind = \"growing\""},

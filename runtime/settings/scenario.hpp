@@ -21,7 +21,7 @@ struct data_section {
   std::int64_t classes = 10;           ///< synthetic
   std::int64_t rows = 100'000;         ///< synthetic
   std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
-  std::int64_t side = 64;              ///< imagenet-subset: height and width that photographs are scaled to.
+  std::int64_t side = 224;             ///< Data sets in folders of pictures: pixels of a side.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -48,7 +48,9 @@ struct partition_section {
   double class_share = 0.6;
   std::int64_t shards_per_client = 2;
   std::int64_t rows_per_client = 50;
-  bool per_run_seed = false; ///< seed = "per-run"
+  bool per_run_seed = false;  ///< seed = "per-run"
+  bool over_enrolled = false; ///< over = "enrolled": a task's rows go to the clients enrolled in it.
+  double public_share = 0.0;  ///< Share of the rows of each task and class that no client holds.
   std::filesystem::path file{};
 };
 
@@ -112,8 +114,8 @@ struct devices_section {
 enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{};   ///< TorchScript file that is the net; empty: `name` is.
-  bool module_scores = false;       ///< What it returns are scores of the classes, not features.
+  std::filesystem::path module{}; ///< TorchScript file that is the net; empty: `name` is.
+  bool module_scores = false;     ///< What it returns are scores of the classes, not features.
   std::filesystem::path weights{}, seed_weights{};
   trainable_part trainable = trainable_part::all;
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.

@@ -3,6 +3,7 @@
 //     CE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2
 // with w* the model at the end of the previous task, and F the mean over its clients of
 //     mean over batches of the squared gradient of the batch's loss, at most `fisher_max`,
+// or over rows, which is what Kirkpatrick et al. define (`fisher`),
 // blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all.
 // The public code adds the penalty to a net that is not trained, so it equals training without it: mode "repo_noop".
 #include "strategies/shared/averaging.hpp"
@@ -14,7 +15,9 @@ namespace {
 constexpr const char *fisher_name = "fisher", *anchor_name = "anchor";
 
 enum class ewc_mode : std::uint8_t { faithful, repo_noop };
+enum class fisher_part : std::uint8_t { batch, sample };
 struct options {
+  fisher_part fisher = fisher_part::batch;
   ewc_mode mode = ewc_mode::faithful;
   double lambda = 1000.0, fisher_max = 1e-4;
 };
@@ -89,6 +92,8 @@ public:
     table.choice("ewc_mode", with_.mode, {{"faithful", ewc_mode::faithful}, {"repo_noop", ewc_mode::repo_noop}},
                  "The penalty as published, or without effect as in the public code.");
     table.number("ewc_lambda", with_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
+    table.choice("fisher", with_.fisher, {{"batch", fisher_part::batch}, {"sample", fisher_part::sample}},
+                 "Gradients that are squared: of a batch's loss, as in the public code, or of each row's.");
     table.number("fisher_max", with_.fisher_max, {.low = 0.0}, "Upper bound of an element of the Fisher information.");
   }
   std::vector<preset> presets() const override {
@@ -127,6 +132,8 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
   job.start = at;
   job.options.epochs = 1;
   job.options.result = training_result::squared_gradients;
+  if (with_.fisher == fisher_part::sample)
+    job.options.batch_rows = 1;
   return job;
 }
 

@@ -1,4 +1,4 @@
-// Fed-LwF and Fed-EWC: their losses by hand, and what links them to other methods.
+// Fed-LwF, Fed-EWC, FedDyn, FedET and FedIL+: their losses by hand, and what links them to other methods.
 #include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
@@ -24,7 +24,7 @@ struct two_tasks {
   std::unique_ptr<server_half> server;
   std::unique_ptr<executor> device = make_executor("cpu");
   std::vector<at::Tensor> after{};
-  std::vector<tensors_ref> extras{}, uploads{};
+  std::vector<tensors_ref> extras{}, uploads{}, sent{}, memories{};
 
   explicit two_tasks(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {},
                      const std::string& model = "linear")
@@ -34,7 +34,9 @@ struct two_tasks {
     server = method->make_server();
     const auto rows = striped_rows(32, features, classes);
     job_desk desk;
-    server_context ctx(desk);
+    row_store made(row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes});
+    server_context ctx(desk, nullptr, &made);
+    memory_ref memory;
     for (std::uint32_t t = 0; t < 2; ++t) {
       auto place = class_task(t, 2);
       place.rounds_of_task = 2;
@@ -47,9 +49,15 @@ struct two_tasks {
         auto in = server->open_round(place);
         in.place = place;
         extras.push_back(in.extra);
-        auto result = run_round(
-            *method, *device,
-            {.client = {0}, .in = std::make_shared<const broadcast>(in), .samples = view_of(rows, mine), .seed = 1});
+        sent.push_back(in.weights);
+        auto result = run_round(*method, *device,
+                                {.client = {0},
+                                 .in = std::make_shared<const broadcast>(in),
+                                 .memory = memory,
+                                 .samples = view_of(rows, mine),
+                                 .seed = 1});
+        memory = result.memory ? result.memory : memory;
+        memories.push_back(memory);
         uploads.push_back(result.upload);
         server->fold({.from = {0}, .started_from = {}, .upload = result.upload, .rows = result.rows});
         run_step(server->close_round(ctx, place), desk, *device);
@@ -162,5 +170,135 @@ TEST_CASE("a client whose task has no classes before it asks no teacher, and tra
     CHECK(job.teacher == nullptr);
     CHECK(job.options.taught.size() == 0);
     CHECK(job.objective->identity() == cross_entropy_objective()->identity());
+  }
+}
+
+TEST_CASE("the Fisher information of rows is the mean of their squared gradients", "[ewc]") {
+  const two_tasks run("fed-ewc", {{"fisher", "sample"}, {"fisher_max", "100"}});
+  const auto fisher = run.uploads[1]->at("fisher"), start = run.uploads[1]->at(flat_weights);
+  const auto rows = striped_rows(32, features, classes);
+  auto expected = at::zeros({16});
+  for (std::int64_t r = 0; r < 32; ++r) {
+    if (r % classes >= 2)
+      continue;
+    const auto flat = start.clone().set_requires_grad(true);
+    const auto x = rows->images[r].flatten().to(at::kFloat) / 255.0 - 0.5;
+    const auto logits = at::linear(x.unsqueeze(0), flat.narrow(0, 0, 12).view({4, 3}), flat.narrow(0, 12, 4));
+    at::cross_entropy_loss(logits.narrow(1, 0, 2), at::full({1}, r % classes, at::kLong)).backward();
+    expected += flat.grad().square() / 16.0;
+  }
+  CHECK(at::allclose(fisher, expected, 1e-4, 1e-9));
+  CHECK_FALSE(at::allclose(fisher, two_tasks("fed-ewc", {{"fisher_max", "100"}}).uploads[1]->at("fisher"), 1e-2, 1e-9));
+}
+
+TEST_CASE("FedDyn keeps what clients drifted, and takes it away from what it sends", "[dyn]") {
+  const two_tasks fedavg("fedavg"), free("fed-dyn", {{"alpha", "0"}}), dyn("fed-dyn", {{"alpha", "0.5"}});
+  CHECK(at::allclose(free.after[1], fedavg.after[1], 1e-6, 1e-7));
+  CHECK_FALSE(at::allclose(dyn.after[1], fedavg.after[1], 1e-3, 1e-4));
+  // One client: h and g are both -alpha times its movements so far, and what is sent is its model minus h / alpha.
+  const auto flat = [](const tensors_ref& map) { return map->at(flat_weights); };
+  auto moved = at::zeros({16});
+  for (std::size_t round = 0; round < 4; ++round) {
+    moved += flat(dyn.uploads[round]) - flat(dyn.sent[round]);
+    CHECK(at::allclose(dyn.memories[round]->at("drift"), -0.5 * moved, 1e-5, 1e-6));
+    if (round < 3)
+      CHECK(at::allclose(flat(dyn.sent[round + 1]), flat(dyn.uploads[round]) + moved, 1e-5, 1e-6));
+  }
+  CHECK(at::equal(dyn.after[0], flat(dyn.uploads[1]))); // the mean is what is evaluated
+  const two_tasks reset("fed-dyn", {{"alpha", "0.5"}, {"reset", "true"}});
+  const auto within = flat(reset.uploads[2]) - flat(reset.sent[2]);
+  CHECK(at::allclose(reset.memories[2]->at("drift"), -0.5 * within, 1e-5, 1e-6));
+}
+
+TEST_CASE("FedDyn's loss has the gradient alpha (w - start) - g besides the plain one", "[dyn]") {
+  const auto method = strategy_named("fed-dyn");
+  give_keys(*method, {{"alpha", "0.25"}});
+  method->prepare(setup_of());
+  auto memory = std::make_shared<tensor_map>();
+  memory->put("drift", at::arange(16, at::kFloat));
+  memory->put("task", at::zeros({1}, at::kLong));
+  broadcast in{.place = {.opened = {0, 4}}, .weights = weights_only(initial_weights(*setup_of().net, 2))};
+  client_run run(*method, {.in = std::make_shared<const broadcast>(in),
+                           .memory = memory,
+                           .samples = view_of(striped_rows(8, features, classes), {0, 1, 2, 3})});
+  auto step = run.start();
+  const auto job = std::get<train_job>(std::get<plan>(step).at(0));
+  REQUIRE(job.objective->regularises());
+  auto gradients = at::ones({3});
+  const auto w = at::full({3}, 2.0F), start = at::full({3}, 1.0F);
+  job.objective->regularise(w, start, 4, job.side.get(), gradients);
+  CHECK(at::allclose(gradients, at::tensor({1.25F - 4.0F, 1.25F - 5.0F, 1.25F - 6.0F})));
+}
+
+TEST_CASE("FedET holds clients back by the importance that they have sent", "[et]") {
+  const two_tasks fedavg("fedavg"), et("fed-et"), free("fed-et", {{"own_weight", "0"}, {"others_weight", "0"}});
+  CHECK(at::equal(et.after[0], fedavg.after[0]));
+  CHECK(at::allclose(free.after[1], fedavg.after[1], 1e-6, 1e-7));
+  CHECK_FALSE(at::equal(et.after[1], fedavg.after[1]));
+  CHECK_FALSE(et.uploads[0]->find("importance"));
+  const auto importance = et.uploads[1]->at("importance");
+  CHECK(et.uploads[1]->bytes() == 2 * 16 * 4); // twice the model
+  CHECK_FALSE(et.uploads[3]->find("importance"));
+  // One client has sent some: the server's pair is its own.
+  CHECK(at::allclose(et.extras[2]->at("importance"), importance, 1e-6, 1e-10));
+  CHECK(at::allclose(et.extras[2]->at("weighted_model"), et.uploads[1]->at(flat_weights), 1e-5, 1e-6));
+  CHECK(at::equal(et.memories[2]->at("own_model"), et.uploads[1]->at(flat_weights)));
+  const auto within = [&](const char* weight) {
+    const two_tasks run("fed-et", {{"own_weight", weight}, {"others_weight", weight}, {"importance_max", "1"}}, "mlp");
+    return (run.after[1] - run.after[0]).norm().item<double>();
+  };
+  CHECK(within("1") < within("0"));
+}
+
+TEST_CASE("FedET's enhancers need a frozen net, and are taught by those of the task before", "[et]") {
+  auto method = strategy_named("fed-et");
+  give_keys(*method, {{"reading", "enhancer"}});
+  const auto wrong = method->check(setup_of("mlp"));
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong.front().where == "strategy.reading");
+  auto frozen = setup_of("mlp");
+  frozen.trainable = trainable_part::head;
+  CHECK(method->check(frozen).empty());
+  // A linear net is a head and nothing else: then the enhancers are Fed-LwF with another weight.
+  const two_tasks enhancer("fed-et", {{"reading", "enhancer"}, {"distillation_weight", "3"}}), lwf("fed-lwf");
+  CHECK(at::equal(enhancer.after[1], lwf.after[1]));
+}
+
+TEST_CASE("FedIL+ is Fed-LwF with prototypes, which the server replays to the head", "[il+]") {
+  const two_tasks lwf("fed-lwf"), silent("fed-il-plus", {{"replayed", "0"}, {"distillation_weight", "3"}});
+  CHECK(at::equal(silent.after[1], lwf.after[1]));
+  const two_tasks plus("fed-il-plus", {}, "mlp");
+  // Sent with the first round of each task, once: 2 classes of 100 features, twice, with class and count.
+  for (const std::size_t round : {0, 2}) {
+    const auto& upload = *plus.uploads[round];
+    CHECK((upload.at("prototypes.means").sizes() == at::IntArrayRef{2, 100}));
+    CHECK(upload.bytes() - upload.at(flat_weights).nbytes() == 2 * (2 * 100 * 4 + 8));
+    CHECK(plus.uploads[round + 1]->size() == 1);
+  }
+  CHECK(at::equal(plus.uploads[2]->at("prototypes.classes"), at::tensor({2, 3}, at::kInt)));
+  CHECK(at::equal(plus.uploads[2]->at("prototypes.counts"), at::tensor({8, 8}, at::kInt)));
+  CHECK(plus.server->figures().at("prototypes") == 4.0);
+  // The body is what clients have made of it; the head has learnt from the server, too.
+  const auto net = model_named("mlp", {1, 1, features}, classes);
+  bool body = true, head = false;
+  for (const auto& entry : net->layout()) {
+    const auto same = at::equal(plus.after[1].narrow(0, entry.offset, entry.size),
+                                plus.uploads[3]->at(flat_weights).narrow(0, entry.offset, entry.size));
+    (entry.head ? head : body) = entry.head ? head || !same : body && same;
+  }
+  CHECK(body);
+  CHECK(head);
+}
+
+TEST_CASE("what FedIL+ replays has the mean and variance of the features that were sent", "[il+]") {
+  // A linear net's features are its inputs.
+  const auto rows = striped_rows(32, features, classes);
+  const two_tasks plus("fed-il-plus");
+  const auto x = (rows->images.flatten(1).to(at::kFloat) / 255.0 - 0.5);
+  const auto& means = plus.uploads[2]->at("prototypes.means");
+  for (std::int64_t c = 2; c < 4; ++c) {
+    const auto own = x.index_select(0, (at::arange(32) % classes == c).nonzero().flatten());
+    CHECK(at::allclose(means[c - 2], own.mean(0), 1e-4, 1e-5));
+    CHECK(at::allclose(plus.uploads[2]->at("prototypes.variances")[c - 2], own.var(0, /*unbiased=*/false), 1e-4, 1e-5));
   }
 }

@@ -2,6 +2,7 @@
 #include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/forgetting_losses.hpp"
 #include "strategies/shared/prototype_proxy.hpp"
+#include "strategies/shared/round_rate.hpp"
 #include "tests/support/shown_steps.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <fmt/format.h>
@@ -197,6 +198,14 @@ TEST_CASE("rates that fall within a round make it two jobs, the second from wher
   CHECK_FALSE(at::equal(jobs[1].start->at(flat_weights), jobs[0].start->at(flat_weights)));
   CHECK(jobs[0].stream.visit == 7);
   CHECK(jobs[1].stream.visit == 7 + (1 << 24)); // it shuffles by itself
+}
+
+TEST_CASE("decays begin anew after 200 epochs of a task", "[lga]") {
+  using stretches = std::vector<rate_stretch>;
+  for (const std::int64_t later : {0, 10, 20}) {
+    CHECK((rates_of_round(rate_schedule::code_quirk, 5 + later, 20) == stretches{{20, 1.0 / 5}}));
+    CHECK((rates_of_round(rate_schedule::persistent_decay, 4 + later, 20) == stretches{{20, 1.0}}));
+  }
 }
 
 TEST_CASE("a prototype is the row nearest to its class mean, of normalised features", "[lga]") {

@@ -36,8 +36,11 @@ struct federation {
   model_ref net;
   listed_rows central{rows, [this](std::uint32_t) { return open_rows(*rows); }};
   round_place place{.opened = {0, 2}, .current = {0, 2}};
+  row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
 
   explicit federation(const std::string& name) : method(strategy_named(name)), net(net_for(*method)) {
+    if (name == "osi-fl") // its generator would be trained for minutes
+      give_keys(*method, {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}});
     auto setup = setup_of_run(net, features, 2);
     setup.training.batch = 4;
     setup.task_classes = {{0, 2}, {2, 4}};
@@ -72,7 +75,7 @@ void check_equal(const tensors_ref& a, const tensors_ref& b) {
 /// Opens the first task and round.
 broadcast opened(federation& in, server_half& server) {
   job_desk desk;
-  server_context ctx(desk, &in.central);
+  server_context ctx(desk, &in.central, &in.made);
   const auto plan = run_step(server.open_task(ctx, in.place), desk, *in.device);
   in.place.rounds_of_task = plan.rounds.value_or(3);
   auto made = server.open_round(in.place);
@@ -149,7 +152,7 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
       server->fold({.assignment = {c}, .from = {c}, .started_from = {}, .upload = result.upload, .rows = result.rows});
     }
     job_desk desk;
-    server_context ctx(desk, &federated.central);
+    server_context ctx(desk, &federated.central, &federated.made);
     run_step(server->close_round(ctx, federated.place), desk, *federated.device);
     const auto after = server->predict().weights->at(flat_weights);
     CHECK(after.sizes() == before.sizes());
@@ -183,7 +186,7 @@ TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhe
     /// The rest of the round, and the broadcast of the next task.
     const auto go_on = [&](server_half& half) {
       job_desk desk;
-      server_context ctx(desk);
+      server_context ctx(desk, nullptr, &federated.made);
       half.fold(uploads[2]);
       run_step(half.close_round(ctx, federated.place), desk, *federated.device);
       const round_place next{.round = {1}, .task = {1}, .opened = {0, 4}, .current = {2, 4}};

@@ -134,6 +134,20 @@ TEST_CASE("every round rehearses rows that are drawn anew, for each past task by
   CHECK(std::adjacent_find(drawn.begin(), drawn.end()) == drawn.end());
 }
 
+TEST_CASE("what VER-Sampled sends are samples under a key of the round, of rows that another key draws") {
+  federation federated({{"system", "ver-sampled"}, {"rehearsal_ratio", "0.2"}, {"one_z_per_sample", "false"}});
+  federated.open(0);
+  for (std::uint32_t visit = 0; visit < 2; ++visit) {
+    const auto upload = federated.run(0, {0}).front().upload;
+    const auto chosen = drawn_positions(20, 4, {.seed = 5, .purpose = material_draw, .visit = visit});
+    const embedding_rows current{.features = federated.memory[0]->at("features.1"),
+                                 .labels = federated.memory[0]->at("labels.1")};
+    const auto z = sampled(current.at(chosen), federated.net->shape(),
+                           {.seed = 5, .purpose = sample_draw, .visit = visit});
+    CHECK(at::equal(upload->at("rehearsal.z.1"), z));
+  }
+}
+
 TEST_CASE("the server trains on fresh samples of statistics, on points as they are") {
   for (const std::string system : {"ver-stats", "ver-sampled", "ebr"}) {
     CAPTURE(system);

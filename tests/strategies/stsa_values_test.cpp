@@ -219,6 +219,41 @@ TEST_CASE("clients of the adaptation count alike, and one without rows not at al
   CHECK(at::equal(server->predict().weights->at(flat_weights), at::full({net->size()}, 2.5)));
 }
 
+TEST_CASE("after an adaptation the net goes to everybody once, and then to newcomers only", "[stsa]") {
+  const auto method = strategy_named("stsa");
+  give_keys(*method, {{"adaptation_rounds", "1"}, {"projection_width", "8"}});
+  const auto net = model_named("linear", {1, 1, features}, classes);
+  auto setup = setup_of_run(net, features, 3);
+  setup.task_classes = {{0, 2}, {2, 4}, {4, 6}};
+  method->prepare(setup);
+  const auto server = method->make_server();
+  const auto sent = [&](std::uint32_t task, std::int64_t round) {
+    auto place = class_task(task, 2);
+    place.round_of_task = round;
+    const auto made = server->open_round(place);
+    return std::pair{made.weights != nullptr, made.first_contact != nullptr};
+  };
+  CHECK(sent(0, 0).first);
+  CHECK(sent(0, 1) == std::pair{true, false});
+  CHECK(sent(1, 0) == std::pair{false, true});
+  CHECK(sent(2, 0) == std::pair{false, true});
+}
+
+TEST_CASE("a secure sum is exact to half a step of its grid for each client", "[stsa]") {
+  mask_ring ring{.key = {.seed = 3, .purpose = first_method_purpose}, .clients = 3};
+  const std::vector<at::Tensor> values{numbers({0.3, -2.7, 1e6}), numbers({0.7, 0.1, -3e5}),
+                                       numbers({1e-9, 5.55, 7.0})};
+  auto sum = at::zeros({3}, at::kLong), plain = at::zeros({3}, at::kDouble);
+  for (std::uint32_t c = 0; c < 3; ++c) {
+    sum += masked(values[c], {c}, ring);
+    plain += values[c];
+  }
+  const auto apart = (unmasked(sum, {{0}, {1}, {2}}, ring) - plain).abs();
+  CHECK(apart.max().item<double>() <= 3 * 0.5 / fixed_point_scale);
+  const auto alone = unmasked(masked(values[0], {0}, ring), {{0}}, ring); // the others never answered
+  CHECK((alone - values[0]).abs().max().item<double>() <= 0.5 / fixed_point_scale);
+}
+
 TEST_CASE("presets have the numbers of the paper and of the public code", "[stsa]") {
   std::map<std::string, std::string> found;
   for (const auto& preset : strategy_named("stsa")->presets())

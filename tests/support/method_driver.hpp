@@ -83,6 +83,7 @@ public:
       : source_(std::move(source)), every_(std::move(every)), enrolled_(enrolled ? std::move(enrolled) : every_) {}
   [[nodiscard]] sample_view of_task(task_id task) const override { return view_of(source_, every_(task.value)); }
   [[nodiscard]] sample_view of_enrolled(task_id task) const override { return view_of(source_, enrolled_(task.value)); }
+  [[nodiscard]] sample_view of_public(task_id task) const override { return of_task(task); }
 
 private:
   std::shared_ptr<const dataset> source_;

@@ -60,6 +60,11 @@ class Page(HTMLParser):
         assert self.open.pop() == tag, tag
 
 
+def content_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 class ReportTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -82,6 +87,19 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(self.path("report.html"), encoding="utf-8") as file:
             return file.read()
+
+    def test_event_files_for_tensorboard_are_of_every_run_and_follow_from_it(self):
+        self.page(self.path("runs"), "--tensorboard", self.path("logs"))
+        runs = sorted(name for name in os.listdir(self.path("runs")) if "fedavg" in name)
+        self.assertEqual(sorted(os.listdir(self.path("logs"))), runs)
+        done = mneme("run", self.path("runs") + f"/{runs[0]}/scenario.toml", "--tensorboard", "--quiet", "--out",
+                     self.path("again"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = [os.path.join(self.path(folder), "events.out.tfevents.0.mneme")
+                 for folder in (f"logs/{runs[0]}", "again")]
+        first, second = map(content_of, files)
+        self.assertIn(b"task_accuracy/2", first)
+        self.assertEqual(first, second)
 
     def test_each_chart_has_marks_and_nothing_is_loaded(self):
         text = self.page(self.path("runs"))

@@ -95,6 +95,7 @@ private:
         ->type_name("DIR");
     bind_running(to, run);
     to.add_flag("--trace", run.trace, "Write events.csv and partition.csv, too.");
+    to.add_flag("--tensorboard", run.tensorboard, "Write an event file for TensorBoard, too.");
   }
   void bind_resume() {
     resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
@@ -160,6 +161,8 @@ private:
     to.add_option("DIR", report.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
     to.add_option("-o,--out", report.file, "The page; default: report.html.")->type_name("FILE");
     to.add_option("--svg", report.svg, "Write each figure as a file of its own, too.")->type_name("DIR");
+    to.add_option("--tensorboard", report.tensorboard, "Write event files for TensorBoard, a folder for each run.")
+        ->type_name("DIR");
     bind_where(to, report.where);
   }
   void bind_new() {

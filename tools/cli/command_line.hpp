@@ -32,7 +32,7 @@ struct run_arguments {
   std::string serve{};                 ///< Port of the live report; empty: none
   std::string serve_token{};           ///< Empty: this machine alone is served
   node_arguments on{};
-  bool quiet = false, json = false, trace = false;
+  bool quiet = false, json = false, trace = false, tensorboard = false;
 };
 
 /// `mneme resume RUN_DIR [--threads N] [--quiet|--json]`
@@ -66,11 +66,12 @@ struct compare_arguments {
   std::string columns{}, baseline{}, format = "text";
 };
 
-/// `mneme report DIR... [-o FILE] [--svg DIR] [--where FILTER]...`
+/// `mneme report DIR... [-o FILE] [--svg DIR] [--tensorboard DIR] [--where FILTER]...`
 struct report_arguments {
   std::vector<std::string> folders{}, where{};
-  std::string file{}; ///< "": report.html
-  std::string svg{};  ///< Folder for single figures; "": none
+  std::string file{};        ///< "": report.html
+  std::string svg{};         ///< Folder for single figures; "": none
+  std::string tensorboard{}; ///< Folder for event files, a folder for each run; "": none
 };
 
 /// `mneme new METHOD DATASET [-o FILE]`

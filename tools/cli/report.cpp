@@ -1,5 +1,6 @@
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/study/report_page.hpp"
+#include "runtime/study/tensorboard_events.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/study_options.hpp"
 #include <fmt/format.h>
@@ -49,6 +50,12 @@ int report_runs(const report_arguments& arguments) {
       wrong.insert(wrong.end(), made.error().begin(), made.error().end());
   if (!wrong.empty())
     return print_errors(wrong);
+  for (const auto& made : reported)
+    if (!arguments.tensorboard.empty()) {
+      const auto folder = std::filesystem::path(arguments.tensorboard) / made.run.folder.filename();
+      std::filesystem::create_directories(folder);
+      write_atomically(folder / tensorboard_file, tensorboard_events(made.evaluations));
+    }
   const auto groups = grouped_runs(std::move(reported));
   const auto figures = figures_of(groups);
   const std::filesystem::path file = arguments.file.empty() ? "report.html" : arguments.file;

@@ -1,5 +1,8 @@
 #include "actors/run/simulation.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/study/stored_run.hpp"
 #include "runtime/study/sweep_request.hpp"
+#include "runtime/study/tensorboard_events.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -73,6 +76,13 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
   return runs;
 }
 
+/// What has been evaluated so far, for TensorBoard; a run that ended before has nothing to show.
+void write_tensorboard(const std::filesystem::path& folder) {
+  const auto evaluations = read_evaluations(folder);
+  if (evaluations && !evaluations->empty())
+    write_atomically(folder / tensorboard_file, tensorboard_events(*evaluations));
+}
+
 } // namespace
 
 int run_scenarios(const run_arguments& arguments) {
@@ -95,6 +105,8 @@ int run_scenarios(const run_arguments& arguments) {
   for (const auto& run : runs) {
     options.out = run.out;
     const auto ended = run_simulation(run.scenario, options);
+    if (ended && arguments.tensorboard)
+      write_tensorboard(ended->folder);
     const int code = ended ? exit_code_of(*ended) : print_errors(ended.error());
     worst = worst == exit_done ? code : worst;
     if (code == exit_interrupted || interrupts.load() > 0)

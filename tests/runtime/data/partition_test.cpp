@@ -353,3 +353,28 @@ TEST_CASE("permuted tasks are split anew, each over the rows of its own transfor
   CHECK(joined(all_rows(*split, from, {1})) == tasks->tasks[1].train);
   CHECK(tasks->tasks[1].train.front() == 100);
 }
+
+TEST_CASE("rows of a task are split over those enrolled in it, and nothing is lost") {
+  using enum partition_kind;
+  for (const auto kind : {iid, balanced, dirichlet, dirichlet_capped, shards}) {
+    auto from = split_by(kind, 6, 2);
+    from.partition.beta = 5.0;
+    const auto tasks = curriculum_of(from, 4, 400);
+    const enrolled_clients members = [](task_id task) {
+      return task.value == 0 ? std::vector<std::uint32_t>{1, 4} : std::vector<std::uint32_t>{0, 2, 3, 5};
+    };
+    const auto everybody = make_partition(from, tasks, {}, members).value();
+    CHECK(everybody->size({0}, {0}) > 0); // "all" asks nobody
+    from.partition.over_enrolled = true;
+    const auto split = make_partition(from, tasks, {}, members).value();
+    for (std::uint32_t t = 0; t < 2; ++t) {
+      const auto parts = all_rows(*split, from, {t});
+      CHECK(joined(parts) == tasks->tasks[t].train);
+      const auto there = members({t});
+      for (std::uint32_t c = 0; c < 6; ++c)
+        CHECK(parts[c].empty() == (std::find(there.begin(), there.end(), c) == there.end()));
+    }
+    const auto nobody = make_partition(from, tasks, {}, [](task_id) { return std::vector<std::uint32_t>{}; });
+    CHECK_THAT(first_finding(nobody), ContainsSubstring("no client is enrolled in task 1"));
+  }
+}

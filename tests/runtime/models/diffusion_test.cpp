@@ -68,6 +68,17 @@ TEST_CASE("velocities hold the noise, and guidance is the same on both", "[model
   CHECK(largest_difference(by_velocity, by_noise) < 1e-5);
 }
 
+TEST_CASE("velocities of rows at times of their own are those of each row alone", "[models]") {
+  const auto schedule = cosine_schedule(400);
+  const std::vector<std::int64_t> times{0, 250, 399};
+  const auto x = drawn({3, 7}, 1), noise = drawn({3, 7}, 2);
+  const auto v = velocities(schedule, x, noise, times);
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const auto signal = schedule.at(times[static_cast<std::size_t>(row)]);
+    CHECK(largest_difference(v[row].contiguous(), velocity(x[row], noise[row], signal)) < 1e-6);
+  }
+}
+
 TEST_CASE("sampling times go evenly from the last to the first, halves to the even number", "[models]") {
   const auto times = sampling_times(400, 25);
   REQUIRE(times.size() == 25);

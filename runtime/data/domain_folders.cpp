@@ -1,0 +1,76 @@
+#include "runtime/data/domain_folders.hpp"
+#include "runtime/data/splits.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::size_t diagnostics_max = 20;
+
+struct split_pictures {
+  std::vector<photograph> train{}, test{};
+};
+
+/// All pictures of the folders, in their order. @param apart every fifth of a folder goes to `test`
+expected<split_pictures> listed(const std::vector<picture_folder>& folders, bool apart) {
+  split_pictures made;
+  diagnostics wrong;
+  for (const auto& [folder, label, domain] : folders) {
+    const auto files = pictures_in(folder);
+    if (!files) {
+      if (wrong.size() < diagnostics_max)
+        wrong.push_back(files.error().front());
+      continue;
+    }
+    for (std::size_t i = 0; i < files->size(); ++i)
+      (apart && i % 5 == 4 ? made.test : made.train).push_back({(*files)[i], label, domain});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return made;
+}
+
+expected<raw_data> read(const split_pictures& pictures, const data_section& data, raw_data about) {
+  const auto table = [&](const std::vector<photograph>& files, row_limits limits) {
+    return read_photographs(files, limits, about.classes, data.side, photograph_fit::centre);
+  };
+  about.mean = {0.485, 0.456, 0.406}; // of ImageNet
+  about.deviation = {0.229, 0.224, 0.225};
+  return with_splits(about, table(pictures.train, train_limits(data)), table(pictures.test, test_limits(data)));
+}
+
+} // namespace
+
+expected<std::vector<path>> folders_in(const path& folder) {
+  std::vector<path> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->is_directory(error) && !entry->path().filename().string().starts_with('.'))
+      paths.push_back(entry->path());
+  if (paths.empty())
+    return failed(folder.string(), "holds no folders: fetch the data set again");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+expected<raw_data> read_domain_folders(const std::vector<picture_folder>& folders, const data_section& data,
+                                       raw_data about) {
+  const auto pictures = listed(folders, true);
+  if (!pictures)
+    return tl::unexpected(pictures.error());
+  return read(*pictures, data, std::move(about));
+}
+
+expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
+                                       const std::vector<picture_folder>& test, const data_section& data,
+                                       raw_data about) {
+  auto pictures = listed(train, false);
+  const auto others = listed(test, false);
+  if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  pictures->test = others->train;
+  return read(*pictures, data, std::move(about));
+}
+
+} // namespace mneme

@@ -1,0 +1,55 @@
+// NICO++ Unique: things in six surroundings that each class has of its own (Zhang et al. 2023, "NICO++"), a folder of
+// pictures for each class and surrounding: bear/on_tree/x.jpg. Domain i is the i-th surrounding of each class by name.
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/domain_folders.hpp"
+#include "runtime/data/files.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+const file_set files{.data_set = "nico-unique",
+                     .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
+                     .names = {{"."}},
+                     .remedy =
+                         "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
+
+/// Classes are numbered in the order of their names.
+expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto classes = folders_in(found->front());
+  if (!classes)
+    return tl::unexpected(classes.error());
+  raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
+  std::vector<picture_folder> folders;
+  for (std::size_t label = 0; label < classes->size(); ++label) {
+    const auto& folder = (*classes)[label];
+    const auto domains = folders_in(folder);
+    if (!domains)
+      return tl::unexpected(domains.error());
+    if (label == 0)
+      for (std::size_t domain = 0; domain < domains->size(); ++domain)
+        about.domain_names.push_back("surroundings " + std::to_string(domain + 1));
+    if (domains->size() != about.domain_names.size())
+      return failed(folder.string(),
+                    fmt::format("holds {} folders, and {} of {} before it; expected as many domains of "
+                                "each class: fetch the data set again",
+                                domains->size(), about.domain_names.size(), classes->front().filename().string()));
+    for (std::size_t domain = 0; domain < domains->size(); ++domain)
+      folders.push_back({(*domains)[domain], static_cast<std::int32_t>(label), static_cast<std::int32_t>(domain)});
+  }
+  return read_domain_folders(folders, data, std::move(about));
+}
+
+const source_registration line{
+    {.name = "nico-unique",
+     .summary = "NICO++: pictures of 60 things in 6 surroundings of their own in JPEG or PNG, brought to data.side; "
+                "every fifth of a folder is a test image; no download by mneme",
+     .files = files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

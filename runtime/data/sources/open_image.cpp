@@ -1,0 +1,47 @@
+// OpenImage as the public code of OSCAR lays it out: 20 kinds of things with six sorts each, which are taken as
+// domains, train/client_0/17/x.jpg: a folder for each split, sort and kind.
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/domain_folders.hpp"
+#include "runtime/data/files.hpp"
+#include "runtime/data/splits.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::int32_t domains = 6, classes = 20;
+
+const file_set files{.data_set = "open-image",
+                     .folders = {"open-image", "OpenImage", "openimage"},
+                     .names = {{"train/client_0"}, {"test/client_0"}},
+                     .remedy = "Lay the pictures out as {train,test}/client_{0..5}/{0..19}/."};
+
+std::vector<picture_folder> folders_of(const path& split) {
+  std::vector<picture_folder> folders;
+  for (std::int32_t domain = 0; domain < domains; ++domain)
+    for (std::int32_t label = 0; label < classes; ++label)
+      folders.push_back({split / fmt::format("client_{}", domain) / std::to_string(label), label, domain});
+  return folders;
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  raw_data about{.name = "open-image", .classes = classes};
+  for (std::int32_t domain = 0; domain < domains; ++domain)
+    about.domain_names.push_back(fmt::format("client_{}", domain));
+  return read_domain_folders(folders_of(found->front().parent_path()), folders_of(found->back().parent_path()), data,
+                             std::move(about));
+}
+
+const source_registration line{
+    {.name = "open-image",
+     .summary = "OpenImage: pictures of 20 kinds of things with 6 sorts each as domains, in JPEG or PNG, brought to "
+                "data.side; laid out as in OSCAR's code; no download by mneme",
+     .files = files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

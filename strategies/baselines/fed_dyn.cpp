@@ -1,0 +1,144 @@
+// FedDyn: dynamic regularisation (Acar et al. 2021, "Federated Learning Based on Dynamic Regularization", Algorithm 1).
+// A client minimises
+//     L_k(w) - <g_k, w> + alpha / 2 |w - w^r|^2
+// from the model w^r that it has received, and then sets g_k to g_k - alpha (w_k - w^r), which it remembers. The server
+// keeps h = h - alpha / n sum_k (w_k - w^r) and sends mean_k w_k - h / alpha; what is evaluated is the mean itself, as
+// in the public code. Ours: n are the clients heard so far, h and g_k live on across tasks unless `reset` says so,
+// clients weigh as in the average, and running statistics are averaged only.
+#include "strategies/shared/averaging.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros_like.h>
+#include <algorithm>
+#include <charconv>
+namespace mneme {
+namespace {
+
+constexpr const char* drift_name = "drift"; // g_k [P], in a client's memory and as its loss's side
+
+struct options {
+  double alpha = 0.01;
+  bool reset = false;
+};
+
+class dynamic_loss final : public loss {
+public:
+  explicit dynamic_loss(double alpha) : alpha_(alpha), plain_(cross_entropy_objective()) {
+    char text[32];
+    identity_ = "dynamic " + std::string(text, std::to_chars(text, text + sizeof text, alpha).ptr);
+  }
+  std::string identity() const override { return identity_; }
+  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  bool regularises() const override { return true; }
+  /// The gradient of the two terms behind the loss: alpha (w - w^r) - g_k.
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
+                  at::Tensor& gradients) const override {
+    gradients.add_(weights - start, alpha_);
+    if (side)
+      gradients.sub_(side->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel()));
+  }
+
+private:
+  double alpha_;
+  loss_ref plain_;
+  std::string identity_;
+};
+
+class dynamic_server final : public averaging_server {
+public:
+  dynamic_server(const method_setup& setup, const options& with)
+      : averaging_server(setup), with_(with), travelling_(setup.net, setup.trainable),
+        sent_(setup.initial->at(flat_weights)), drift_(at::zeros_like(sent_)), corrected_(at::ones(sent_.sizes())),
+        heard_(static_cast<std::size_t>(setup.clients)) {
+    for (const auto& entry : setup.net->layout())
+      if (entry.buffer)
+        corrected_.narrow(0, entry.offset, entry.size).zero_();
+  }
+  task<task_plan> open_task(server_context&, const round_place&) override {
+    if (with_.reset)
+      drift_ = at::zeros_like(drift_);
+    co_return task_plan{};
+  }
+  broadcast open_round(const round_place& place) override {
+    auto made = averaging_server::open_round(place);
+    made.weights = travelling_.pick(sent_);
+    return made;
+  }
+  void fold(const delivery& in) override {
+    averaging_server::fold(in);
+    if (in.rows == 0)
+      return;
+    heard_.at(in.from.value) = 1;
+    ++uploads_;
+  }
+  /// With the mean change d of m clients, h = h - alpha m / n d; then mean - h / alpha is sent.
+  task<void> close_round(server_context&, const round_place&) override {
+    average();
+    const auto known = std::count(heard_.begin(), heard_.end(), 1);
+    const auto uploads = std::exchange(uploads_, 0);
+    if (uploads == 0)
+      co_return;
+    const auto share = static_cast<double>(uploads) / static_cast<double>(known);
+    drift_ = drift_ - (weights() - sent_) * corrected_.to(sent_.device()) * (with_.alpha * share);
+    sent_ = with_.alpha > 0.0 ? weights() - drift_ / with_.alpha : weights();
+  }
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state.frozen(sent_).frozen(drift_).plain(heard_)(uploads_);
+  }
+
+private:
+  options with_;
+  travelling_weights travelling_;
+  at::Tensor sent_, drift_;         // [P] what clients start from; h
+  at::Tensor corrected_;            // [P] 1, and 0 for running statistics
+  std::vector<std::uint8_t> heard_; // by client
+  std::int64_t uploads_ = 0;        // in the open round
+};
+
+class fed_dyn final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.number("alpha", with_.alpha, {.low = 0.0}, "Weight of the dynamic regularisation; 0: FedAvg.");
+    table.flag("reset", with_.reset, "Whether clients and server forget their drifts when a task begins.");
+  }
+  /// Changes are measured from the round's broadcast.
+  method_needs needs() const override { return {.round_barrier = true}; }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<dynamic_server>(setup(), with_); }
+
+private:
+  options with_;
+};
+
+task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& in) const {
+  const auto start = whole_weights(in.weights, in);
+  const auto& memory = ctx.memory();
+  const auto* known = memory.find("task");
+  const bool goes_on = known && (!with_.reset || known->item<std::int64_t>() == in.place.task.value);
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = start;
+  job.objective = std::make_shared<dynamic_loss>(with_.alpha);
+  if (goes_on) {
+    auto side = std::make_shared<tensor_map>();
+    side->put(drift_name, memory.at(drift_name));
+    job.side = side;
+  }
+  auto training = ctx.train(std::move(job));
+  auto trained = co_await training;
+
+  const auto& learnt = trained.weights->at(flat_weights);
+  const auto moved = (learnt - start->at(flat_weights)) * with_.alpha;
+  auto kept = std::make_shared<tensor_map>();
+  kept->put(drift_name, goes_on ? memory.at(drift_name) - moved : -moved);
+  kept->put("task", at::ones({1}, at::kLong) * static_cast<std::int64_t>(in.place.task.value));
+  const travelling_weights travelling(setup().net, setup().trainable);
+  co_return client_result{.upload = travelling.pick(learnt), .memory = kept, .rows = trained.rows_seen};
+}
+
+const strategy_registration line{{.name = "fed-dyn",
+                                  .summary = "FedAvg with dynamic regularisation (FedDyn, Acar et al. 2021)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dyn>(); }}};
+
+} // namespace
+} // namespace mneme

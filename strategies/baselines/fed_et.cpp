@@ -1,0 +1,214 @@
+// FedET, in both readings of the name, which two methods of 2023 share. Both are reconstructions: of the first there is
+// an abstract, of the second an outline.
+//
+//   elastic-transfer   Guerdan and Gunes, "Federated Continual Learning for Socially Aware Robotics": importance holds
+//       back what a client learnt before and what other clients have learnt. A client minimises
+//           CE + l1 / 2 sum_j O_c,j (w_j - w*_c,j)^2 + l2 / 2 sum_j O_g,j (w_j - w_g,j)^2
+//       with its own importance O_c and model w*_c of the last task it took part in, and those of the server: w_g is
+//       the importance-weighted mean of all that clients have sent, O_g the mean of their importances. Importance is
+//       the Fisher information of the task's rows at the client's model (Kirkpatrick et al. 2017), sent with the last
+//       round of a task.
+//   enhancer           Liu et al., "FedET: A Communication-Efficient Federated Class-Incremental Learning Framework
+//       Based on Enhanced Transformer" (IJCAI): the transformer is frozen, and adapters with the head, the enhancer,
+//       learn and travel. Clients are held to what the enhancer of the task before says of its classes. Ours: one group
+//       of enhancers, and no distillation on the server.
+#include "strategies/shared/old_knowledge.hpp"
+#include <ATen/TensorOperators.h>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+constexpr const char *importance_name = "importance", *weighted_name = "weighted_model", *own_name = "own_importance",
+                     *own_model_name = "own_model";
+
+enum class reading : std::uint8_t { elastic_transfer, enhancer };
+struct options {
+  reading read_as = reading::elastic_transfer;
+  double own_weight = 0.1, others_weight = 0.1, importance_max = 1.0;
+  distillation_options distillation{.weight = 1.0, .temperature = 2.0};
+};
+
+/// Both penalties. A side holds what there is: nothing, one pair, or both.
+class elastic_loss final : public loss {
+public:
+  explicit elastic_loss(const options& with) : with_(with), plain_(cross_entropy_objective()) {
+    identity_ = fmt::format("elastic {} {}", with.own_weight, with.others_weight);
+  }
+  std::string identity() const override { return identity_; }
+  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  bool regularises() const override { return true; }
+  /// l1 O_c (w - w*_c) + l2 O_g (w - w_g)
+  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
+                  at::Tensor& gradients) const override {
+    const auto pull = [&](const char* importance, const char* model, double strength) {
+      const auto* const known = side ? side->find(importance) : nullptr;
+      if (!known)
+        return;
+      const auto part = [&](const at::Tensor& whole) {
+        return whole.to(weights.device()).narrow(0, offset, weights.numel());
+      };
+      gradients.addcmul_(part(*known), weights - part(side->at(model)), strength);
+    };
+    pull(own_name, own_model_name, with_.own_weight);
+    pull(importance_name, weighted_name, with_.others_weight);
+  }
+
+private:
+  options with_;
+  loss_ref plain_;
+  std::string identity_;
+};
+
+/// Sums importances over all uploads that brought some, of whatever task.
+class elastic_server final : public averaging_server {
+public:
+  explicit elastic_server(const method_setup& setup)
+      : averaging_server(setup), travelling_(setup.net, setup.trainable), base_(setup.initial->at(flat_weights)) {}
+  broadcast open_round(const round_place& place) override {
+    auto made = averaging_server::open_round(place);
+    made.extra = hold_;
+    return made;
+  }
+  void fold(const delivery& in) override {
+    auto learnt = in;
+    const auto* const importance = in.upload->find(importance_name);
+    if (importance) {
+      auto rest = std::make_shared<tensor_map>();
+      for (const auto& [name, value] : *in.upload)
+        if (name != importance_name)
+          rest->put(name, value);
+      learnt.upload = rest;
+    }
+    averaging_server::fold(learnt);
+    if (!importance || in.rows == 0)
+      return;
+    // Parameters of no importance to anybody get the plain mean: a little is added to each.
+    constexpr double little = 1e-12;
+    const auto own = importance->to(at::kDouble) + little;
+    const auto weighted = own * travelling_.complete(base_, *learnt.upload);
+    importance_ = importance_.defined() ? importance_ + own : own;
+    weighted_ = weighted_.defined() ? weighted_ + weighted : weighted;
+    ++senders_;
+  }
+  /// What the clients of later tasks are held to: O_g and w_g.
+  task<task_plan> open_task(server_context&, const round_place&) override {
+    if (senders_ > 0) {
+      auto made = std::make_shared<tensor_map>();
+      made->put(importance_name, (importance_ / static_cast<double>(senders_)).to(at::kFloat));
+      made->put(weighted_name, (weighted_ / importance_).to(at::kFloat));
+      hold_ = made;
+    }
+    co_return task_plan{};
+  }
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state.frozen(importance_).frozen(weighted_)(senders_)(hold_);
+  }
+
+private:
+  travelling_weights travelling_;
+  at::Tensor base_;                  // [P]
+  at::Tensor importance_, weighted_; // [P] float64: sums of O_c, of O_c w_c; undefined: nobody has sent any
+  std::int64_t senders_ = 0;
+  tensors_ref hold_; // null in task 1
+};
+
+class fed_et final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.choice("reading", with_.read_as,
+                 {{"elastic-transfer", reading::elastic_transfer}, {"enhancer", reading::enhancer}},
+                 "Which FedET: importance holds back, or adapters of a frozen net learn.");
+    table.number("own_weight", with_.own_weight, {.low = 0.0},
+                 "elastic-transfer: l1, for what the client learnt before.");
+    table.number("others_weight", with_.others_weight, {.low = 0.0}, "elastic-transfer: l2, for what all have learnt.");
+    table.number("importance_max", with_.importance_max, {.low = 0.0, .open_low = true},
+                 "elastic-transfer: upper bound of an element of the importance.");
+    table.number("distillation_weight", with_.distillation.weight, {.low = 0.0},
+                 "enhancer: weight of the distillation from the enhancer of the task before.");
+    table.number("temperature", with_.distillation.temperature, {.low = 0.0, .open_low = true},
+                 "enhancer: of the distillation.");
+  }
+  /// Importance comes with a task's last uploads, and from a second job.
+  method_needs needs() const override { return {.round_barrier = true}; }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    elastic_ = std::make_shared<elastic_loss>(with_);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override {
+    if (with_.read_as == reading::enhancer)
+      return std::make_unique<teaching_server>(setup());
+    return std::make_unique<elastic_server>(setup());
+  }
+
+private:
+  [[nodiscard]] bool measures(const round_place& place) const {
+    return with_.read_as == reading::elastic_transfer && place.round_of_task + 1 == place.rounds_of_task &&
+           place.task.value + 1 < setup().tasks;
+  }
+  [[nodiscard]] train_job training_job(const client_context& ctx, const broadcast& in) const;
+
+  options with_;
+  loss_ref elastic_; // made once, in prepare()
+};
+
+diagnostics fed_et::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  if (with_.read_as == reading::enhancer && wrong.empty() && travelling_weights(setup.net, setup.trainable).whole())
+    wrong.push_back(
+        {"strategy.reading",
+         fmt::format("reading = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
+                     "net; expected model.name = \"vit\" with model.adapter = 64, or model.trainable = "
+                     "\"head\"",
+                     setup.net->identity())});
+  return wrong;
+}
+
+train_job fed_et::training_job(const client_context& ctx, const broadcast& in) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = whole_weights(in.weights, in);
+  if (with_.read_as == reading::enhancer) {
+    teach_old_classes(job, in, with_.distillation);
+    return job;
+  }
+  auto side = in.extra ? std::make_shared<tensor_map>(*in.extra) : std::make_shared<tensor_map>();
+  for (const auto& [name, value] : ctx.memory())
+    side->put(name, value);
+  job.side = side;
+  job.objective = elastic_;
+  return job;
+}
+
+task<client_result> fed_et::client_round(client_context& ctx, const broadcast& in) const {
+  auto training = ctx.train(training_job(ctx, in));
+  auto trained = co_await training;
+  const auto& learnt = trained.weights->at(flat_weights);
+  const travelling_weights travelling(setup().net, setup().trainable);
+  auto upload = std::make_shared<tensor_map>(*travelling.pick(learnt));
+  if (!measures(in.place))
+    co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
+
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  job.start = trained.weights;
+  job.options.epochs = 1;
+  job.options.batch_rows = 1; // Fisher information of rows
+  job.options.result = training_result::squared_gradients;
+  auto measuring = ctx.train(std::move(job));
+  auto measured = co_await measuring;
+  const auto importance = measured.gradients.clamp_max(with_.importance_max);
+  upload->put(importance_name, importance);
+  auto memory = std::make_shared<tensor_map>();
+  memory->put(own_name, importance);
+  memory->put(own_model_name, learnt);
+  co_return client_result{.upload = upload, .memory = memory, .rows = trained.rows_seen};
+}
+
+const strategy_registration line{
+    {.name = "fed-et",
+     .summary = "FedAvg held back by importance, or with adapters beside a frozen net (both called FedET, 2023)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_et>(); }}};
+
+} // namespace
+} // namespace mneme

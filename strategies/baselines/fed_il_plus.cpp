@@ -1,0 +1,260 @@
+// FedIL+, as it is named in the comparison of OSI-FL. No paper of that name is known to us, so this is our reading,
+// made of what such methods do: FedAvg whose clients are held to what the model of the task before says of its classes
+// (distillation, T = 2), and a server that replays class prototypes. In the first round of a task that it takes part in
+// a client sends mean and variance of the features of each of its classes, once; after every round the server trains
+// the head alone on normal features drawn from all that it has received. Features are those of the model of that round:
+// they stay what they are where the body is frozen (model.trainable = "head"), and age where it is not.
+#include "strategies/shared/old_knowledge.hpp"
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <limits>
+#include <numeric>
+namespace mneme {
+namespace {
+
+// Axes: n rows of a client, K of its classes, D features, P weights of the net, H of its head.
+
+enum draws : std::uint32_t { replay_draw = first_method_purpose };
+constexpr std::string_view prototype_lead = "prototypes.";
+constexpr const char *classes_name = "prototypes.classes", *counts_name = "prototypes.counts",
+                     *means_name = "prototypes.means", *variances_name = "prototypes.variances";
+
+struct options {
+  distillation_options distillation{.weight = 1.0, .temperature = 2.0};
+  std::int64_t replayed = 50, passes = 1, batch = 64;
+  double learning_rate = 0.01;
+};
+
+/// Mean and variance of the features of each class.
+tensor_map prototypes_of(const extract_output& seen) {
+  const auto features = seen.features.cpu().to(at::kDouble), labels = seen.labels.cpu();
+  std::vector<at::Tensor> means, variances;
+  std::vector<std::int64_t> classes, counts;
+  const auto most = labels.numel() > 0 ? labels.max().item<std::int64_t>() : -1;
+  for (std::int64_t c = 0; c <= most; ++c) {
+    const auto rows = features.index_select(0, (labels == c).nonzero().flatten());
+    if (rows.size(0) == 0)
+      continue;
+    classes.push_back(c);
+    counts.push_back(rows.size(0));
+    means.push_back(rows.mean(0));
+    variances.push_back((rows - means.back()).square().mean(0));
+  }
+  const auto matrix = [&](const std::vector<at::Tensor>& rows) {
+    return rows.empty() ? at::zeros({0, features.size(1)}) : at::stack(rows).to(at::kFloat);
+  };
+  tensor_map made;
+  made.put(classes_name, at::tensor(classes, at::kInt));
+  made.put(counts_name, at::tensor(counts, at::kInt));
+  made.put(means_name, matrix(means));
+  made.put(variances_name, matrix(variances));
+  return made;
+}
+
+/// A head alone: a linear net of the same features. Its weights are copied to and fro.
+class head_net {
+public:
+  explicit head_net(const model& whole) {
+    for (const auto& entry : models())
+      if (entry.name == "linear")
+        net_ = entry.make()->build({1, 1, whole.feature_width()}, whole.classes()).value();
+    for (const auto& tensor : whole.layout())
+      if (tensor.head)
+        parts_.push_back(tensor);
+  }
+  [[nodiscard]] const model_ref& net() const noexcept { return net_; }
+  /// True if the other net ends with nothing but a linear layer with biases.
+  [[nodiscard]] bool fits() const {
+    std::int64_t size = 0;
+    for (const auto& part : parts_)
+      size += part.size;
+    return parts_.size() == 2 && size == net_->size();
+  }
+  [[nodiscard]] at::Tensor of(const at::Tensor& flat) const {
+    auto made = at::empty({net_->size()}, flat.options());
+    copy(flat, made, false);
+    return made;
+  }
+  [[nodiscard]] at::Tensor put_into(const at::Tensor& flat, const at::Tensor& head) const {
+    auto made = flat.clone();
+    copy(made, head, true);
+    return made;
+  }
+
+private:
+  void copy(const at::Tensor& whole, const at::Tensor& head, bool to_whole) const {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto& own = net_->layout()[i];
+      const auto in_whole = whole.narrow(0, parts_[i].offset, parts_[i].size);
+      const auto in_head = head.narrow(0, own.offset, own.size);
+      (to_whole ? in_whole : in_head).copy_(to_whole ? in_head : in_whole);
+    }
+  }
+  model_ref net_;
+  std::vector<parameter> parts_;
+};
+
+class replaying_server final : public teaching_server {
+public:
+  replaying_server(const method_setup& setup, const options& with)
+      : teaching_server(setup), setup_(setup), with_(with), head_(*setup.net) {}
+
+  void fold(const delivery& in) override {
+    auto learnt = in;
+    auto weights = std::make_shared<tensor_map>();
+    for (const auto& [name, value] : *in.upload)
+      if (!name.starts_with(prototype_lead))
+        weights->put(name, value);
+    learnt.upload = weights;
+    teaching_server::fold(learnt);
+    if (const auto* const classes = in.upload->find(classes_name))
+      remember(*classes, *in.upload);
+  }
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    average();
+    if (prototypes_.empty() || with_.replayed == 0)
+      co_return;
+    const auto [features, labels] = drawn(place);
+    auto job = training_job(place);
+    job.samples = ctx.rows_of(features, labels);
+    auto training = ctx.train(std::move(job));
+    auto trained = co_await training;
+    go_on_from(head_.put_into(weights(), trained.weights->at(flat_weights)));
+  }
+  std::map<std::string, double> figures() const override {
+    return {{"prototypes", static_cast<double>(prototypes_.size())}};
+  }
+  void persist(archive& state) override {
+    teaching_server::persist(state);
+    state(prototypes_);
+  }
+
+private:
+  /// What is known of a class: sums over all that clients have sent, weighted by their rows.
+  struct prototype {
+    double rows = 0.0;
+    at::Tensor mean, square; // [D] float64: sums of n mean, of n (variance + mean^2)
+    void persist(archive& state) { state(rows).frozen(mean).frozen(square); }
+  };
+
+  void remember(const at::Tensor& classes, const tensor_map& upload) {
+    const auto counts = upload.at(counts_name).cpu(), labels = classes.cpu();
+    const auto means = upload.at(means_name).cpu().to(at::kDouble);
+    const auto variances = upload.at(variances_name).cpu().to(at::kDouble);
+    for (std::int64_t k = 0; k < labels.numel(); ++k) {
+      const auto n = static_cast<double>(counts.const_data_ptr<std::int32_t>()[k]);
+      auto& known = prototypes_[labels.const_data_ptr<std::int32_t>()[k]];
+      const auto mean = means[k] * n, square = (variances[k] + means[k].square()) * n;
+      known.mean = known.mean.defined() ? known.mean + mean : mean;
+      known.square = known.square.defined() ? known.square + square : square;
+      known.rows += n;
+    }
+  }
+
+  /// `replayed` normal features of each class.
+  [[nodiscard]] std::pair<at::Tensor, at::Tensor> drawn(const round_place& place) const {
+    const auto width = setup_.net->feature_width(), rows = with_.replayed * std::ssize(prototypes_);
+    auto features = at::empty({rows, 1, 1, width}, at::kFloat);
+    auto labels = at::empty({rows}, at::kLong);
+    auto* value = features.mutable_data_ptr<float>();
+    std::int64_t row = 0;
+    for (const auto& [label, known] : prototypes_) {
+      const auto mean = known.mean / known.rows;
+      const auto deviation = (known.square / known.rows - mean.square()).clamp_min(0.0).sqrt();
+      rng_stream draw({.seed = setup_.seed,
+                       .purpose = replay_draw,
+                       .visit = static_cast<std::uint32_t>(place.round.value),
+                       .index = static_cast<std::uint64_t>(label)});
+      for (std::int64_t i = 0; i < with_.replayed; ++i, ++row) {
+        labels.mutable_data_ptr<std::int64_t>()[row] = label;
+        for (std::int64_t d = 0; d < width; ++d)
+          *value++ = static_cast<float>(mean.const_data_ptr<double>()[d] +
+                                        deviation.const_data_ptr<double>()[d] * draw.normal());
+      }
+    }
+    return {features, labels};
+  }
+
+  [[nodiscard]] train_job training_job(const round_place& place) const {
+    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
+    train_job job{.net = head_.net(),
+                  .start = weights_only(head_.of(weights())),
+                  .objective = cross_entropy_objective(),
+                  .stream = {.seed = setup_.seed,
+                             .client = server_itself,
+                             .task = place.task,
+                             .visit = static_cast<std::uint32_t>(place.round.value)}};
+    job.options = {.epochs = with_.passes,
+                   .batch_rows = with_.batch,
+                   .learning_rate = with_.learning_rate,
+                   .classes = place.opened};
+    return job;
+  }
+
+  method_setup setup_;
+  options with_;
+  head_net head_;
+  std::map<std::int64_t, prototype> prototypes_; // by class
+};
+
+class fed_il_plus final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.number("distillation_weight", with_.distillation.weight, {.low = 0.0}, "Weight of the distillation loss.");
+    table.number("temperature", with_.distillation.temperature, {.low = 0.0, .open_low = true}, "T of the same.");
+    table.integer("replayed", with_.replayed, {.low = 0, .high = 100'000},
+                  "Features that the server draws of each class after a round; 0: it replays nothing.");
+    table.integer("replay_passes", with_.passes, {.low = 1, .high = 1'000}, "Passes of the head over them.");
+    table.integer("replay_batch", with_.batch, {.low = 1, .high = 65'536}, "Rows of a step of these.");
+    table.number("replay_learning_rate", with_.learning_rate, {.low = 0.0}, "Of these steps, plain SGD.");
+  }
+  /// A round is two jobs, and more than weights is sent.
+  method_needs needs() const override { return {.round_barrier = true}; }
+  diagnostics check(const method_setup& setup) const override {
+    auto wrong = averaging_method::check(setup);
+    if (wrong.empty() && !head_net(*setup.net).fits())
+      wrong.push_back({"model.name", fmt::format("'{}' ends with more than a linear layer, and the server trains that "
+                                                 "alone; expected a net with a plain head",
+                                                 setup.net->identity())});
+    return wrong;
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<replaying_server>(setup(), with_);
+  }
+
+protected:
+  void adjust(train_job& job, const broadcast& in) const override { teach_old_classes(job, in, with_.distillation); }
+
+private:
+  options with_;
+};
+
+/// A client remembers the last task whose prototypes it has sent ("described").
+task<client_result> fed_il_plus::client_round(client_context& ctx, const broadcast& in) const {
+  auto training = averaging_method::client_round(ctx, in);
+  auto trained = co_await training;
+  const auto* const described = ctx.memory().find("described");
+  if (described && described->item<std::int64_t>() == in.place.task.value)
+    co_return trained;
+  extract_job looking{.net = setup().net, .weights = whole_weights(in.weights, in), .samples = ctx.samples()};
+  looking.logits = false;
+  auto look = ctx.extract(std::move(looking));
+  auto seen = co_await look;
+  auto upload = std::make_shared<tensor_map>(*trained.upload);
+  for (const auto& [name, value] : prototypes_of(seen))
+    upload->put(name, value);
+  trained.upload = upload;
+  auto memory = std::make_shared<tensor_map>();
+  memory->put("described", at::tensor({static_cast<std::int64_t>(in.place.task.value)}, at::kLong));
+  trained.memory = memory;
+  co_return trained;
+}
+
+const strategy_registration line{
+    {.name = "fed-il-plus",
+     .summary = "FedAvg with distillation and replay of class prototypes on the server (our reading of FedIL+)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_il_plus>(); }}};
+
+} // namespace
+} // namespace mneme

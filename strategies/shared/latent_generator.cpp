@@ -1,0 +1,101 @@
+#include "strategies/shared/latent_generator.hpp"
+#include "runtime/base/new_tensor.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+// Parts of the training; each draws under a hundred purposes of its own.
+constexpr std::uint32_t generator_purposes = first_method_purpose + 1000;
+enum part : std::uint32_t { encoder_part, autoencoder_part, encoding_part, denoiser_part };
+
+bool share_classes(const std::vector<class_range>& tasks) {
+  for (std::size_t t = 1; t < tasks.size(); ++t)
+    if (tasks[t].low < tasks[t - 1].high)
+      return true;
+  return false;
+}
+
+/// Public rows of all tasks, task after task, and the kind of each.
+struct public_data {
+  sample_view samples{};
+  at::Tensor kinds{}; // [n] int64
+};
+
+public_data gathered(const central_rows& from, std::int64_t tasks, std::int64_t classes, bool by_task) {
+  auto rows = std::make_shared<std::vector<std::int64_t>>();
+  std::vector<std::int64_t> kinds;
+  sample_view open;
+  for (std::uint32_t t = 0; t < tasks; ++t) {
+    open = from.of_public({t});
+    for (const auto row : *open.rows) {
+      rows->push_back(row);
+      kinds.push_back(open.source->label(row) + (by_task ? std::int64_t{t} * classes : 0));
+    }
+  }
+  auto numbers = new_tensor({std::ssize(kinds)}, at::kLong);
+  std::copy(kinds.begin(), kinds.end(), numbers.mutable_data_ptr<std::int64_t>());
+  return {.samples = {.source = open.source, .rows = std::move(rows)}, .kinds = numbers};
+}
+
+} // namespace
+
+latent_shape latent_generator::shape_of(const method_setup& setup) {
+  return {.image = setup.shape, .kinds = setup.classes * (share_classes(setup.task_classes) ? setup.tasks : 1)};
+}
+
+latent_generator::latent_generator(const method_setup& setup, const generator_settings& with)
+    : seed_(setup.seed), tasks_(setup.tasks), classes_(setup.classes),
+      tasks_share_classes_(share_classes(setup.task_classes)) {
+  const auto shape = shape_of(setup);
+  encoder_training_ = encoder_training(shape, with.encoder_passes, with.batch);
+  autoencoder_training_ = autoencoder_training(shape, with.autoencoder_passes, with.batch);
+  encoding_ = latent_encoding(shape);
+  denoiser_training_ = denoiser_training(shape, with.denoiser_passes, with.batch);
+  generation_ = latent_generation(shape, with.sampling);
+}
+
+rng_key latent_generator::stream(std::uint32_t part) const {
+  return {.seed = seed_, .purpose = generator_purposes + 100 * part};
+}
+
+task<void> latent_generator::train(server_context& ctx) {
+  const auto open = gathered(ctx.rows(), tasks_, classes_, tasks_share_classes_);
+  auto in = std::make_shared<tensor_map>();
+  in->put("kinds", open.kinds);
+  auto first = ctx.run({.body = encoder_training_, .in = in, .samples = open.samples, .stream = stream(encoder_part)});
+  auto second = ctx.run({.body = autoencoder_training_, .samples = open.samples, .stream = stream(autoencoder_part)});
+  auto both = first & second;
+  auto learnt = co_await both;
+  auto nets = std::make_shared<tensor_map>();
+  nets->put("encoder", std::get<0>(learnt).out->at("weights"));
+  nets->put("autoencoder", std::get<1>(learnt).out->at("weights"));
+
+  auto encoding = ctx.run({.body = encoding_, .in = nets, .samples = open.samples, .stream = stream(encoding_part)});
+  auto encoded = co_await encoding;
+  auto seen = std::make_shared<tensor_map>(*encoded.out);
+  seen->put("kinds", open.kinds);
+  auto denoising = ctx.run({.body = denoiser_training_, .in = seen, .stream = stream(denoiser_part)});
+  auto denoised = co_await denoising;
+  auto whole = std::make_shared<tensor_map>(*nets);
+  whole->put("denoiser", denoised.out->at("weights"));
+  whole->put("scale", encoded.out->at("scale"));
+  nets_ = whole;
+}
+
+tensors_ref latent_generator::encoder() const {
+  MNEME_CHECK(is_trained());
+  auto made = std::make_shared<tensor_map>();
+  made->put("encoder", nets_->at("encoder"));
+  return made;
+}
+
+program_job latent_generator::generation(const at::Tensor& condition, const rng_key& stream) const {
+  MNEME_CHECK(is_trained());
+  auto in = std::make_shared<tensor_map>();
+  for (const auto* name : {"denoiser", "autoencoder", "scale"})
+    in->put(name, nets_->at(name));
+  in->put("condition", condition);
+  return {.body = generation_, .in = in, .stream = stream};
+}
+
+} // namespace mneme

@@ -1,0 +1,40 @@
+/// latent_programs: how a small latent diffusion model is trained, and what it is used for.
+#pragma once
+#include "runtime/method/program.hpp"
+#include "strategies/shared/latent_nets.hpp"
+namespace mneme {
+
+// Axes: n public rows, C channels, H height, W width; E numbers of an embedding, L of a latent, P parameters of a net;
+// Z images of a job.
+
+/// Steps of diffusion, whose noise follows the cosine schedule (Nichol and Dhariwal 2021).
+inline constexpr std::int64_t diffusion_times = 400;
+
+/// The encoder learns to tell kinds apart. Reads "kinds" [n] int64; ends with "weights" [P].
+[[nodiscard]] program_ref encoder_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
+/// The autoencoder learns to reconstruct: likelihood of pixels, as Bernoulli (one channel) or normal variables, plus
+/// 0.0784 times the KL divergence of its latents. Ends with "weights" [P].
+[[nodiscard]] program_ref autoencoder_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
+/// What both make of the rows. Reads "encoder" and "autoencoder"; ends with "embeddings" [n, E], the latents' "means"
+/// and "deviations" [n, L], standardised by one mean and one deviation, and these two as "scale" [2].
+[[nodiscard]] program_ref latent_encoding(const latent_shape& shape);
+/// The denoiser learns velocities under conditions, of which a tenth is left out (Ho and Salimans 2022), and half are
+/// means of 1 to 50 embeddings of the row's kind: that is all a server of class means will see. Reads "embeddings",
+/// "means", "deviations", "kinds"; ends with "weights" [P], their running mean.
+[[nodiscard]] program_ref denoiser_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
+
+struct generation_settings {
+  std::int64_t images = 50; ///< Z
+  std::int64_t steps = 25;  ///< DDIM's, of diffusion_times.
+  double guidance = 1.0;    ///< w of unconditional + w (conditional - unconditional): 1 is the conditional alone.
+};
+/// Images under one condition by DDIM without noise (Song et al. 2021), x_0 kept within +-4. Reads "denoiser",
+/// "autoencoder", "scale" and "condition" [E]; ends with "images" [Z, C, H, W] uint8. Jobs whose nets are the same
+/// tensors are computed as one stack.
+[[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& with);
+
+/// Sums up what the encoder says of a client's rows. Reads "encoder"; ends with "means" [classes, E] (zeros where there
+/// are no rows) and "counts" [classes] int64.
+[[nodiscard]] program_ref class_means(const latent_shape& shape, std::int64_t classes);
+
+} // namespace mneme

@@ -1,0 +1,105 @@
+// OSI-FL in a run: one digest, what it leaves behind, a training of its generator that is interrupted, and what the
+// one-shot federation is told off for.
+#include "tests/support/interrupted_runs.hpp"
+#include "tests/support/run.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
+#include <thread>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const auto one_shot = made_scenario({{"seed", 3},
+                                     {"data.shape", raw_toml("[1, 8, 8]")},
+                                     {"data.classes", 4},
+                                     {"data.rows", 400},
+                                     {"tasks.count", 2},
+                                     {"clients.count", 6},
+                                     {"enrolment.kind", "table"},
+                                     {"enrolment.table", raw_toml("[\"AO\", \"XA\"]")},
+                                     {"rounds.cohort", 0},
+                                     {"model.name", "linear"},
+                                     {"training.batch", 8},
+                                     {"strategy.name", "osi-fl"},
+                                     {"strategy.images", 6},
+                                     {"strategy.p", 2},
+                                     {"strategy.sampling_steps", 4},
+                                     {"strategy.encoder_passes", 2},
+                                     {"strategy.autoencoder_passes", 4},
+                                     {"strategy.denoiser_passes", 4}});
+
+} // namespace
+
+TEST_CASE("OSI-FL has one digest for any number of threads, workers, widths and shards") {
+  const auto reference = run_toml(one_shot, {.threads = 1});
+  REQUIRE(reference.summary.status == "done");
+  CHECK(reference.summary.client_rounds == 6); // everybody once
+  CHECK(reference.summary.rounds == 2);
+  CHECK(reference.summary.upload_bytes == 6 * (2 * (512 * 4 + 8) + 4));
+  CHECK(reference.summary.figures.at("paper_params") == 1024.0);
+  CHECK(reference.summary.figures.at("generated_images") == 6 * 2 * 6);
+  CHECK(reference.summary.figures.at("retained_images") == 2 * 4);
+  for (const auto& [over, threads] :
+       std::vector<std::pair<overrides, std::int64_t>>{{{}, 3},
+                                                       {{{"worker.models_max", "1"}}, 1},
+                                                       {{{"worker.models_max", "3"}, {"worker.count", "3"}}, 2},
+                                                       {{{"worker.shards", "4"}}, 2}}) {
+    const auto other = run_toml(one_shot, {.over = over, .threads = threads});
+    CHECK(other.summary.run_digest == reference.summary.run_digest);
+    CHECK(other.model == reference.model);
+  }
+}
+
+TEST_CASE("without retained images OSI-FL leaves OSCAR-IL's model, byte for byte") {
+  const auto none = run_toml(one_shot, {.over = {{"strategy.p", "0"}}});
+  const auto incremental = run_toml(one_shot, {.over = {{"strategy.mode", "\"oscar-il\""}}});
+  CHECK(none.model == incremental.model);
+  CHECK(none.model != run_toml(one_shot).model);
+}
+
+TEST_CASE("a run directory shows what was generated, as a picture") {
+  const workshop shop(one_shot);
+  REQUIRE(shop.run("shown").status == "done");
+  const auto bytes = content_of(shop.path("shown") / "samples.png");
+  CHECK(bytes.substr(1, 3) == "PNG");
+  CHECK(bytes.substr(16, 8) == std::string{0, 0, 0, 6 * 8, 0, 0, 0, 4 * 8}); // six images of each of four classes
+}
+
+TEST_CASE("OSI-FL that is interrupted at any event goes on to the same end") {
+  const workshop shop(one_shot.with({{"checkpoint.force", true}}));
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(whole.status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 5}, workers::others) > 2);
+  check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
+}
+
+TEST_CASE("a generator whose training is interrupted goes on where it was", "[slow]") {
+  const workshop shop(one_shot.with({{"strategy.denoiser_passes", 400}}));
+  const auto whole = shop.run("whole", {.threads = 1});
+  std::atomic<int> interrupts = 0;
+  std::atomic<bool> is_over = false;
+  std::thread watcher([&] { // slices are written after a second, and then the training is in their middle
+    while (!is_over && !fs::exists(shop.path("early") / "checkpoint" / "programs"))
+      std::this_thread::yield();
+    interrupts = 1;
+  });
+  const auto early = shop.run("early", {.threads = 1, .interrupts = &interrupts});
+  is_over = true;
+  watcher.join();
+  REQUIRE(early.status == "interrupted");
+  CHECK(fs::exists(shop.path("early") / "checkpoint" / "programs"));
+  CHECK(shop.resume("early", {.threads = 2}).run_digest == whole.run_digest);
+  check_equal_files(shop.path("whole"), shop.path("early"), workers::others);
+}
+
+TEST_CASE("a scenario without public rows, or with conditions of another space, is refused at its keys") {
+  const auto wrong =
+      refusal_of(one_shot.with({{"partition.public_share", 0.0}, {"strategy.condition", "sd77x768"}}).text());
+  CHECK_THAT(wrong, ContainsSubstring("partition.public_share = 0: the generator is trained on rows that no client "
+                                      "holds"));
+  CHECK_THAT(wrong, ContainsSubstring("condition = \"sd77x768\": the embedded generator is made for vectors of 512"));
+  const auto async = refusal_of(one_shot.with({{"rounds.mode", "async"}}).text());
+  CHECK_THAT(async, ContainsSubstring("rounds.mode"));
+}

@@ -1,0 +1,133 @@
+// Data sets in folders by domain and class: NICO++ and OpenImage, laid out by hand.
+#include "runtime/data/data_sources.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/data_files.hpp"
+#include "tests/support/jpeg_files.hpp"
+#include "tests/support/png_files.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+using std::filesystem::path;
+
+void put(const path& file, const std::string& content) {
+  std::filesystem::create_directories(file.parent_path());
+  write_file(file, content);
+}
+
+/// Five pictures of one grey, of which the second is a PNG file.
+void put_five(const path& folder, int level) {
+  const auto value = static_cast<std::uint8_t>(level);
+  for (int i = 0; i < 5; ++i)
+    if (i == 1)
+      put(folder / "b.png", grey_png(value, 30, 24));
+    else
+      put(folder / (std::string(1, static_cast<char>('a' + i)) + ".jpg"),
+          jpeg_of({.width = 24, .height = 30, .left = {value, value, value}, .right = {value, value, value}}));
+}
+
+std::vector<int> levels_of(const image_table& table) {
+  std::vector<int> values;
+  for (std::int64_t row = 0; row < table.size(); ++row)
+    values.push_back(table.images[row][0][4][4].item<int>());
+  return values;
+}
+
+std::string said(const expected<raw_data>& result) {
+  REQUIRE_FALSE(result);
+  std::string text;
+  for (const auto& diagnostic : result.error())
+    text += diagnostic_text(diagnostic) + "\n";
+  return text;
+}
+
+/// Six domains of two classes, each folder with a grey of its own: 20 * domain + 100 * class + 10.
+void put_common(const path& root) {
+  int domain = 0;
+  for (const auto* const name : {"autumn", "dim", "grass", "outdoor", "rock", "water"}) {
+    put_five(root / "NICO_DG" / name / "bear", 20 * domain + 10);
+    put_five(root / "NICO_DG" / name / "car", 20 * domain + 110);
+    ++domain;
+  }
+}
+
+} // namespace
+
+TEST_CASE("nico-common: classes below domains, every fifth picture a test row", "[data]") {
+  const scratch_folder root;
+  put_common(root.path());
+  const auto data = load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->domain_names == std::vector<std::string>{"autumn", "dim", "grass", "outdoor", "rock", "water"});
+  CHECK((data->train.images.sizes() == at::IntArrayRef{48, 3, 16, 16}));
+  CHECK((data->test.images.sizes() == at::IntArrayRef{12, 3, 16, 16}));
+  CHECK(data->test.labels == std::vector<std::int32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
+  CHECK(data->test.domains == std::vector<std::int32_t>{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
+  CHECK(levels_of(data->test) == std::vector<int>{10, 110, 30, 130, 50, 150, 70, 170, 90, 190, 110, 210});
+  CHECK(data->mean == std::vector<double>{0.485, 0.456, 0.406});
+  // Limits of rows hold for each domain.
+  const auto few = load_data({.name = "nico-common", .root = root.path(), .train_per_class = 1, .side = 16}, 1);
+  REQUIRE(few);
+  CHECK(few->train.domains == data->test.domains);
+  CHECK(levels_of(few->train) == levels_of(data->test));
+}
+
+TEST_CASE("nico-unique: domains below classes, by name, and as many of each class", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "NICO_Unique";
+  put_five(folder / "bear" / "on tree", 20);
+  put_five(folder / "bear" / "in water", 40);
+  put_five(folder / "car" / "on track", 60);
+  put_five(folder / "car" / "at night", 80);
+  const auto data = load_data({.name = "nico-unique", .root = root.path(), .side = 8}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->domain_names.size() == 2);
+  CHECK(data->test.labels == std::vector<std::int32_t>{0, 0, 1, 1});
+  CHECK(data->test.domains == std::vector<std::int32_t>{0, 1, 0, 1});
+  CHECK(levels_of(data->test) == std::vector<int>{40, 20, 80, 60});
+  put_five(folder / "car" / "in water", 80);
+  CHECK_THAT(said(load_data({.name = "nico-unique", .root = root.path()}, 1)),
+             ContainsSubstring("car") && ContainsSubstring("error: holds 3 folders, and 2 of bear before it"));
+}
+
+TEST_CASE("open-image: a folder for each split, domain and class", "[data]") {
+  const scratch_folder root;
+  for (int domain = 0; domain < 6; ++domain)
+    for (int label = 0; label < 20; ++label) {
+      const auto below = path("client_" + std::to_string(domain)) / std::to_string(label);
+      put(root.path() / "OpenImage" / "train" / below / "x.png", grey_png(static_cast<std::uint8_t>(label), 9, 9));
+      put(root.path() / "OpenImage" / "test" / below / "x.png", grey_png(static_cast<std::uint8_t>(domain), 9, 9));
+    }
+  const auto data = load_data({.name = "open-image", .root = root.path(), .side = 8}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 20);
+  CHECK(data->train.size() == 120);
+  CHECK(data->train.labels[41] == 1);
+  CHECK(data->train.domains[41] == 2);
+  CHECK(data->train.images[41][0][0][0].item<int>() == 1);
+  CHECK(data->test.images[41][0][0][0].item<int>() == 2);
+}
+
+TEST_CASE("a broken picture and a class without any are named, each with its place", "[data]") {
+  const scratch_folder root;
+  put_common(root.path());
+  const auto folder = root.path() / "NICO_DG";
+  write_file(folder / "dim" / "car" / "b.png", "broken");
+  write_file(folder / "rock" / "bear" / "c.jpg", "broken");
+  const auto broken = said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
+  CHECK_THAT(broken, ContainsSubstring("dim/car/b.png: error: is no whole PNG file") &&
+                         ContainsSubstring("rock/bear/c.jpg: error: is no whole JPEG file"));
+  for (const auto& file : std::filesystem::directory_iterator(folder / "water" / "bear"))
+    std::filesystem::remove(file.path());
+  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+             ContainsSubstring("water/bear: error: holds no JPEG or PNG files"));
+  std::filesystem::remove_all(folder / "grass" / "car");
+  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+             ContainsSubstring("grass/car: error: cannot be read"));
+}

@@ -1,0 +1,99 @@
+// What the embedded generator makes of Fashion-MNIST: minutes of a processor.
+#include "runtime/data/data_sources.hpp"
+#include "strategies/shared/latent_generator.hpp"
+#include "tests/support/method_driver.hpp"
+#include "tests/support/program_check.hpp"
+#include <ctime>
+#include <numeric>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t classes = 10;
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// A LeNet trained by Adam on these rows.
+tensors_ref learnt(const model_ref& net, const sample_view& samples, std::int64_t epochs) {
+  train_job job{.net = net, .start = weights_only(initial_weights(*net, 1)), .samples = samples};
+  job.options = {.optimizer = optimizer_kind::adam,
+                 .epochs = epochs,
+                 .batch_rows = 64,
+                 .learning_rate = 1e-3,
+                 .classes = {0, classes}};
+  const std::vector<mneme::job> batch{{.id = {}, .request = job}};
+  const auto outcome = make_executor("cpu")->run(batch).front();
+  return std::get<train_output>(std::get<work_output>(outcome)).weights;
+}
+
+double accuracy(const model_ref& net, const tensors_ref& weights, const sample_view& samples) {
+  const std::vector<mneme::job> batch{
+      {.id = {},
+       .request = evaluate_job{.learnt = {.net = net, .weights = weights}, .samples = samples, .mask = {0, classes}}}};
+  const auto outcome = make_executor("cpu")->run(batch).front();
+  const auto& found = std::get<evaluate_output>(std::get<work_output>(outcome));
+  return 100.0 * static_cast<double>(found.correct) / static_cast<double>(found.rows);
+}
+
+} // namespace
+
+TEST_CASE("an oracle recognises what is generated, and a classifier learns from it what real images are", "[slow]") {
+  const auto raw = load_data({.name = "fashion-mnist"}, 1);
+  if (!raw)
+    SKIP("Fashion-MNIST is not there");
+  scenario settings;
+  settings.tasks.kind = task_kind::single;
+  settings.partition.public_share = 0.2;
+  const auto tasks = make_task_stream(settings, *raw).value();
+  const auto& rows = tasks.tasks[0];
+  const method_setup setup{
+      .tasks = 1, .classes = classes, .shape = {1, 28, 28}, .task_classes = {{0, classes}}, .seed = 1};
+
+  const auto before = cpu_seconds();
+  constexpr std::int64_t of_class = 1'000;
+  latent_generator generator(setup, {.sampling = {.images = of_class}});
+  struct open_rows final : central_rows {
+    const task_stream& tasks;
+    explicit open_rows(const task_stream& from) : tasks(from) {}
+    [[nodiscard]] sample_view of_task(task_id) const override { return {}; }
+    [[nodiscard]] sample_view of_enrolled(task_id) const override { return {}; }
+    [[nodiscard]] sample_view of_public(task_id) const override { return view_of(tasks.train, tasks.tasks[0].open); }
+  };
+  const open_rows open(tasks);
+  const auto device = make_executor("cpu");
+  job_desk desk;
+  server_context ctx(desk, &open);
+  run_step(generator.train(ctx), desk, *device);
+  const auto trained = cpu_seconds();
+
+  // One client holds what is not public.
+  const auto held = view_of(tasks.train, rows.train);
+  const auto means = run_by_width(
+      {{.body = class_means(latent_generator::shape_of(setup), classes), .in = generator.encoder(), .samples = held}},
+      1);
+  const auto described = cpu_seconds();
+  std::vector<at::Tensor> images, labels;
+  for (std::int64_t label = 0; label < classes; ++label) {
+    const auto condition = tensors_of(means[0]).at("means")[label].clone();
+    const rng_key stream{.seed = 1, .purpose = first_method_purpose, .index = static_cast<std::uint64_t>(label)};
+    images.push_back(tensors_of(run_by_width({generator.generation(condition, stream)}, 1)[0]).at("images"));
+    labels.push_back(at::full({of_class}, label, at::kLong));
+  }
+  const auto generated = cpu_seconds();
+  row_store store({.scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes});
+  const auto whole = at::cat(images), kinds = at::cat(labels);
+  const auto made = every_row_of(store.rows_of(whole, kinds));
+
+  const auto net = model_named("lenet", {1, 28, 28}, classes);
+  const auto test = view_of(tasks.test, rows.test);
+  const auto oracle = learnt(net, held, 4);
+  const auto real = accuracy(net, oracle, test), recognised = accuracy(net, oracle, made);
+  const auto learnt_from_made = accuracy(net, learnt(net, made, 20), test);
+  WARN("generator trained in " << trained - before << " CPU seconds; class means " << described - trained << ", "
+                               << classes * of_class << " images " << generated - described << "; oracle " << real
+                               << " % on test rows, " << recognised << " % on what is generated; learnt from that "
+                               << learnt_from_made << " % on test rows");
+  CHECK(recognised >= 90.0);
+  CHECK(learnt_from_made >= 85.0);
+}

@@ -1,0 +1,242 @@
+// The small latent diffusion model: sizes of its nets, its optimiser, its programs' bits, and that it learns.
+#include "runtime/method/gradients.hpp"
+#include "strategies/shared/latent_generator.hpp"
+#include "strategies/shared/sliced_training.hpp"
+#include "tests/support/learning.hpp"
+#include "tests/support/method_driver.hpp"
+#include "tests/support/program_check.hpp"
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .latent = 6, .units = 32, .blocks = 2};
+
+at::Tensor drawn_weights(const parameter_list& list, std::uint64_t seed) { return drawn({list.size()}, seed) * 0.15; }
+
+/// Generation by nets of drawn weights, under a condition of its own for each job.
+std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with,
+                                         std::size_t count) {
+  const auto body = latent_generation(shape, with);
+  tensor_map nets;
+  nets.put("denoiser", drawn_weights(latent_denoiser(shape).parameters(), 1));
+  nets.put("autoencoder", drawn_weights(image_autoencoder(shape).parameters(), 2));
+  nets.put("scale", floats({0.5F, 2.0F}));
+  std::vector<program_job> jobs;
+  for (std::size_t k = 0; k < count; ++k) {
+    auto in = std::make_shared<tensor_map>(nets);
+    in->put("condition", drawn({shape.embedding}, 10 + k) / std::sqrt(static_cast<double>(shape.embedding)));
+    jobs.push_back({.body = body, .in = in, .stream = {.seed = 3, .purpose = first_method_purpose, .index = k}});
+  }
+  return jobs;
+}
+
+/// Descends sum of (w_i - i)^2, a step at a time.
+class parabola final : public sliced_training {
+public:
+  explicit parabola(const adam_settings& with, std::int64_t of_slice) : sliced_training(with), of_slice_(of_slice) {}
+  [[nodiscard]] std::string name() const override { return "parabola"; }
+  [[nodiscard]] std::string identity() const override { return std::to_string(of_slice_); }
+
+protected:
+  [[nodiscard]] std::int64_t size() const override { return 3; }
+  [[nodiscard]] at::Tensor initial(const program_call&) const override { return floats({5.0F, -4.0F, 0.5F}); }
+  [[nodiscard]] std::int64_t steps(const program_call&) const override { return 30; }
+  [[nodiscard]] at::Tensor loss(const program_call&, const at::Tensor& weights, std::int64_t) const override {
+    return (weights - floats({0.0F, 1.0F, 2.0F})).square().sum();
+  }
+  [[nodiscard]] std::int64_t steps_of_slice() const override { return of_slice_; }
+
+private:
+  std::int64_t of_slice_;
+};
+
+/// Eight by eight, label 0 bright on the left, label 1 bright at the top, with noise.
+std::shared_ptr<dataset> halves(std::int64_t rows) {
+  auto made = drawn_data(rows, {1, 8, 8}, 2);
+  auto* pixel = made->images.mutable_data_ptr<std::uint8_t>();
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t y = 0; y < 8; ++y)
+      for (std::int64_t x = 0; x < 8; ++x, ++pixel)
+        *pixel = static_cast<std::uint8_t>(*pixel / 4 + ((row % 2 == 0 ? x : y) < 4 ? 180 : 0));
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("the nets have as many parameters as their layers say") {
+  const latent_shape fashion{.image = {1, 28, 28}, .kinds = 10};
+  CHECK(image_encoder(fashion).parameters().size() ==
+        (9 + 1) * 16 + (9 * 16 + 1) * 32 + (9 * 32 + 1) * 64 + 1025 * 512 + 513 * 10);
+  CHECK(image_encoder(fashion).parameters().size() == 553'226);
+  CHECK(image_autoencoder(fashion).parameters().size() == 873'009);
+  CHECK(latent_denoiser(fashion).parameters().size() == 1'664'704);
+}
+
+TEST_CASE("nets take images of any size, grey or in colour, and give them back in it") {
+  for (const auto& image :
+       {shape3{1, 28, 28}, shape3{3, 32, 32}, shape3{3, 8, 12}, shape3{1, 1, 6}, shape3{3, 10, 10}}) {
+    const latent_shape shape{.image = image, .kinds = 3};
+    CAPTURE(shape.identity());
+    const image_encoder encoder(shape);
+    const auto x = drawn({2, image[0], image[1], image[2]}, 1).sigmoid();
+    const auto e = encoder.embeddings(encoder.parameters().initial({.seed = 1}), x);
+    CHECK((e.sizes() == at::IntArrayRef{2, 512}));
+    CHECK(largest_difference(e.norm(2, {1}), floats({1.0F, 1.0F})) < 1e-5);
+    const image_autoencoder autoencoder(shape);
+    const auto flat = autoencoder.parameters().initial({.seed = 2});
+    const auto seen = autoencoder.encoded(flat, x);
+    CHECK((seen.mean.sizes() == at::IntArrayRef{2, 64}));
+    CHECK((autoencoder.decoded(flat, seen.mean).sizes() == x.sizes()));
+  }
+}
+
+TEST_CASE("a denoiser that has not learnt predicts nothing, whatever it is told") {
+  const latent_denoiser net(small);
+  const auto flat = net.parameters().initial({.seed = 4});
+  const auto told = net.condition(flat, drawn({1, 5, 24}, 1), latent_denoiser::plain) + net.time(flat, {3});
+  const auto v = net.velocities(flat, drawn({1, 5, 6}, 2), told, latent_denoiser::plain);
+  CHECK(v.abs().max().item<float>() == 0.0F);
+}
+
+TEST_CASE("steps are those of AdamW, with warm-up, cosine, clipping and a running mean, however they are sliced") {
+  const adam_settings with{
+      .rate = 0.2, .decay = 0.1, .last_share = 0.05, .warm_up = 4, .norm_max = 3.0, .averages = true};
+  // Written down once more, number by number, in double precision.
+  std::array<double, 3> w{5.0, -4.0, 0.5}, m{}, v{}, mean = w;
+  for (int i = 0; i < 30; ++i) {
+    std::array<double, 3> g{};
+    double norm = 0.0;
+    for (std::size_t k = 0; k < 3; ++k)
+      norm += (g[k] = 2.0 * (w[k] - static_cast<double>(k))) * g[k];
+    const double clip = std::min(1.0, 3.0 / std::sqrt(norm));
+    const double rate =
+        0.2 * (0.05 + 0.95 * (1.0 + std::cos(3.14159265358979 * i / 30.0)) / 2.0) * (i < 4 ? (i + 1) / 4.0 : 1.0);
+    for (std::size_t k = 0; k < 3; ++k) {
+      w[k] *= 1.0 - rate * 0.1;
+      m[k] = 0.9 * m[k] + 0.1 * g[k] * clip;
+      v[k] = 0.999 * v[k] + 0.001 * g[k] * clip * g[k] * clip;
+      w[k] -= rate * (m[k] / (1.0 - std::pow(0.9, i + 1))) / (std::sqrt(v[k] / (1.0 - std::pow(0.999, i + 1))) + 1e-8);
+      const double kept = std::min(0.999, (i + 1.0) / (i + 10.0));
+      mean[k] = kept * mean[k] + (1.0 - kept) * w[k];
+    }
+  }
+  at::Tensor first;
+  for (const std::int64_t of_slice : {30, 7, 1}) {
+    const auto body = std::make_shared<const parabola>(with, of_slice);
+    const auto found = tensors_of(run_by_width({{.body = body}}, 1)[0]).at("weights");
+    for (std::int64_t k = 0; k < 3; ++k)
+      CHECK_THAT(found[k].item<float>(), WithinRel(mean[static_cast<std::size_t>(k)], 1e-4));
+    first = first.defined() ? first : found;
+    CHECK(same_bits(found, first));
+  }
+}
+
+TEST_CASE("every pass of a training shows each row once, in another order") {
+  const rng_key key{.seed = 1, .purpose = first_method_purpose};
+  CHECK(steps_of_passes(10, 4, 3) == 9);
+  std::vector<std::vector<std::int64_t>> passes(3);
+  for (std::int64_t step = 0; step < 9; ++step) {
+    const auto rows = positions_of_step(10, 4, step, key);
+    CHECK(std::ssize(rows) == (step % 3 == 2 ? 2 : 4));
+    auto& pass = passes[static_cast<std::size_t>(step / 3)];
+    pass.insert(pass.end(), rows.begin(), rows.end());
+  }
+  CHECK(passes[0] != passes[1]);
+  for (auto& pass : passes) {
+    std::sort(pass.begin(), pass.end());
+    CHECK((pass == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  }
+}
+
+TEST_CASE("images have the same bits whatever is generated beside them") {
+  for (const double guidance : {1.0, 2.5}) {
+    CAPTURE(guidance);
+    check_program(generation_jobs(small, {.images = 3, .steps = 4, .guidance = guidance}, 9));
+  }
+  check_program(generation_jobs({.image = {1, 28, 28}, .kinds = 10}, {.images = 5, .steps = 3}, 7));
+}
+
+TEST_CASE("guidance of 1 is the condition alone, of 0 no condition at all") {
+  const auto images = [](double guidance) {
+    std::vector<at::Tensor> made;
+    for (const auto& outcome :
+         run_by_width(generation_jobs(small, {.images = 2, .steps = 5, .guidance = guidance}, 2), 1))
+      made.push_back(tensors_of(outcome).at("images"));
+    return made;
+  };
+  // Without a condition the noise alone tells images apart, so jobs that differ in the condition only are equal.
+  auto jobs = generation_jobs(small, {.images = 2, .steps = 5, .guidance = 0.0}, 2);
+  jobs[1].stream = jobs[0].stream;
+  const auto alike = run_by_width(jobs, 2);
+  CHECK(at::equal(tensors_of(alike[0]).at("images"), tensors_of(alike[1]).at("images")));
+  auto told = generation_jobs(small, {.images = 2, .steps = 5, .guidance = 1.0}, 2);
+  told[1].stream = told[0].stream;
+  const auto apart = run_by_width(told, 2);
+  CHECK_FALSE(at::equal(tensors_of(apart[0]).at("images"), tensors_of(apart[1]).at("images")));
+  CHECK_FALSE(at::equal(images(1.0)[0], images(3.0)[0]));
+}
+
+TEST_CASE("class means are means of embeddings, with their counts, whatever the order of rows") {
+  const auto source = halves(600);
+  const image_encoder encoder(small);
+  const auto flat = encoder.parameters().initial({.seed = 6});
+  auto in = std::make_shared<tensor_map>();
+  in->put("encoder", flat);
+  const auto body = class_means(small, 3);
+  const auto summary = [&](std::vector<std::int64_t> rows) {
+    const auto outcome = run_by_width({{.body = body, .in = in, .samples = view_of(source, std::move(rows))}}, 1);
+    return tensors_of(outcome[0]);
+  };
+  const auto two = summary({4, 6, 1});
+  const auto shown = (source->images.to(at::kFloat) * source->scale[0] + source->shift[0]);
+  const auto e = encoder.embeddings(flat, shown);
+  CHECK(largest_difference(two.at("means")[0].contiguous(), ((e[4] + e[6]) / 2.0).contiguous()) < 1e-6);
+  CHECK(largest_difference(two.at("means")[1].contiguous(), e[1].contiguous()) < 1e-6);
+  CHECK(two.at("means")[2].abs().max().item<float>() == 0.0F);
+  CHECK(at::equal(two.at("counts"), at::tensor({2, 1, 0}, at::kLong)));
+
+  std::vector<std::int64_t> rows(600);
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto forwards = summary(rows);
+  std::reverse(rows.begin(), rows.end());
+  CHECK(largest_difference(forwards.at("means"), summary(rows).at("means")) < 1e-6);
+  CHECK(at::equal(forwards.at("counts"), at::tensor({300, 300, 0}, at::kLong)));
+}
+
+TEST_CASE("a generator that has seen two kinds of images makes them by their class means") {
+  const auto source = halves(240);
+  method_setup setup{.tasks = 1, .classes = 2, .shape = {1, 8, 8}, .task_classes = {{0, 2}}, .seed = 5};
+  latent_generator generator(setup, {.encoder_passes = 10,
+                                     .autoencoder_passes = 60,
+                                     .denoiser_passes = 60,
+                                     .batch = 48,
+                                     .sampling = {.images = 20, .steps = 15}});
+  const auto device = make_executor("cpu");
+  const listed_rows rows(source, [](std::uint32_t) {
+    std::vector<std::int64_t> every(200);
+    std::iota(every.begin(), every.end(), 0);
+    return every;
+  });
+  job_desk desk;
+  server_context ctx(desk, &rows);
+  run_step(generator.train(ctx), desk, *device);
+  const auto means = run_by_width({{.body = class_means(latent_generator::shape_of(setup), 2),
+                                    .in = generator.encoder(),
+                                    .samples = rows_from(source, 200, 40)}},
+                                  1);
+  int right = 0;
+  for (std::int64_t label = 0; label < 2; ++label) {
+    const auto condition = tensors_of(means[0]).at("means")[label].clone();
+    const auto made = run_by_width({generator.generation(condition, {.seed = 9, .purpose = first_method_purpose})}, 1);
+    const auto images = tensors_of(made[0]).at("images").to(at::kFloat); // [20, 1, 8, 8]
+    for (const auto& image : images.unbind(0)) {
+      const auto left = image[0].narrow(1, 0, 4).mean() - image[0].narrow(1, 4, 4).mean();
+      const auto top = image[0].narrow(0, 0, 4).mean() - image[0].narrow(0, 4, 4).mean();
+      right += (label == 0 ? left - top : top - left).item<float>() > 60.0F;
+    }
+  }
+  CHECK(right >= 36); // of 40
+}
