@@ -27,6 +27,10 @@ import json, os, sys
 words = sys.argv[1:]
 if words == ["--version"]:
     sys.exit(print("mneme canned"))
+if words[0] == "node":
+    print("node: listening on 127.0.0.1:7100 without TLS", flush=True)
+    import time
+    time.sleep(100)
 options = dict(word.split("=") for word in words if "=" in word)
 threads = int(words[words.index("--threads") + 1])
 scenario, rounds = words[1], int(options["rounds.per_task"])
@@ -38,7 +42,8 @@ with open(os.path.join(out, "summary.json"), "w") as file:
     json.dump({"scenario": scenario, "client_rounds": client_rounds,
                "upload_bytes": 4 * client_rounds * (1626442 if "b1" in scenario else 2410),
                "cpu_seconds": 0.5 + many * 0.25e-6 + client_rounds * 1e-3,
-               "wall_seconds": client_rounds * 1e-3 / (1.9 if threads == 2 else 20 if "cuda" in str(words) else 1),
+               "wall_seconds": client_rounds * 1e-3 / (1.9 if threads == 2 else 20 if "cuda" in str(words) else
+                                                         0.95 if "--nodes" in words else 1),
                "peak_rss_bytes": int(1e8 + 40 * many), "run_digest": DIGEST}, file)
 """
 LOOPS = """
@@ -57,6 +62,12 @@ import json, sys
 width = int(sys.argv[sys.argv.index("--width") + 1])
 print(json.dumps({"steps": 1280, "cpu_seconds": 64 / width ** 0.5, "wall_seconds": 64.0, "peak_rss_bytes": 50000000,
                   "digest": DIGEST}))
+"""
+
+LINK = """
+import json, sys
+print(json.dumps({"bytes_per_second": 3e8 if "--tls" in sys.argv else 5e8, "cpu_seconds": 2.0, "wall_seconds": 1.0,
+                  "peak_rss_bytes": 50000000}))
 """
 
 
@@ -154,6 +165,7 @@ class Run(unittest.TestCase):
     def run_bench(self, *arguments, digest="'d' * 32", norm="1.0"):
         self.program("mneme", MNEME.replace("DIGEST", digest))
         self.program("bench_loops", LOOPS.replace("NORM", norm))
+        self.program("bench_link", LINK)
         self.program("bench_programs", PROGRAMS.replace("DIGEST", digest.replace("threads", "width")))
         return subprocess.run([sys.executable, os.path.join(BENCH, "run"), "--programs", self.folder, *arguments],
                               capture_output=True, text=True)
@@ -218,6 +230,20 @@ class Run(unittest.TestCase):
         self.assertEqual(other.returncode, 1)
         self.assertIn("b9, generator: equal runs gave unequal digests: 1, 16, 64", other.stderr)
 
+    def test_a_node_is_compared_with_one_process_and_with_the_link(self):
+        path = os.path.join(self.folder, "out.json")
+        done = self.run_bench("b11", "--repeat", "1", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            result, = json.load(file)["benchmarks"]
+        found = {line["label"]: round(line["wall_rate"], 3) for line in result["contenders"]}
+        self.assertEqual(found["b2, one process"], 1000)
+        self.assertEqual(found["b2, one node"], 950)
+        self.assertEqual(found["b1, its uploads alone, plain"], round(5e8 / (4 * 1626442), 3))
+        shares = [round(verdict["measured"]["median"], 3) for verdict in result["verdicts"][:2]]
+        self.assertEqual(shares, [round(950 / (5e8 / (4 * 1626442)), 3), 0.95])  # b1 is held up by the link here
+        self.assertIn("MISSED bytes of tensors a second, TLS", done.stdout)
+
     def test_a_device_is_measured_beside_the_cpu_and_the_loop(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b2", "--device", "cuda:0", "--repeat", "1", "--json", path)
@@ -253,7 +279,7 @@ class Run(unittest.TestCase):
     def test_unknown_names_are_bad_usage(self):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9", done.stderr)
+        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,99 +1,16 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
-import json
 import os
 import re
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
+from node_processes import LONG, NodesCase, words  # noqa: E402
+from program import mneme, needs_data, run_tests  # noqa: E402
 
 
-class Node:
-    """A node process; its lines go to a file."""
-
-    def __init__(self, folder, *options, port=0, environment=None):
-        Node.count = getattr(Node, "count", 0) + 1
-        self.log = os.path.join(folder, f"node{Node.count}.log")
-        with open(self.log, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen([PROGRAM, "node", "--listen", f"127.0.0.1:{port}", *options], cwd=ROOT,
-                                            stdout=out, stderr=subprocess.STDOUT, env=environment)
-        self.port = int(self.wait_for(r"listening on 127.0.0.1:(\d+)"))
-        self.address = f"127.0.0.1:{self.port}"
-
-    def text(self):
-        with open(self.log, encoding="utf-8") as file:
-            return file.read()
-
-    def wait_for(self, pattern):
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            found = re.search(pattern, self.text())
-            if found:
-                return found.group(1) if found.groups() else found.group(0)
-            time.sleep(0.02)
-        raise AssertionError(f"no '{pattern}' in: {self.text()}")
-
-    def resident_kib(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
-            return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-
-
-def words(settings):
-    return [word for setting in settings for word in ("--set", setting)]
-
-
-# Enough rounds to lose nodes in, with late uploads that cross rounds and tasks.
-LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=60"])
-
-
-class Nodes(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(self.scratch.cleanup)
-        self.runs = 0
-
-    def node(self, *options, **how):
-        node = Node(self.scratch.name, *options, **how)
-        self.addCleanup(node.end)
-        return node
-
-    def out(self):
-        self.runs += 1
-        return os.path.join(self.scratch.name, f"run{self.runs}")
-
-    def summary(self, scenario, *options):
-        folder = self.out()
-        done = mneme("run", scenario, "--quiet", "--out", folder, *options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
-            return json.load(file)
-
-    def begun(self, scenario, *options):
-        """A run that is at work."""
-        folder = self.out()
-        process = subprocess.Popen([PROGRAM, "run", scenario, "--out", folder, *options], cwd=ROOT,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(lambda: process.poll() is None and process.kill())
-        while process.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
-            time.sleep(0.01)
-        return process, folder
-
-    def ended(self, process, folder):
-        said, _ = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 0, said)
-        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
-            return json.load(file), said
-
+class Nodes(NodesCase):
     def test_one_two_and_four_nodes_give_the_digest_of_one_process(self):
         nodes = [self.node("--threads", str(threads)) for threads in (1, 2, 1, 1)]
         for name in ("fedasync", "stsa", "fil-ver"):
@@ -124,7 +41,7 @@ class Nodes(unittest.TestCase):
         process, folder = self.begun(scenario, "--threads", "1", "--nodes", addresses, *words(
             [*settings, "worker.node_silence=\"1 s\""]))
         lost.process.kill()
-        os.kill(stopped.process.pid, signal.SIGSTOP)
+        stopped.stop()
         found, said = self.ended(process, folder)
         self.assertEqual(found["run_digest"], alone["run_digest"])
         self.assertEqual([node["losses"] for node in found["nodes"]], [1, 1, 0], said)
@@ -188,11 +105,7 @@ class Nodes(unittest.TestCase):
             node.wait_for(re.escape(line))
 
     def test_nodes_with_keys_serve_those_who_have_them(self):
-        keys = {}
-        for owner in ("ours", "theirs"):
-            folder = os.path.join(self.scratch.name, owner)
-            self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
-            keys[owner] = ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
+        keys = {owner: self.keys(owner) for owner in ("ours", "theirs")}
         node = self.node("--threads", "1", *keys["ours"])
         scenario = "scenarios/smoke/fedavg.toml"
         alone = self.summary(scenario)

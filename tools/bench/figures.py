@@ -181,6 +181,32 @@ def cores_figures(measured, wanted):
             "verdicts": verdicts}
 
 
+def link_samples(links, bytes_each):
+    """Client-rounds per second whose uploads a link carries."""
+    return [{"cpu_rate": link["bytes_per_second"] * link["wall_seconds"] / link["cpu_seconds"] / bytes_each,
+             "wall_rate": link["bytes_per_second"] / bytes_each, "peak_rss_bytes": link["peak_rss_bytes"]}
+            for link in links]
+
+
+def nodes_figures(measured, links, wanted):
+    """The result of B11. measured: {workload: {"alone" | "node": samples}}; links: {"plain" | "TLS": samples}"""
+    lines, verdicts, digests = [], [], {}
+    for name, samples in measured.items():
+        digests[name] = same_digest(samples["alone"] + samples["node"], f"b11, {name}")
+        carried = {kind: link_samples(found, 4 * wanted.parameters(wanted.TRAINING[name]))
+                   for kind, found in links.items()}
+        lines += [contender(f"{name}, one process", samples["alone"]), contender(f"{name}, one node", samples["node"])]
+        lines += [contender(f"{name}, its uploads alone, {kind}", found) for kind, found in carried.items()]
+        allowed = [{"wall_rate": min(a["wall_rate"], b["wall_rate"])}
+                   for a, b in zip(samples["alone"], carried["plain"])]
+        verdicts.append(at_least(f"{name}: one node to what one process and the link allow, same digest",
+                                 ratio(samples["node"], allowed, "wall_rate"), wanted.NODES_SHARE))
+    verdicts += [at_least(f"bytes of tensors a second, {kind}", spread([link["bytes_per_second"] for link in found]),
+                          wanted.LINK_BYTES) for kind, found in links.items()]
+    return {"name": "b11", "title": wanted.NODES_TITLE, "rate": "wall_rate", "contenders": lines, "run_digest": digests,
+            "verdicts": verdicts}
+
+
 def programs_figures(measured, wanted):
     """The result of B9. measured: {program: {width: samples}}; equal programs end alike at any width."""
     lines, verdicts, digests = [], [], {}

@@ -1,4 +1,5 @@
 """Starts the programs under measurement and reads what they say."""
+import contextlib
 import json
 import os
 import subprocess
@@ -36,12 +37,25 @@ class Bench:
             raise Failure(f"{' '.join(command)}\nended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def summary(self, scenario, rounds, threads=1, overrides=()):
+    @contextlib.contextmanager
+    def node(self):
+        """The address of a node with one worker."""
+        command = [os.path.join(self.programs, "mneme"), "node", "--listen", "127.0.0.1:0", "--threads", "1"]
+        with subprocess.Popen(command, cwd=self.root, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                words = process.stdout.readline().split()
+                if "on" not in words:
+                    raise Failure(f"{' '.join(command)}\nbegan with: {' '.join(words)}")
+                yield words[words.index("on") + 1]
+            finally:
+                process.kill()
+
+    def summary(self, scenario, rounds, threads=1, overrides=(), options=()):
         """summary.json of a run."""
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "run")
-            options = [word for text in (f"rounds.per_task={rounds}", *overrides) for word in ("--set", text)]
-            self.output_of("mneme", "run", scenario, "--threads", threads, "--quiet", "--out", out, *options)
+            settings = [word for text in (f"rounds.per_task={rounds}", *overrides) for word in ("--set", text)]
+            self.output_of("mneme", "run", scenario, "--threads", threads, "--quiet", "--out", out, *settings, *options)
             with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
                 return json.load(file)
 
@@ -49,10 +63,10 @@ class Bench:
         """A sample: a short run and a long one. rounds: (few, many)"""
         return figures.our_sample(*(self.summary(scenario, n, threads, overrides) for n in rounds))
 
-    def our_training(self, work, threads=1, overrides=()):
+    def our_training(self, work, threads=1, overrides=(), options=()):
         """A sample of ours on a workload, having made sure that the model is that of the loops."""
         rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
-        few, many = (self.summary(work.scenario, n, threads, overrides) for n in rounds)
+        few, many = (self.summary(work.scenario, n, threads, overrides, options) for n in rounds)
         figures.same_model(few, workloads.parameters(work))
         return figures.our_sample(few, many)
 
@@ -152,6 +166,22 @@ class Bench:
                     samples.append(figures.program_sample(json.loads(printed)))
         return figures.programs_figures(measured, workloads)
 
+    def nodes(self):
+        """B11. The node is killed after each run: its lines are not read."""
+        measured = {name: {"alone": [], "node": []} for name in workloads.NODES}
+        links = {"plain": [], "TLS": []}
+        for turn in range(self.repeat):
+            self.say(f"b11: {turn + 1} of {self.repeat}")
+            for name, samples in measured.items():
+                samples["alone"].append(self.our_training(workloads.TRAINING[name]))
+                with self.node() as address:
+                    samples["node"].append(self.our_training(workloads.TRAINING[name], options=("--nodes", address)))
+            seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
+            for kind, samples in links.items():
+                words = ["--tls"] if kind == "TLS" else []
+                samples.append(json.loads(self.output_of("bench_link", "--seconds", seconds, *words)))
+        return figures.nodes_figures(measured, links, workloads)
+
     def on_device(self, work, device):
         """B1, B2 or B2c on a device and on the CPU, in turns: ours, and the loop that takes client after client."""
         places = (device, "cpu")
@@ -173,4 +203,4 @@ class Bench:
         if name in workloads.TRAINING:
             return self.training(workloads.TRAINING[name])
         return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores,
-                "b9": self.programs_stacked}[name]()
+                "b9": self.programs_stacked, "b11": self.nodes}[name]()

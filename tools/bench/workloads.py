@@ -116,7 +116,13 @@ PROGRAMS = ("generator", "inversion")
 PROGRAMS_WIDTHS = (1, 16, 64)
 PROGRAMS_GAIN = 5.0        # of the last width to the first, by CPU time
 
-ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9")
+# B11: clients on a node beside the run, both with one thread, against one process.
+NODES_TITLE = "B11: one node on the loopback against one process, by the wall clock"
+NODES = ("b1", "b2")
+NODES_SHARE = 0.9          # of one process, or of what the bytes of uploads allow on the link
+LINK_BYTES = 400e6         # of tensors, per second
+
+ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11")
 
 
 def parameters(work):

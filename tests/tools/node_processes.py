@@ -1,0 +1,156 @@
+"""What the tests of nodes share: node processes, runs that use them, and links that can be cut."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import PROGRAM, ROOT, mneme  # noqa: E402
+
+# Enough rounds to lose nodes in, with late uploads that cross rounds and tasks.
+LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=60"])
+
+
+def words(settings):
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+class Node:
+    """A node process; its lines go to a file. `before`: words in front of it, as a network namespace needs."""
+
+    count = 0
+
+    def __init__(self, folder, *options, host="127.0.0.1", port=0, environment=None, before=()):
+        Node.count += 1
+        self.log = os.path.join(folder, f"node{Node.count}.log")
+        with open(self.log, "w", encoding="utf-8") as out:
+            self.process = subprocess.Popen([*before, PROGRAM, "node", "--listen", f"{host}:{port}", *options],
+                                            cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=environment)
+        self.port = int(self.wait_for(r"listening on [^ ]*:(\d+)"))
+        self.address = f"{host}:{self.port}"
+
+    def text(self):
+        with open(self.log, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_for(self, pattern):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            found = re.search(pattern, self.text())
+            if found:
+                return found.group(1) if found.groups() else found.group(0)
+            time.sleep(0.02)
+        raise AssertionError(f"no '{pattern}' in: {self.text()}")
+
+    def resident_kib(self, which="VmRSS"):
+        """VmRSS: now; VmHWM: at most."""
+        return kib_of(self.process.pid, which)
+
+    def stop(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def kib_of(process, which):
+    with open(f"/proc/{process}/status", encoding="utf-8") as file:
+        return int(re.search(which + r":\s+(\d+)", file.read()).group(1))
+
+
+class Link:
+    """Stands between a run and a node, and falls silent when it is cut: neither end is told."""
+
+    def __init__(self, port):
+        self.to, self.is_cut, self.ends = port, False, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            self.ends += [near, far]
+            for end in (near, far):  # else each small message waits for another
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, one, other):
+        try:
+            while data := one.recv(65536):
+                while self.is_cut:
+                    time.sleep(0.05)
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.is_cut = False
+        for end in (self.listener, *self.ends):
+            end.close()
+
+
+class NodesCase(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.runs = 0
+
+    def node(self, *options, **how):
+        node = Node(self.scratch.name, *options, **how)
+        self.addCleanup(node.end)
+        return node
+
+    def keys(self, owner="ours"):
+        """Options for TLS with certificates of an authority of the owner's."""
+        folder = os.path.join(self.scratch.name, owner)
+        self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
+        return ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
+
+    def out(self):
+        self.runs += 1
+        return os.path.join(self.scratch.name, f"run{self.runs}")
+
+    def read(self, folder):
+        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def summary(self, scenario, *options, before=()):
+        folder = self.out()
+        done = mneme("run", scenario, "--quiet", "--out", folder, *options, before=before)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.read(folder)
+
+    def begun(self, scenario, *options, before=()):
+        """A run that is at work."""
+        folder = self.out()
+        process = subprocess.Popen([*before, PROGRAM, "run", scenario, "--out", folder, *options], cwd=ROOT,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(self.let_go, process)
+        while process.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
+            time.sleep(0.01)
+        return process, folder
+
+    @staticmethod
+    def let_go(process):
+        process.kill()
+        process.communicate()
+
+    def ended(self, process, folder):
+        said, _ = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, said)
+        return self.read(folder), said

@@ -1,0 +1,150 @@
+"""Nodes that are lost at random moments, and hosts as network namespaces with slow links."""
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from node_processes import LONG, Link, NodesCase, kib_of, words  # noqa: E402
+from program import run_tests  # noqa: E402
+
+SCENARIOS = ("quickstart", "smoke/fedasync", "smoke/stsa", "smoke/fil-ver", "smoke/lga", "smoke/glfc", "smoke/fed-lwf",
+             "smoke/resnet8", "smoke/lstm", "smoke/vit", "smoke/central-rehearsal")
+BRIDGE = "mnemetest"
+
+
+def may_make_hosts():
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        return False
+    made = subprocess.run(["ip", "netns", "add", "mnemetry"], capture_output=True, check=False).returncode == 0
+    if made:
+        subprocess.run(["ip", "netns", "del", "mnemetry"], check=False)
+    return made
+
+
+class LostNodes(NodesCase):
+    def test_thirty_nodes_that_are_killed_stopped_or_cut_off_change_no_digest(self):
+        """The seed of each failure is its number."""
+        scenario, _ = LONG
+        settings = ["rounds.per_task=150", "worker.node_silence=\"1 s\""]
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        away = []
+        for seed in range(30):
+            draw = random.Random(seed)
+            nodes = [self.node("--threads", "1") for _ in range(2 if seed % 2 == 0 else 4)]
+            links = [Link(node.port) for node in nodes]
+            addresses = ",".join(link.address for link in links)
+            process, folder = self.begun(scenario, "--threads", "1", "--nodes", addresses, *words(settings))
+            time.sleep(draw.uniform(0.0, 0.5))
+            victim = draw.randrange(len(nodes))
+            how = draw.choice(("killed", "stopped", "cut"))
+            began = time.monotonic()
+            if how == "killed":
+                nodes[victim].process.kill()
+            elif how == "stopped":
+                nodes[victim].stop()
+            else:
+                links[victim].is_cut = True
+            found, said = self.ended(process, folder)
+            took = time.monotonic() - began
+            self.assertEqual(found["run_digest"], alone["run_digest"], f"seed {seed}: {how}")
+            losses = sum(node["losses"] for node in found["nodes"])
+            away.append(took)
+            print(f"seed {seed}: {how}, {len(nodes)} nodes, {losses} lost, run over {took:.1f} s later", flush=True)
+            if losses == 0:
+                self.assertNotIn("lost", said)  # the run was over before it could be noticed
+            for link, node in zip(links, nodes):
+                link.close()
+                node.end()
+        print(f"30 failures, mean {sum(away) / len(away):.2f} s from the failure to the end of the run")
+
+
+@unittest.skipUnless(may_make_hosts(), "network namespaces cannot be made here")
+class Hosts(NodesCase):
+    """Namespaces on a bridge, 10.83.0.N; the run's own is the first."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.remove_hosts)
+        self.remove_hosts()
+        self.command("ip link add", BRIDGE, "type bridge")
+        self.command("ip link set", BRIDGE, "up")
+        for host in range(1, 6):
+            self.command(f"ip netns add {BRIDGE}{host}")
+            self.command(f"ip link add {BRIDGE}v{host} type veth peer name eth0 netns {BRIDGE}{host}")
+            self.command(f"ip link set {BRIDGE}v{host} master {BRIDGE} up")
+            self.within(host, f"ip address add 10.83.0.{host}/24 dev eth0")
+            self.within(host, "ip link set eth0 up")
+            self.within(host, "ip link set lo up")
+
+    @staticmethod
+    def command(*parts):
+        subprocess.run(" ".join(parts).split(), check=True)
+
+    def within(self, host, *parts):
+        self.command(f"ip netns exec {BRIDGE}{host}", *parts)
+
+    @staticmethod
+    def remove_hosts():
+        for host in range(1, 6):
+            subprocess.run(["ip", "netns", "del", f"{BRIDGE}{host}"], capture_output=True, check=False)
+        subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True, check=False)
+
+    @staticmethod
+    def on(host):
+        return ("ip", "netns", "exec", f"{BRIDGE}{host}")
+
+    def far_nodes(self, count, keys):
+        return [self.node("--threads", str(1 + host % 2), *keys, host=f"10.83.0.{host + 2}", before=self.on(host + 2))
+                for host in range(count)]
+
+    def test_hosts_with_tls_give_the_digest_of_one_process(self):
+        keys = self.keys()
+        nodes = self.far_nodes(4, keys)
+        for name in SCENARIOS:
+            scenario = f"scenarios/{name}.toml"
+            alone = self.summary(scenario, "--threads", "2")
+            for count, threads in ((2, "1"), (4, "2")):
+                found = self.summary(scenario, "--threads", threads, "--nodes",
+                                     ",".join(node.address for node in nodes[:count]), *keys, before=self.on(1))
+                self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {count} nodes")
+            print(f"{name}: {alone['run_digest']} in one process, on two hosts and on four, by TLS", flush=True)
+
+    def test_a_slow_link_fills_no_memory(self):
+        """45 MB of weights over 10 Mbit/s, there once and back four times."""
+        settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=400", "tasks.kind=\"single\"",
+                    "tasks.count=1", "clients.count=4", "rounds.cohort=4", "rounds.per_task=1", "model.name=\"mlp\"",
+                    "model.hidden=[14150]", "worker.models_max=1", "checkpoint.every=0", "evaluation.every=0"]
+        scenario = "scenarios/smoke/fedavg.toml"
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        keys = self.keys()
+        node = self.far_nodes(1, keys)[0]
+        for host in (1, 2):
+            self.within(host, "tc qdisc add dev eth0 root tbf rate 10mbit burst 64kb limit 256kb")
+        began = time.monotonic()
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *keys, *words(settings),
+                                     before=self.on(1))
+        peaks = [0, 0]
+        while process.poll() is None:
+            try:
+                peaks = [kib_of(process.pid, "VmHWM"), node.resident_kib("VmHWM")]
+            except (OSError, AttributeError):
+                break
+            time.sleep(0.2)
+        found, _ = self.ended(process, folder)
+        weights = alone["download_bytes"] / 4
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertLess(found["nodes"][0]["bytes_sent"], 1.01 * weights)
+        print(f"{weights / 1e6:.1f} MB of weights: {found['nodes'][0]['bytes_sent'] / 1e6:.1f} MB to the node, "
+              f"{found['nodes'][0]['bytes_received'] / 1e6:.1f} MB back in {time.monotonic() - began:.0f} s; peaks "
+              f"{alone['peak_rss_bytes'] >> 20} MiB in one process, {peaks[0] >> 10} MiB of the run, "
+              f"{peaks[1] >> 10} MiB of the node")
+        for peak in peaks:
+            self.assertLess(peak * 1024 - alone["peak_rss_bytes"], 256 << 20)
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,95 @@
+// bench_link: tensors over one connection on the loopback, as runs and nodes exchange them; prints one JSON object.
+//   bench_link [--tls] [--seconds S]
+#include "runtime/transport/connection_loop.hpp"
+#include "tools/bench/bench_seconds.hpp"
+#include <ATen/ops/zeros.h>
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <fmt/format.h>
+#include <sys/resource.h>
+using namespace mneme;
+
+namespace {
+
+constexpr std::int64_t tensor_bytes = std::int64_t{16} << 20;
+
+archive message() {
+  archive made;
+  tensor_map tensors;
+  tensors.put("weights", at::zeros({tensor_bytes / 4}));
+  made(tensors);
+  return made;
+}
+
+/// Trusts everybody, and reads what comes.
+class end_of_link final : public connection_watcher {
+public:
+  void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
+    loop->trust(which);
+    is_open = true;
+  }
+  void received(connection_id which, archive::buffer bytes) override {
+    archive content(bytes, 0, bytes->size());
+    tensor_map tensors;
+    content(tensors);
+    read += static_cast<std::uint64_t>(tensors.bytes());
+    loop->consumed(which, bytes->size());
+  }
+  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& why) override {
+    if (!is_over)
+      fmt::print(stderr, "bench_link: {}\n", why);
+  }
+  connection_loop* loop = nullptr;
+  std::atomic<bool> is_open = false, is_over = false;
+  std::atomic<std::uint64_t> read = 0;
+};
+
+tls_identity_ref identity() {
+  auto name = (std::filesystem::temp_directory_path() / "mneme-link-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  if (const auto made = make_keys(folder); !made)
+    throw std::runtime_error(made.error().front().text);
+  auto loaded = tls_identity::load(
+      {.certificate = folder / "node.pem", .key = folder / "node.key", .authority = folder / "ca.pem"});
+  std::filesystem::remove_all(folder);
+  return loaded.value();
+}
+
+void measure(bool tls, double seconds) {
+  const auto who = tls ? identity() : nullptr;
+  end_of_link near, far;
+  connection_loop sender(who, {}, near), receiver(who, {}, far);
+  near.loop = &sender;
+  far.loop = &receiver;
+  const auto port = receiver.listen({.host = "127.0.0.1", .port = 0}).value();
+  const auto link = sender.connect(resolved({.host = "127.0.0.1", .port = port}).value().front());
+  while (!near.is_open || !far.is_open)
+    std::this_thread::yield();
+  const auto began = bench::wall_seconds(), cpu = bench::cpu_seconds();
+  const auto made = message();
+  while (bench::wall_seconds() - began < seconds) {
+    if (sender.figures(link).waiting_bytes() < 4 * tensor_bytes)
+      sender.send(link, made);
+    else
+      ::usleep(200);
+  }
+  const auto took = bench::wall_seconds() - began;
+  near.is_over = far.is_over = true;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("{{\"bytes_per_second\": {}, \"cpu_seconds\": {}, \"wall_seconds\": {}, \"peak_rss_bytes\": {}}}\n",
+             static_cast<double>(far.read) / took, bench::cpu_seconds() - cpu, took, usage.ru_maxrss * 1024);
+}
+
+} // namespace
+
+int main(int count, char** words) {
+  bool tls = false;
+  double seconds = 1.0;
+  CLI::App app{"Tensors over a connection on the loopback.", "bench_link"};
+  app.add_flag("--tls", tls);
+  app.add_option("--seconds", seconds);
+  CLI11_PARSE(app, count, words);
+  measure(tls, seconds);
+}
