@@ -315,7 +315,9 @@ public:
   void keys(key_table& table) override;
   /// Images are made of all uploads of a round together.
   method_needs needs() const override {
-    return {.round_barrier = true, .defaults = "[partition]\nover = \"enrolled\"\npublic_share = 0.15\n"};
+    return {.round_barrier = true,
+            .feature_folder = cache_,
+            .defaults = "[partition]\nover = \"enrolled\"\npublic_share = 0.15\n"};
   }
   std::vector<preset> presets() const override {
     return {{.name = "paper",
@@ -335,6 +337,7 @@ public:
 private:
   method_setup setup_;
   options with_;
+  std::filesystem::path cache_;
   program_ref summary_; // made once, in prepare()
 };
 
@@ -397,6 +400,8 @@ void osi_fl::keys(key_table& table) {
   table.integer("autoencoder_passes", made.autoencoder_passes, {.low = 1, .high = 100'000},
                 "The same for the autoencoder.");
   table.integer("denoiser_passes", made.denoiser_passes, {.low = 1, .high = 100'000}, "The same for the denoiser.");
+  table.path("generator_cache", cache_,
+             "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");
   table.integer("generator_batch", made.batch, {.low = 1, .high = 65'536}, "Rows of a step of these three.");
 }
 

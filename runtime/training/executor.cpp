@@ -30,7 +30,8 @@ class device_executor final : public executor {
 public:
   device_executor(const at::Device& device, std::shared_ptr<feature_store> features,
                   std::shared_ptr<slice_store> slices)
-      : images_(device), features_(std::move(features)), slices_(std::move(slices)) {
+      : images_(device), features_(std::move(features)), slices_(std::move(slices)),
+        kept_(features_ ? features_->folder() : std::filesystem::path{}) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -47,7 +48,7 @@ public:
       MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),
                   work_name(batch[0].request));
     if (std::holds_alternative<program_job>(batch[0].request))
-      return run_programs(batch, images_, slices_.get(), watch);
+      return run_programs(batch, images_, slices_.get(), watch, &kept_);
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
     return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);
@@ -91,6 +92,7 @@ private:
   image_store images_;
   std::shared_ptr<feature_store> features_;
   std::shared_ptr<slice_store> slices_;
+  outcome_store kept_; // in the folder of the features
   training_buffers buffers_;
 };
 

@@ -13,7 +13,8 @@ constexpr const char *features_name = "features", *known_name = "known";
 
 std::size_t at_row(std::int64_t row) { return static_cast<std::size_t>(row); }
 
-/// The parts of a data set that a net reads: pixels, transforms and normalisation, not labels.
+} // namespace
+
 digest128 content_of(const dataset& source) {
   run_digest digest;
   const auto& table = source.vectors.defined() ? source.vectors : source.images;
@@ -30,8 +31,6 @@ digest128 content_of(const dataset& source) {
       digest.add(static_cast<double>(value));
   return digest.value();
 }
-
-} // namespace
 
 std::vector<std::int64_t> feature_store::table::missing(std::span<const std::int64_t> rows) const {
   const std::lock_guard lock(guard_);

@@ -39,6 +39,7 @@ public:
   /// The table of these three; made, and read from the folder, when first asked for. A file that cannot be used is
   /// computed anew and replaced.
   [[nodiscard]] table& of(const std::shared_ptr<const dataset>& source, const model& net, const tensors_ref& weights);
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   /// Writes every table with new rows to the folder. Throws std::system_error naming the file.
   void save();
 
@@ -53,5 +54,8 @@ private:
   std::map<std::tuple<const dataset*, std::string, digest128>, table> tables_;
   std::map<const tensor_map*, std::pair<tensors_ref, digest128>> digests_;
 };
+
+/// The parts of a data set that a net reads: pixels, transforms and normalisation, not labels.
+[[nodiscard]] digest128 content_of(const dataset& source);
 
 } // namespace mneme

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stdexcept>
+#include <system_error>
 namespace mneme {
 namespace {
 
@@ -142,8 +143,8 @@ struct running_call {
 /// Jobs that go through their slices side by side.
 class running_batch {
 public:
-  running_batch(std::span<const job> batch, image_store& images, slice_store* slices)
-      : reader_(images), slices_(slices), results_(batch.size(), job_outcome{std::string{}}) {
+  running_batch(std::span<const job> batch, image_store& images, slice_store* slices, outcome_store* kept)
+      : reader_(images), slices_(slices), kept_(kept), results_(batch.size(), job_outcome{std::string{}}) {
     for (const auto& queued : batch) {
       const auto& job = std::get<program_job>(queued.request);
       running_.push_back({.job = &job,
@@ -151,6 +152,12 @@ public:
                                    .samples = job.samples,
                                    .stream = job.stream,
                                    .reader = &reader_}});
+      if (kept_)
+        if (const auto made = kept_->find(job)) {
+          results_[running_.size() - 1] = work_output{program_output{.out = made}};
+          end(running_.back());
+          continue;
+        }
       if (slices && images.device().is_cpu() && slices->holds_any())
         go_on_from_store(running_.back());
     }
@@ -238,7 +245,10 @@ private:
   void settle(std::size_t i, program_step& step) {
     auto& running = running_[i];
     if (step.finished) {
-      results_[i] = work_output{program_output{.out = checked_outcome(*running.job, step.tensors)}};
+      const auto out = checked_outcome(*running.job, step.tensors);
+      if (kept_ && running.call.slice > 0)
+        keep(*running.job, *out);
+      results_[i] = work_output{program_output{.out = out}};
       return end(running);
     }
     running.call.state = checked_state(step.tensors);
@@ -251,6 +261,15 @@ private:
     slices_->put(*running.content, {.slices = running.call.slice, .state = running.call.state});
   }
 
+  /// A folder that cannot be written to costs a later run some time, and this one nothing.
+  void keep(const program_job& job, const tensor_map& out) {
+    try {
+      kept_->put(job, out);
+    } catch (const std::system_error&) {
+      kept_ = nullptr;
+    }
+  }
+
   void end(running_call& running) {
     running.is_over = true;
     running.call = {};
@@ -260,16 +279,19 @@ private:
 
   image_reader reader_;
   slice_store* slices_;
+  outcome_store* kept_; // null: none is kept
   std::vector<running_call> running_;
   outcomes results_;
 };
 
 } // namespace
 
-outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_watch* watch) {
+outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_watch* watch,
+                      outcome_store* kept) {
   MNEME_CHECK(!batch.empty());
   const autograd_on tracking;
-  return running_batch(batch, images, slices).run(watch);
+  const bool keeps = kept && kept->is_open() && images.device().is_cpu();
+  return running_batch(batch, images, slices, keeps ? kept : nullptr).run(watch);
 }
 
 } // namespace mneme

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/training/image_store.hpp"
+#include "runtime/training/outcome_store.hpp"
 #include "runtime/training/slice_store.hpp"
 namespace mneme {
 
@@ -16,8 +17,9 @@ public:
 /// Runs programs to their ends with autograd on, whatever the caller has switched off. One outcome per job, in order;
 /// if calls fail together they go on one by one, from the slice before, so that only the culprit's outcome is a text.
 /// @param slices where states are kept between slices; on a CPU a job goes on with the one that is found there. Null:
-/// nowhere @param watch may be null @pre not empty; programs of one fuse key
+/// nowhere @param watch may be null @param kept where outcomes of several slices are kept between runs, on a CPU; may
+/// be null @pre not empty; programs of one fuse key
 [[nodiscard]] outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices = nullptr,
-                                    slice_watch* watch = nullptr);
+                                    slice_watch* watch = nullptr, outcome_store* kept = nullptr);
 
 } // namespace mneme

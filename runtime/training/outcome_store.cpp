@@ -1,0 +1,64 @@
+#include "runtime/training/outcome_store.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include "runtime/training/feature_store.hpp"
+#include "runtime/training/slice_store.hpp"
+#include <ATen/Version.h>
+namespace mneme {
+namespace {
+
+/// True if the file's tensors are those that the program declares.
+bool is_outcome_of(const program_job& job, const tensor_map& found) {
+  const auto declared = job.body->outcome(job);
+  if (declared.size() != found.size())
+    return false;
+  for (const auto& wanted : declared) {
+    const auto* const value = found.find(wanted.name);
+    if (!value || value->sizes() != at::IntArrayRef(wanted.shape) || value->scalar_type() != wanted.type)
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+tensors_ref outcome_store::find(const program_job& job) {
+  const auto file = file_of(job);
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored))
+    return nullptr;
+  auto found = read_safetensors(file);
+  if (!found || !is_outcome_of(job, *found))
+    return nullptr;
+  return std::make_shared<const tensor_map>(std::move(*found));
+}
+
+void outcome_store::put(const program_job& job, const tensor_map& outcome) {
+  std::filesystem::create_directories(folder_);
+  const auto bytes = safetensors_bytes(outcome);
+  write_atomically(file_of(job).string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::filesystem::path outcome_store::file_of(const program_job& job) {
+  run_digest name;
+  name.add(slice_store::content_of(job));
+  if (job.samples.source)
+    name.add(content_of_rows(job.samples.source));
+  const std::string processor = at::get_cpu_capability(); // libraries choose their kernels by it
+  name.add(digest_of(std::as_bytes(std::span(processor))));
+  return folder_ / (hex_text(name.value()) + ".safetensors");
+}
+
+digest128 outcome_store::content_of_rows(const std::shared_ptr<const dataset>& source) {
+  const std::lock_guard lock(guard_);
+  auto& [known, content] = contents_[source.get()];
+  if (known.lock() == source)
+    return content;
+  run_digest digest;
+  digest.add(content_of(*source));
+  digest.add(digest_of(std::as_bytes(std::span(source->labels))));
+  known = source;
+  return content = digest.value();
+}
+
+} // namespace mneme

@@ -1,0 +1,109 @@
+// What programs of several slices have made is found again by later runs, by its content.
+#include "runtime/training/executor.hpp"
+#include "runtime/training/outcome_store.hpp"
+#include "tests/support/learning.hpp"
+#include "tests/support/program_check.hpp"
+#include "tests/support/scratch.hpp"
+#include <fstream>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// Sums its first row, labels and "x" up, in so many slices, and counts them.
+class counting final : public looped_program {
+public:
+  explicit counting(std::int64_t slices) : slices_(slices) {}
+  inline static std::int64_t ran = 0;
+  [[nodiscard]] std::string name() const override { return "counting"; }
+  [[nodiscard]] std::string identity() const override { return std::to_string(slices_); }
+  [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
+    return {{.name = "sum", .shape = {1}}};
+  }
+
+protected:
+  [[nodiscard]] program_step run_call(const program_call& call) const override {
+    ++ran;
+    const auto sum = call.in.at("x").sum() + call.images(std::vector<std::int64_t>{0}).sum() + call.labels().sum();
+    return {.tensors = {{"sum", sum.to(at::kFloat).view({1})}}, .finished = call.slice + 1 == slices_};
+  }
+
+private:
+  std::int64_t slices_;
+};
+
+struct answer {
+  float sum = 0.0F;
+  std::int64_t slices = 0;
+  bool operator==(const answer&) const = default;
+};
+
+answer run(const std::filesystem::path& folder, const program_job& job) {
+  counting::ran = 0;
+  const auto runs = make_executor("cpu", std::make_shared<feature_store>(folder));
+  const std::vector<mneme::job> batch{{.id = {}, .request = job}};
+  const auto outcome = runs->run(batch).front();
+  return {tensors_of(outcome).at("sum").item<float>(), counting::ran};
+}
+
+program_job job_of(std::int64_t slices, float x, const std::shared_ptr<dataset>& source) {
+  auto in = std::make_shared<tensor_map>();
+  in->put("x", floats({x}));
+  return {.body = std::make_shared<const counting>(slices), .in = in, .samples = rows_from(source, 0, 3)};
+}
+
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  return files;
+}
+
+} // namespace
+
+TEST_CASE("an outcome of several slices is found again by what it follows from, and nothing else is") {
+  const scratch_folder root;
+  const auto folder = root.path() / "kept";
+  const auto source = drawn_data(4, {1, 2, 2}, 2);
+  const auto first = run(folder, job_of(3, 1.0F, source));
+  CHECK(first.slices == 3);
+  CHECK(files_in(folder).size() == 1);
+  CHECK((run(folder, job_of(3, 1.0F, source)) == answer{first.sum, 0}));
+  CHECK((run(folder, job_of(3, 1.0F, drawn_data(4, {1, 2, 2}, 2))) == answer{first.sum, 0})); // rows of equal content
+
+  CHECK(run(folder, job_of(3, 2.0F, source)).slices == 3);
+  CHECK(run(folder, job_of(2, 1.0F, source)).slices == 2);
+  auto other_stream = job_of(3, 1.0F, source);
+  other_stream.stream.index = 1;
+  CHECK(run(folder, other_stream).slices == 3);
+  const auto other_labels = drawn_data(4, {1, 2, 2}, 2);
+  other_labels->labels[0] = 1;
+  CHECK((run(folder, job_of(3, 1.0F, other_labels)) == answer{first.sum + 1.0F, 3}));
+  const auto other_pixels = drawn_data(4, {1, 2, 2}, 2);
+  other_pixels->images.mutable_data_ptr<std::uint8_t>()[15] ^= 1;
+  CHECK(run(folder, job_of(3, 1.0F, other_pixels)).slices == 3);
+  CHECK(files_in(folder).size() == 6);
+}
+
+TEST_CASE("what one slice makes is not kept, nor anything where no folder is named") {
+  const scratch_folder root;
+  const auto source = drawn_data(4, {1, 2, 2}, 2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(run(root.path() / "kept", job_of(1, 1.0F, source)).slices == 1);
+    CHECK(run({}, job_of(3, 1.0F, source)).slices == 3);
+  }
+  CHECK_FALSE(std::filesystem::exists(root.path() / "kept"));
+}
+
+TEST_CASE("a file that is damaged, or of another shape, is made anew") {
+  const scratch_folder root;
+  const auto folder = root.path() / "kept";
+  const auto source = drawn_data(4, {1, 2, 2}, 2);
+  const auto whole = run(folder, job_of(3, 1.0F, source));
+  const auto file = files_in(folder).front();
+  for (const auto* content : {"", "no safetensors at all"}) {
+    std::ofstream(file) << content;
+    CHECK(run(folder, job_of(3, 1.0F, source)) == whole);
+    CHECK((run(folder, job_of(3, 1.0F, source)) == answer{whole.sum, 0}));
+  }
+}
