@@ -185,8 +185,13 @@ void placement_state::look_around() {
   for (node_number n = 0; n < nodes_.size(); ++n)
     if (!map_.is_there(n))
       pool_->reconnect(n);
-  if (context_->interrupts && context_->interrupts->load() > 0 && !std::exchange(interrupted_, true))
-    pool_->interrupt();
+  if (context_->interrupts && context_->interrupts->load() > 0) {
+    if (!std::exchange(interrupted_, true))
+      pool_->interrupt();
+    for (std::uint32_t s = 0; s < journals_.size(); ++s)
+      if (map_.place_of({s}).where == shard_place::kind::nowhere) // nobody would ever answer
+        return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
+  }
   self_->delayed_send(self_, looks_after, look_after_nodes{});
 }
 

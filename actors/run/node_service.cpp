@@ -3,6 +3,7 @@
 #include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/live/metrics_server.hpp"
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -37,6 +38,14 @@ expected<void> serve_as_node(const node_service_settings& settings) {
     return tl::unexpected(port.error());
   settings.say("listening on " + node_address{.host = settings.listen.host, .port = *port}.text() +
                (settings.tls.any() ? " with TLS" : " without TLS"));
+  std::unique_ptr<metrics_server> metrics;
+  if (settings.metrics_port) {
+    auto listening = metrics_server::listening(*settings.metrics_port, [&service] { return service.measurements(); });
+    if (!listening)
+      return tl::unexpected(listening.error());
+    metrics = std::move(*listening);
+    settings.say("tells Prometheus at http://127.0.0.1:" + std::to_string(metrics->port()) + "/metrics");
+  }
   service.serve();
   return {};
 }
@@ -203,6 +212,8 @@ void node_service::let_work(const node_layout& layout) {
   const std::lock_guard hold(mutex_);
   working_ = which;
   actors_ = std::move(actors);
+  busy_ns_ = session_->context->busy_ns;
+  ++runs_;
 }
 
 void node_service::handle(const gone& in) {
@@ -228,6 +239,26 @@ void node_service::end_session() {
   }
   ended.reset(); // waits for batches that are at work
   session_.reset();
+}
+
+std::vector<measurement> node_service::measurements() {
+  using enum measurement::kind;
+  const std::lock_guard hold(mutex_);
+  const auto traffic = loop_.figures(working_);
+  const auto figure = [](const char* name, const char* help, measurement::kind of_kind, double value) {
+    return measurement{.name = name, .help = help, .of_kind = of_kind, .samples = {{.labels = {}, .value = value}}};
+  };
+  return {figure("mneme_node_workers", "Threads that compute.", gauge,
+                 static_cast<double>(workers_of(settings_.threads))),
+          figure("mneme_node_working", "1 while the node computes for a run.", gauge, actors_ ? 1.0 : 0.0),
+          figure("mneme_node_runs_total", "Runs that it has computed for.", counter, static_cast<double>(runs_)),
+          figure("mneme_node_busy_seconds", "Time in batches, all workers together, in the latest run.", gauge,
+                 busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0),
+          figure("mneme_node_sent_bytes", "To the run at work.", gauge, static_cast<double>(traffic.bytes_sent)),
+          figure("mneme_node_received_bytes", "From the run at work.", gauge,
+                 static_cast<double>(traffic.bytes_received)),
+          figure("mneme_node_waiting_bytes", "Results that wait for the network.", gauge,
+                 static_cast<double>(traffic.waiting_bytes()))};
 }
 
 std::string node_service::status() const {

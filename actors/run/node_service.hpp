@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/run/node_session.hpp"
+#include "runtime/live/prometheus_text.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <condition_variable>
 #include <deque>
@@ -11,6 +12,7 @@ struct node_service_settings {
   node_address listen{};
   tls_files tls{}; ///< None: the loopback only.
   std::int64_t threads = 0; ///< Workers; 0: one per core.
+  std::optional<int> metrics_port{}; ///< Where Prometheus finds it; 0: any that is free.
   const std::atomic<int>* interrupts = nullptr; ///< Above 0: it ends.
   std::function<void(const std::string&)> say{}; ///< A line for the log.
 };
@@ -27,6 +29,8 @@ public:
   node_service(node_service_settings settings, tls_identity_ref identity);
   [[nodiscard]] expected<std::uint16_t> listen() { return loop_.listen(settings_.listen); }
   void serve();
+  /// For Prometheus. Safe from any thread.
+  [[nodiscard]] std::vector<measurement> measurements();
 
 private:
   struct said {
@@ -63,6 +67,8 @@ private:
   std::map<connection_id, std::string> peers_;
   connection_id working_ = 0;
   bool direct_ = false; // what comes for the actors goes to them at once
+  std::int64_t runs_ = 0; // that it has worked for
+  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the last of them
   std::shared_ptr<node_actors> actors_; // null: no run is at work
   connection_loop loop_;                // last: its thread ends before what it uses
 };

@@ -10,7 +10,10 @@ scheduler_state::scheduler_state(scheduler_actor::pointer self, const run_contex
 
 scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {
-    federation_.fail("an actor ended although the run goes on: " + caf::to_string(down.reason));
+    if (down.reason == run_errc::interrupted)
+      federation_.interrupt();
+    else
+      federation_.fail("an actor ended although the run goes on: " + caf::to_string(down.reason));
     carry_out();
   });
   return {

@@ -1,9 +1,13 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
 import os
 import re
+import shutil
+import signal
 import socket
+import subprocess
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import LONG, NodesCase, words  # noqa: E402
@@ -78,10 +82,58 @@ class Nodes(NodesCase):
         self.assertIn('"state":"waits"', mneme("node", "--status", node.address).stdout)
         self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address)
 
+    def test_a_run_that_waits_for_nodes_can_be_interrupted_and_goes_on_without_them(self):
+        scenario, settings = LONG
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        node = self.node("--threads", "1")
+        process, folder = self.begun(scenario, "--nodes", node.address, *words(
+            [*settings, "worker.without_nodes=\"wait\"", "checkpoint.force=true"]))
+        node.end()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, said)
+        done = mneme("resume", folder, "--quiet", "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.read(folder)["run_digest"], alone["run_digest"])
+
+    def test_figures_for_prometheus(self):
+        node = self.node("--threads", "1", "--metrics-port", "0")
+        self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address)
+        node.wait_for("waits for the next run")
+        with urllib.request.urlopen(node.wait_for(r"tells Prometheus at (\S+)"), timeout=10) as answer:
+            text = answer.read().decode()
+        self.assertIn("\nmneme_node_runs_total 1\n", text)
+        self.assertIn("\nmneme_node_working 0\n", text)
+
+    def test_certificates_that_are_expired_or_sign_themselves_are_not_believed(self):
+        if not shutil.which("openssl"):
+            self.skipTest("no openssl to make them with")
+        ours = self.keys()
+        folder = os.path.join(self.scratch.name, "ours")
+        node = self.node("--threads", "1", *ours)
+        key = os.path.join(self.scratch.name, "bad.key")
+        made = {name: os.path.join(self.scratch.name, name + ".pem") for name in ("self", "request", "expired")}
+        subject = ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", "/CN=bad"]
+        for command in (subject + ["-x509", "-out", made["self"]],
+                        subject + ["-new", "-out", made["request"]],
+                        ["x509", "-req", "-in", made["request"], "-CA", f"{folder}/ca.pem", "-CAkey",
+                         f"{folder}/ca.key", "-CAcreateserial", "-days", "-1", "-out", made["expired"]]):
+            subprocess.run(["openssl", *command], check=True, capture_output=True)
+            if command[-1] == made["request"]:
+                continue
+            refused = mneme("node", "--status", node.address, "--cert", command[-1], "--key", key, "--ca",
+                            f"{folder}/ca.pem")
+            self.assertEqual(refused.returncode, 2, command)
+        for cause in ("self-signed certificate", "certificate has expired"):
+            node.wait_for("shows a certificate that is not believed: " + cause)
+        self.assertIn('"state"', mneme("node", "--status", node.address, *ours).stdout)
+
     def test_bad_peers_harm_nobody(self):
         node = self.node("--threads", "1")
-        before = node.resident_kib()
         scenario, settings = LONG
+        self.summary(scenario, "--threads", "1", "--nodes", node.address, *words(settings))
+        before = node.resident_kib()
         process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *words(settings))
         peers = []
         for said in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"mneme\n\x07\x00", b"", b"mne",
@@ -91,14 +143,14 @@ class Nodes(NodesCase):
             peer = socket.create_connection(("127.0.0.1", node.port))
             peer.sendall(said)
             peers.append(peer)
-        for _ in range(200):
+        for _ in range(1000):
             peers.append(socket.create_connection(("127.0.0.1", node.port)))
         found, _ = self.ended(process, folder)
         self.assertEqual(found["nodes"][0]["losses"], 0)
         for peer in peers:
             peer.close()
         self.assertIn('"state":"waits"', mneme("node", "--status", node.address).stdout)
-        self.assertLess(node.resident_kib() - before, 256 * 1024)  # a run, and nothing for them
+        self.assertLess(node.resident_kib() - before, 64 * 1024)
         for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 1",
                      "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
                      "comes while too many others have not said who they are", "sends a message that"):

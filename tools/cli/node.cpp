@@ -3,22 +3,38 @@
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
+#include <charconv>
 namespace mneme {
 namespace {
+
+/// The value of --metrics-port; nothing for "".
+expected<std::optional<int>> port_option(const std::string& text) {
+  int port = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (text.empty())
+    return std::nullopt;
+  if (error != std::errc{} || end != text.data() + text.size() || port < 0 || port > 65535)
+    return failed("--metrics-port", "'" + text + "' is no port; expected an integer in [0, 65535]");
+  return port;
+}
 
 int serve(const serve_arguments& arguments) {
   const auto address = parsed_address(arguments.listen);
   const auto threads = threads_option(arguments.threads);
+  const auto metrics = port_option(arguments.metrics_port);
   diagnostics wrong;
   if (!address)
     wrong.push_back({"--listen", address.error().front().text});
   if (!threads)
     wrong.push_back(threads.error().front());
+  if (!metrics)
+    wrong.push_back(metrics.error().front());
   if (!wrong.empty())
     return print_errors(wrong);
   const auto served = serve_as_node({.listen = *address,
                                      .tls = tls_option(arguments.on),
                                      .threads = *threads,
+                                     .metrics_port = *metrics,
                                      .interrupts = &watch_interrupts(),
                                      .say = [](const std::string& line) {
                                        std::printf("node: %s\n", printable(line).c_str());

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
+#include "runtime/base/rng.hpp"
 #include "runtime/federation/carry.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -113,4 +114,42 @@ TEST_CASE("what does not fit together is refused") {
   archive loaded(report.contents(), 0, report.size());
   wave_report back;
   CHECK_THROWS_AS(carry(loaded, back, shared), archive_error);
+}
+
+TEST_CASE("messages with bytes drawn at random are read or refused, and nothing else") {
+  one_shelf shared;
+  archive starts, reports;
+  auto wave = two_rounds();
+  wave_report report{.from = {2}};
+  report.issued.push_back({.id = {{5}, 1, 2}, .rows = 40, .bytes = 80, .width = 6});
+  report.released = {{{{5}, 1, 2}}};
+  report.finished.push_back({.id = {8}, .result = {.upload = tensors(3, 1.0), .memory = tensors(6, 4.0)}, .bytes = 12});
+  carry(starts, wave, shared);
+  carry(reports, report, shared);
+  rng_stream draw({.seed = 3, .purpose = first_method_purpose});
+  std::int64_t refused = 0, read = 0;
+  for (int trial = 0; trial < 20'000; ++trial) {
+    const bool is_start = trial % 2 == 0;
+    auto bytes = *(is_start ? starts : reports).contents();
+    for (std::uint64_t change = 0; change <= draw.below(4); ++change)
+      bytes[draw.below(bytes.size())] = static_cast<std::byte>(draw.below(256));
+    bytes.resize(bytes.size() - draw.below(8));
+    const auto buffer = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    archive loaded(buffer, 0, buffer->size());
+    start_rounds some_start;
+    wave_report some_report;
+    try {
+      if (is_start)
+        carry(loaded, some_start, shared);
+      else
+        carry(loaded, some_report, shared);
+      ++read;
+    } catch (const archive_error&) {
+      ++refused;
+    } catch (const std::out_of_range&) { // a name that nobody knows: the shelf of this test
+      ++refused;
+    }
+  }
+  CHECK(refused > 1000);
+  CHECK(read > 100);
 }
