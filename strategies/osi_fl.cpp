@@ -3,11 +3,11 @@
 // latent diffusion with guidance (eqs. 2-4), trains the global model on them and on what it has retained of earlier
 // tasks (eq. 16), and then retains the p images of each class whose loss has the largest gradients (eqs. 13-15).
 //
-//   osi-fl     all of it
-//   oscar      the ceiling: all images of all tasks so far are kept, and every task trains anew from the initial model
-//              on them, each task with the same weight (eq. 12)
-//   oscar-r    nothing is retained; lambda / 2 |w - w_(t-1)|^2 holds the model back
-//   oscar-il   nothing is retained (eq. 11)
+// - `osi-fl`: all of it;
+// - `oscar`, the ceiling: all images of all tasks so far are kept, and every task trains anew from the initial model on
+//   them, each task with the same weight (eq. 12);
+// - `oscar-r`: nothing is retained, and lambda / 2 |w - w_(t-1)|^2 holds the model back;
+// - `oscar-il`: nothing is retained (eq. 11).
 //
 // What describes images is an encoder, trained with the generator on rows that no client holds and sent to each client
 // once. In the paper it is a captioner with a text encoder. Where the paper is silent or says two things, ours:

@@ -2,6 +2,7 @@
 #include "actors/compute/wake.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
+#include "runtime/results/class_scores.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <ATen/core/Tensor.h>
 #include <algorithm>
@@ -166,10 +167,24 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
     const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
-      wanted.push_back(
-          evaluate_job{.learnt = learnt, .samples = chunk_of(context_->tasks->test, rows, first), .mask = in.mask});
+      wanted.push_back(evaluate_job{.learnt = learnt,
+                                    .samples = chunk_of(context_->tasks->test, rows, first),
+                                    .mask = in.mask,
+                                    .lists_answers = is_of_all_tasks(in)});
   }
   return wanted;
+}
+
+/// At the end of a run all tasks are evaluated: summary.json scores the classes by these answers.
+bool server_state::is_of_all_tasks(const evaluate& in) const {
+  return in.upto.value + 1 == context_->tasks->tasks.size();
+}
+
+/// @param first the row of the task with which the part begins
+void server_state::note_answers(const task_rows& task, std::size_t first, const evaluate_output& part) {
+  for (std::size_t i = 0; i < part.answers.size(); ++i)
+    labels_.push_back(context_->tasks->test->label(task.test[first + i]));
+  answers_.insert(answers_.end(), part.answers.begin(), part.answers.end());
 }
 
 caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
@@ -179,6 +194,8 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     answer.deliver(evaluated{.per_task = std::vector<evaluate_output>(in.upto.value + 1)});
     return answer;
   }
+  labels_.clear();
+  answers_.clear();
   steps_.run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
     evaluated sums{.per_task = std::vector<evaluate_output>(upto.value + 1)};
     auto next = results.begin();
@@ -192,6 +209,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
         sum.rows += part.rows;
         sum.correct += part.correct;
         sum.loss_sum += part.loss_sum;
+        note_answers(context_->tasks->tasks[t], first, part);
       }
     }
     answer.deliver(std::move(sums));
@@ -209,8 +227,12 @@ learnt server_state::named_model() const {
     named.put("W_R", predicted.projection.to(at::kFloat));
   if (predicted.readout.defined())
     named.put("readout.weight", predicted.readout.contiguous());
+  auto figures = half_->figures();
+  if (!answers_.empty())
+    figures.merge(class_figures({.labels = labels_, .answers = answers_, .classes = context_->tasks->classes},
+                                context_->scenario.seed));
   return {.model = std::make_shared<const tensor_map>(std::move(named)),
-          .figures = half_->figures(),
+          .figures = std::move(figures),
           .pictures = half_->pictures()};
 }
 

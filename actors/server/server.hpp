@@ -20,6 +20,8 @@ private:
   caf::result<fairness> measure();
 
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
+  [[nodiscard]] bool is_of_all_tasks(const evaluate& in) const;
+  void note_answers(const task_rows& task, std::size_t first, const evaluate_output& part);
   [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;
 
   server_actor::pointer self_;
@@ -27,6 +29,7 @@ private:
   step_host steps_;
   std::unique_ptr<central_rows> rows_;
   std::unique_ptr<server_half> half_;
+  std::vector<std::int32_t> labels_, answers_; // of all test rows, when they were evaluated last
 };
 
 } // namespace mneme

@@ -35,6 +35,7 @@ enum class purpose : std::uint32_t {
   device_proxy_uplink,
   device_proxy_downlink, // the population with a proxy
   public_rows,           // once per task: the split
+  scored_batches,        // of the test set, in summary.json
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 

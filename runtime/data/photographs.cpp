@@ -30,7 +30,9 @@ bool is_png(const path& file) { return ending_of(file) == ".png"; }
 
 /// [3, side_px, side_px]
 expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
-  const auto whole_px = fit == photograph_fit::centre ? (8 * side_px + 6) / 7 : 0;
+  const auto whole_px = fit == photograph_fit::centre  ? (8 * side_px + 6) / 7
+                        : fit == photograph_fit::whole ? side_px
+                                                       : 0;
   // A picture of another size is refused by its size below; one much larger, before it takes memory.
   constexpr std::int64_t times_larger = 64;
   const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : photograph_pixels_max;
@@ -43,11 +45,13 @@ expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_f
     const auto middle = planes->narrow(1, (height - square) / 2, square).narrow(2, (width - square) / 2, square);
     return resized_bilinear(middle.unsqueeze(0), side_px, side_px)[0];
   }
-  if (height != side_px || width != side_px)
+  if (height == side_px && width == side_px)
+    return planes;
+  if (fit == photograph_fit::exact)
     return failed(file.string(), fmt::format("the picture has {}x{} pixels, but this data set has {}x{}: is it the "
                                              "file of another data set?",
                                              width, height, side_px, side_px));
-  return planes;
+  return resized_bilinear(planes->unsqueeze(0), side_px, side_px)[0];
 }
 
 /// Calls work(i) for i below `count`, on all cores; in which order does not matter.

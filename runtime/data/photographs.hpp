@@ -28,6 +28,7 @@ struct photograph {
 enum class photograph_fit : std::uint8_t {
   exact,  ///< They have that size, or are refused.
   centre, ///< The square in their middle, of 7/8 of the shorter side, resized (bilinear).
+  whole,  ///< All of the picture, resized (bilinear), whatever its proportions.
 };
 
 /// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores, with their domains where there are several. At

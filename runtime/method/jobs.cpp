@@ -108,7 +108,10 @@ std::int64_t bytes_of(const statistics_job& job) {
   const auto width = width_of(job);
   return double_bytes * ((job.gram ? triangle_size(width) : 0) + job.parts * job.classes.size() * (width + 1));
 }
-std::int64_t bytes_of(const evaluate_job&) { return sizeof(evaluate_output); }
+std::int64_t bytes_of(const evaluate_job& job) {
+  return static_cast<std::int64_t>(sizeof(evaluate_output)) +
+         (job.lists_answers ? job.samples.size() * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0);
+}
 /// What comes out is seldom larger than what goes in.
 std::int64_t bytes_of(const compute_job& job) { return job.in ? job.in->bytes() : 0; }
 std::int64_t bytes_of(const program_job& job) {

@@ -126,10 +126,12 @@ struct evaluate_job {
   predictor learnt{};
   sample_view samples{};
   class_range mask{};
+  bool lists_answers = false; ///< The class that each row is taken for is wanted, too.
 };
 struct evaluate_output {
   std::int64_t rows = 0, correct = 0;
-  double loss_sum = 0.0; ///< Summed in row order.
+  double loss_sum = 0.0;               ///< Summed in row order.
+  std::vector<std::int32_t> answers{}; ///< [rows] classes of the mask, if wanted.
 };
 
 using work = std::variant<train_job, extract_job, statistics_job, evaluate_job, compute_job, program_job>;

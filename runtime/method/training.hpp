@@ -30,7 +30,8 @@ struct training_options {
   trainable_part trained = trainable_part::all; ///< The rest keeps its bits, in evaluation mode (parameter_choice).
   std::vector<std::string> layers{};            ///< Names of what is trained: `trained` is layers.
   bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
-  class_range classes{};                        ///< The loss covers these; other rows of the head stay untouched.
+  /// The loss covers these; other rows of the head stay untouched. None: the loss is one of features and maps.
+  class_range classes{};
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;
@@ -54,7 +55,7 @@ struct training_options {
 
 /// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
 struct loss_input {
-  const at::Tensor& logits;     ///< [K, B, classes]
+  const at::Tensor& logits;     ///< [K, B, classes]; undefined where the loss covers no class
   const at::Tensor& features;   ///< [K, B, D]
   const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
   const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step * the row's weight, 0 where padded
@@ -80,6 +81,9 @@ public:
   /// Equal for losses that compute the same thing with the same constants.
   [[nodiscard]] virtual std::string identity() const = 0;
   [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
+  /// False if it is one of features and maps alone. Such an objective trains nets without a head, and with one over no
+  /// classes: `logits` are undefined then, its d_logits are not read, and labels are those of the data set.
+  [[nodiscard]] virtual bool reads_logits() const { return true; }
   /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
   [[nodiscard]] virtual bool reads_targets() const { return false; }
   /// True if regularise() does anything.

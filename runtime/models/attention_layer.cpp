@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
@@ -20,11 +21,26 @@ struct attention_layer::operands {
 
 namespace {
 
+constexpr double unseen = -1e30; // a score that no other reaches, and no factor makes infinite
+
 enum slot : std::size_t { operand_slot, score_slot, d_score_slot, d_mixed_slot, result_slot };
 
 /// A tensor in memory that the tape keeps; its contents are undefined.
 at::Tensor non_owning(const layer_pass& pass, slot where, at::IntArrayRef sizes) {
   return at::from_blob(pass.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
+}
+
+/// A block's share of what is hidden in all rows of the models.
+at::Tensor rows_of_block(const at::Tensor& hidden, const layer_pass& pass, std::int64_t k, std::int64_t first,
+                         std::int64_t rows) {
+  return hidden.defined() ? hidden.narrow(0, k * pass.rows + first, rows) : hidden;
+}
+
+/// softmax(scores factor) over the last axis, with zeros where tokens are hidden. @param scores [rows, H, Q, T]
+at::Tensor shares_of(const at::Tensor& scores, double factor, const at::Tensor& hidden) {
+  if (!hidden.defined())
+    return at::softmax(scores * factor, 3);
+  return at::softmax((scores * factor).masked_fill(hidden, unseen), 3).masked_fill(hidden, 0.0);
 }
 
 } // namespace
@@ -51,6 +67,13 @@ attention_layer::operands attention_layer::operands_of(const at::Tensor& in) con
   return {whole[0].narrow(2, 0, shape_.queries), whole[1], whole[2]};
 }
 
+/// Which tokens nobody looks at, of all rows of the models, [K B, 1, 1, T]; undefined: all are seen.
+at::Tensor attention_layer::hidden_in(const at::Tensor* inputs) const {
+  if (shape_.padding < 0)
+    return {};
+  return at::eq(inputs->detach().reshape({-1, 1, 1, shape_.tokens}), shape_.padding);
+}
+
 // -- on a CPU, block by block -----------------------------------------------------------------------------------------
 
 /// Contiguous copies of the block's operands.
@@ -68,11 +91,16 @@ attention_layer::operands attention_layer::copies_of(const layer_pass& pass, con
 }
 
 /// softmax(Q K^T scale) [N, Q, T]
-at::Tensor attention_layer::attend(const layer_pass& pass, const operands& with) const {
+at::Tensor attention_layer::attend(const layer_pass& pass, const operands& with, const at::Tensor& hidden) const {
   auto weights = non_owning(pass, score_slot, {with.keys.size(0), shape_.queries, shape_.tokens});
   at::bmm_out(weights, with.queries, with.keys.transpose(1, 2));
+  auto by_row = weights.view({-1, shape_.heads, shape_.queries, shape_.tokens});
+  if (hidden.defined())
+    by_row.masked_fill_(hidden, unseen);
   kernels::softmax_rows(weights.mutable_data_ptr<float>(), weights.size(0) * shape_.queries, shape_.tokens,
                         static_cast<float>(scale()));
+  if (hidden.defined())
+    by_row.masked_fill_(hidden, 0.0);
   return weights;
 }
 
@@ -80,13 +108,14 @@ void attention_layer::forward(const layer_pass& pass, const at::Tensor& in, at::
                               at::Tensor& /*kept*/) const {
   if (!in.is_cpu())
     return composite_forward(pass, in, out);
+  const auto hidden = hidden_in(pass.inputs);
   for (std::int64_t k = 0; k < pass.models; ++k)
     for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
       const auto rows = std::min(block_rows(), pass.rows - first);
       const auto from = operands_of(in.select(0, k).narrow(0, first, rows));
       const auto with = copies_of(pass, from);
       auto mixed = non_owning(pass, result_slot, with.queries.sizes());
-      at::bmm_out(mixed, attend(pass, with), with.values);
+      at::bmm_out(mixed, attend(pass, with, rows_of_block(hidden, pass, k, first, rows)), with.values);
       by_head(out.select(0, k).narrow(0, first, rows)).copy_(mixed.view(from.queries.sizes()));
     }
 }
@@ -96,11 +125,13 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
     return;
   if (!data.in.is_cpu())
     return composite_backward(pass, data);
+  const auto hidden = hidden_in(pass.inputs);
   for (std::int64_t k = 0; k < pass.models; ++k)
     for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
       const auto rows = std::min(block_rows(), pass.rows - first);
       const auto block = [&](const at::Tensor& whole) { return whole.select(0, k).narrow(0, first, rows); };
-      back_block(pass, operands_of(block(data.in)), by_head(block(data.d_out)), operands_of(block(*data.d_in)));
+      back_block(pass, operands_of(block(data.in)), rows_of_block(hidden, pass, k, first, rows),
+                 by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
   if (shape_.queries < shape_.tokens) // tokens whose results are not needed
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
@@ -110,10 +141,10 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
 }
 
 /// Writes the gradients of a block's operands to `d_from`, which are views as `from`; d_mixed [rows, H, Q, d].
-void attention_layer::back_block(const layer_pass& pass, const operands& from, const at::Tensor& d_mixed,
-                                 const operands& d_from) const {
+void attention_layer::back_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden,
+                                 const at::Tensor& d_mixed, const operands& d_from) const {
   const auto with = copies_of(pass, from);
-  const auto weights = attend(pass, with);
+  const auto weights = attend(pass, with, hidden);
   auto d = non_owning(pass, d_mixed_slot, with.queries.sizes()),
        d_weights = non_owning(pass, d_score_slot, weights.sizes());
   d.view(d_mixed.sizes()).copy_(d_mixed);
@@ -131,16 +162,17 @@ void attention_layer::back_block(const layer_pass& pass, const operands& from, c
 
 // -- with LibTorch's operators, all models at once --------------------------------------------------------------------
 
-void attention_layer::composite_forward(const layer_pass&, const at::Tensor& in, at::Tensor& out) const {
+void attention_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
   const auto [queries, keys, values] = operands_of(in); // [K B, H, .., d]
-  const auto weights = at::softmax(at::matmul(queries, keys.transpose(2, 3)) * scale(), 3);
+  const auto weights = shares_of(at::matmul(queries, keys.transpose(2, 3)), scale(), hidden_in(pass.inputs));
   by_head(out).copy_(at::matmul(weights, values));
 }
 
-void attention_layer::composite_backward(const layer_pass&, const backward_data& data) const {
+void attention_layer::composite_backward(const layer_pass& pass, const backward_data& data) const {
   const auto [queries, keys, values] = operands_of(data.in);
   const auto d_from = operands_of(*data.d_in);
-  const auto weights = at::softmax(at::matmul(queries, keys.transpose(2, 3)) * scale(), 3), d = by_head(data.d_out);
+  const auto weights = shares_of(at::matmul(queries, keys.transpose(2, 3)), scale(), hidden_in(pass.inputs));
+  const auto d = by_head(data.d_out);
   const auto d_weights = at::matmul(d, values.transpose(2, 3));
   const auto d_scores = weights * (d_weights - (d_weights * weights).sum(3, true)) * scale();
   if (shape_.queries < shape_.tokens)
@@ -154,8 +186,9 @@ void attention_layer::composite_backward(const layer_pass&, const backward_data&
 
 at::Tensor attention_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto [queries, keys, values] = operands_of(in.contiguous()); // [K B, H, .., d]
-  const auto scores = stacked_product(queries.flatten(0, 1), keys.flatten(0, 1)) * scale();
-  const auto mixed = stacked_product(at::softmax(scores, 2), values.flatten(0, 1).transpose(1, 2)); // [K B H, Q, d]
+  const auto scores = stacked_product(queries.flatten(0, 1), keys.flatten(0, 1)).unflatten(0, {-1, shape_.heads});
+  const auto shares = shares_of(scores, scale(), hidden_in(pass.inputs)).flatten(0, 1);
+  const auto mixed = stacked_product(shares, values.flatten(0, 1).transpose(1, 2)); // [K B H, Q, d]
   return mixed.unflatten(0, {-1, shape_.heads}).transpose(1, 2).reshape({pass.models, pass.rows, -1});
 }
 

@@ -5,7 +5,8 @@ namespace mneme {
 
 /// Scaled dot-product attention (Vaswani et al. 2017, section 3.2) by `heads` heads of queries, keys and values that
 /// lie side by side in the input: softmax(Q K^T / sqrt(d)) V. The softmax is computed anew in the backward pass, which
-/// costs a fiftieth of a block's time and saves heads * tokens^2 floats a row.
+/// costs a fiftieth of a block's time and saves heads * tokens^2 floats a row. Where the net's inputs are tokens, no
+/// token looks at padding; in a row of nothing else, no token looks at anything, and all results are zeros.
 class attention_layer final : public layer {
 public:
   struct shape {
@@ -13,6 +14,7 @@ public:
     std::int64_t queries = 1; ///< Tokens, from the first on, whose results are wanted.
     std::int64_t heads = 1;
     std::int64_t channels = 0; ///< Channels of all heads together.
+    std::int64_t padding = -1; ///< Token of the net's inputs that nobody looks at; -1: none.
   };
   explicit attention_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }
@@ -27,8 +29,9 @@ private:
   struct operands;
   [[nodiscard]] operands operands_of(const at::Tensor& in) const;
   [[nodiscard]] operands copies_of(const layer_pass& pass, const operands& from) const;
-  [[nodiscard]] at::Tensor attend(const layer_pass& pass, const operands& with) const;
-  void back_block(const layer_pass& pass, const operands& from, const at::Tensor& d_mixed,
+  [[nodiscard]] at::Tensor hidden_in(const at::Tensor* inputs) const;
+  [[nodiscard]] at::Tensor attend(const layer_pass& pass, const operands& with, const at::Tensor& hidden) const;
+  void back_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden, const at::Tensor& d_mixed,
                   const operands& d_from) const;
   [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
   [[nodiscard]] double scale() const;

@@ -4,7 +4,9 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty_strided.h>
 #include <algorithm>
+#include <torch/csrc/autograd/custom_function.h>
 namespace mneme {
 namespace {
 
@@ -19,6 +21,38 @@ at::Tensor in_lines(const at::Tensor& matrix, std::int64_t rows, std::int64_t co
     return matrix.clone(at::MemoryFormat::Contiguous);
   return at::constant_pad_nd(matrix, {0, columns - matrix.size(2), 0, rows - matrix.size(1)});
 }
+
+/// [K, 1, k] as MKL takes a row: one that was a column has the strides of a transposed matrix, though it lies alike.
+at::Tensor as_row(const at::Tensor& row) {
+  const auto models = row.size(0), k = row.size(2);
+  if (row.stride(2) == 1 && row.stride(1) >= k)
+    return row;
+  return at::empty_strided({models, 1, k}, {k, k, 1}, row.options()).copy_(row);
+}
+
+/// A product of K matrices, and its derivatives to any order. MKL rounds a product with a single column, or with a row
+/// that is taken for a transposed column, otherwise for one model than for several: so rows are rows, and columns are
+/// computed as rows.
+struct matrix_product final : torch::autograd::Function<matrix_product> {
+  static at::Tensor forward(torch::autograd::AutogradContext* kept, const at::Tensor& a, const at::Tensor& b) {
+    kept->save_for_backward({a, b});
+    if (a.size(1) == 1)
+      return at::bmm(as_row(a), b);
+    if (b.size(2) == 1)
+      return at::bmm(as_row(b.transpose(1, 2)), a.transpose(1, 2)).transpose(1, 2);
+    return at::bmm(a, b);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* kept,
+                                                 const torch::autograd::variable_list& d) {
+    const auto saved = kept->get_saved_variables();
+    at::Tensor d_a, d_b;
+    if (kept->needs_input_grad(0))
+      d_a = apply(d[0], saved[1].transpose(1, 2));
+    if (kept->needs_input_grad(1))
+      d_b = apply(saved[0].transpose(1, 2), d[0]);
+    return {d_a, d_b};
+  }
+};
 
 } // namespace
 
@@ -38,7 +72,7 @@ at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b) {
   const auto k = rounded_up(a.size(2), line_values), columns = rounded_up(n, line_values);
   const auto left = in_lines(a, m, k).expand({models, m, k});
   const auto right = in_lines(b, columns, k).expand({models, columns, k});
-  return at::bmm(left, right.transpose(1, 2)).narrow(2, 0, n);
+  return matrix_product::apply(left, right.transpose(1, 2)).narrow(2, 0, n);
 }
 
 at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Tensor&)) {
@@ -53,7 +87,7 @@ at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<ba
   constexpr double momentum = 0.1;
   auto moved = weights.clone();
   for (const auto& layer : seen) {
-    if (layer.values < 2)
+    if (!layer.moves || layer.values < 2)
       continue;
     const auto channels = layer.mean.size(1);
     const auto unbiased = static_cast<double>(layer.values) / static_cast<double>(layer.values - 1);

@@ -19,6 +19,7 @@ struct batch_statistics {
   at::Tensor running_mean{}, running_variance{};     ///< [K, C], or [1, C] where weights are shared
   std::int64_t values = 0;                           ///< Values that each mean is taken over.
   std::int64_t mean_offset = 0, variance_offset = 0; ///< Places of the running ones within [P].
+  bool moves = false; ///< The layer was in training mode, which moves its running statistics.
 };
 
 /// What a layer has put out on the way, as an image: a flat row has one pixel.
@@ -34,8 +35,9 @@ struct function_results {
   std::vector<batch_statistics> statistics{}; ///< Empty unless wanted.
 };
 
-/// `weights` [K, P] with running statistics moved by what a pass in training mode has seen, as model::forward() moves
-/// them: a new tensor. A layer that saw a single value leaves its own alone.
+/// `weights` [K, P] with running statistics moved by what a pass has seen, as model::forward() moves them: a new
+/// tensor. A layer leaves its own alone that saw a single value or was in evaluation mode, as all are in a pass of that
+/// mode, and in one of training those that training_mode::trained leaves out.
 [[nodiscard]] at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<batch_statistics>& seen);
 
 /// What layers read of a pass.
@@ -47,6 +49,7 @@ struct function_pass {
   class_range classes{};
   const training_mode* training = nullptr;
   std::vector<batch_statistics>* statistics = nullptr; ///< Null: not wanted.
+  const at::Tensor* inputs = nullptr;                  ///< What the net reads, [K, B, floats].
 
   /// The weights from a parameter's offset on, [K or 1, sizes..]; several parameters where these lie side by side.
   /// One size may be -1: as many as the parameter has.
@@ -57,7 +60,7 @@ struct function_pass {
 // last one are rounded differently, and bits of MKL's products may depend on a matrix's place within a cache line (see
 // aligned_product.hpp): so values are brought to whole lines first.
 
-/// a b^T for every model: a [K, m, k] or [1, m, k], b [K, n, k] or [1, n, k], to [K, m, n].
+/// a b^T for every model: a [K, m, k] or [1, m, k], b [K, n, k] or [1, n, k], to [K, m, n]. So are its derivatives.
 [[nodiscard]] at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b);
 /// `apply`, which works element by element, on values of any shape.
 [[nodiscard]] at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Tensor&));

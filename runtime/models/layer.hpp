@@ -15,6 +15,7 @@ struct layer_pass {
   class_range classes{};                   ///< Read by the head.
   const training_mode* training = nullptr; ///< Null: evaluation mode.
   kernels::scratch* memory = nullptr;      ///< Never null in a pass.
+  const at::Tensor* inputs = nullptr;      ///< What the net reads, [K, B, floats]: layers may hide its padding.
 
   /// The weights of model k on a CPU: rows may be shared by all models.
   [[nodiscard]] const float* weights_of(std::int64_t k) const;

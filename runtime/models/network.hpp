@@ -63,7 +63,7 @@ public:
   void add_resize(std::int64_t height, std::int64_t width);
   /// A token per patch of the image, behind a class token, and what each position adds; under timm's names.
   void add_patch_embedding(std::int64_t patch, std::int64_t channels);
-  void add_tokens_norm(const std::string& name);
+  void add_tokens_norm(const std::string& name, double epsilon = 1e-6);
   /// How a matrix is drawn: N(0, 0.02^2), U(-b, b) with b = 1 / sqrt(fan in), or all zeros. Biases are zeros.
   enum class initial : std::uint8_t { normal, uniform, zeros };
   struct tokens_linear {
@@ -73,13 +73,24 @@ public:
     initial drawn = initial::normal;
   };
   void add_tokens_linear(const std::string& name, const tokens_linear& layer);
+  /// Three linear layers that read the same, their results side by side, as add_attention() reads them.
+  void add_attention_inputs(const std::array<std::string, 3>& names, std::int64_t channels);
   /// Attention over queries, keys and values side by side; results of the first `queries` tokens only.
-  void add_attention(std::int64_t heads, std::int64_t queries);
+  /// @param padding token of the net's inputs that is not looked at; -1: none
+  void add_attention(std::int64_t heads, std::int64_t queries, std::int64_t padding = -1);
   void add_gelu();
   void add_first_token();
   void add_last_token();
   /// Rows of tokens as vectors. @pre it is the first layer, and inputs have one channel and one line
   void add_token_embedding(const std::string& name, std::int64_t vocabulary, std::int64_t channels);
+  struct text_embedding {
+    std::int64_t vocabulary = 0, channels = 0;
+    std::int64_t positions = 0; ///< Rows of their table; not fewer than a row has tokens.
+    std::int64_t types = 2;
+    std::int64_t padding = -1; ///< Token whose vector is not trained; -1: none.
+  };
+  /// The same with a vector per position and one for the kind of text, under the names of the library transformers.
+  void add_text_embedding(const std::string& prefix, const text_embedding& layer);
   /// Layer `number` of an LSTM under PyTorch's names; h of all tokens.
   void add_lstm(const std::string& name, std::int64_t number, std::int64_t hidden);
   /// Parameters added from now on are frozen, or not. @pre only layers of transformers are added while they are
@@ -143,6 +154,8 @@ private:
   [[nodiscard]] std::int64_t width_of(place value, class_range classes) const;
   [[nodiscard]] node_roles roles_for(const parameter_choice& trained) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
+  [[nodiscard]] function_results one_by_one(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                            const function_mode& mode) const;
   [[nodiscard]] at::Tensor value_of(const node& entry, const function_pass& pass,
                                     const std::vector<at::Tensor>& values) const;
   [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;

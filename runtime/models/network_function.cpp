@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/models/network.hpp"
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/split_with_sizes.h>
 #include <algorithm>
@@ -14,6 +15,8 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
   MNEME_CHECK(weights.size(1) == size(), identity_, weights.sizes());
   MNEME_CHECK(inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(), identity_, inputs.sizes());
+  if (inputs.size(0) > 1 && inputs.size(1) == 1)
+    return one_by_one(weights, inputs, classes, mode);
   std::vector<std::int64_t> sizes, offsets;
   for (const auto& parameter : layout_) {
     sizes.push_back(parameter.size);
@@ -21,6 +24,7 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   }
   // Cut once: the gradient of a cut is as large as all weights.
   const auto parameters = sizes.empty() ? std::vector<at::Tensor>{} : at::split_with_sizes(weights, sizes, 1);
+  const auto rows = inputs.flatten(2);
   function_results seen;
   const function_pass pass{parameters,
                            offsets,
@@ -28,14 +32,15 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                            inputs.size(1),
                            classes,
                            mode.training,
-                           mode.statistics ? &seen.statistics : nullptr};
+                           mode.statistics ? &seen.statistics : nullptr,
+                           &rows};
   auto still = pass;
   still.training = nullptr;
   const bool in_part = mode.training && mode.training->trained && !mode.training->trained->whole();
   const auto roles = in_part ? roles_for(*mode.training->trained) : node_roles{};
 
   std::vector<at::Tensor> values(nodes_.size() + 1);
-  values[0] = inputs.flatten(2);
+  values[0] = rows;
   for (std::size_t i = 0; i < (classes.size() == 0 ? features_ : nodes_.size()); ++i) {
     values[i + 1] = value_of(nodes_[i], in_part && !roles[i].trained ? still : pass, values);
     if (seen.statistics.size() > 0 && seen.statistics.back().name.empty())
@@ -46,6 +51,48 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
     seen.logits = values.back();
   for (const auto& marked : maps_) // all lie before the head
     seen.maps.push_back({marked.name, map_of(marked, values[marked.value])});
+  return seen;
+}
+
+/// Steps of a single row, model after model: with such a row LibTorch takes a stack of one model for a smaller tensor,
+/// whose sums and vectors it cuts otherwise.
+function_results network::one_by_one(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                     const function_mode& mode) const {
+  const auto models = inputs.size(0);
+  const auto own_weights = weights.split(1), own_inputs = inputs.split(1);
+  std::vector<function_results> parts;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(models); ++k) {
+    training_mode training;
+    auto own = mode;
+    if (mode.training) {
+      training = *mode.training;
+      if (!training.streams.empty())
+        training.streams = training.streams.subspan(k, 1);
+      own.training = &training;
+    }
+    parts.push_back(differentiable(own_weights[weights.size(0) == 1 ? 0 : k], own_inputs[k], classes, own));
+  }
+  const auto joined = [&](const auto& part_of) {
+    std::vector<at::Tensor> values;
+    for (const auto& part : parts)
+      values.push_back(part_of(part));
+    return at::cat(values);
+  };
+  function_results seen{.features = joined([](const auto& part) { return part.features; })};
+  if (classes.size() > 0)
+    seen.logits = joined([](const auto& part) { return part.logits; });
+  for (std::size_t m = 0; m < maps_.size(); ++m)
+    seen.maps.push_back({maps_[m].name, joined([m](const auto& part) { return part.maps[m].values; })});
+  for (std::size_t i = 0; i < parts[0].statistics.size(); ++i) {
+    auto layer = parts[0].statistics[i];
+    layer.mean = joined([i](const auto& part) { return part.statistics[i].mean; });
+    layer.variance = joined([i](const auto& part) { return part.statistics[i].variance; });
+    if (weights.size(0) > 1) {
+      layer.running_mean = joined([i](const auto& part) { return part.statistics[i].running_mean; });
+      layer.running_variance = joined([i](const auto& part) { return part.statistics[i].running_variance; });
+    }
+    seen.statistics.push_back(std::move(layer));
+  }
   return seen;
 }
 

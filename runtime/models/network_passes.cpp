@@ -56,8 +56,9 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   tape once;
   once.for_backward = false;
   auto& with = keep ? *keep : once;
-  const layer_pass pass{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory};
-  const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &with.memory};
+  const auto flat_rows = inputs.view({inputs.size(0), inputs.size(1), shapes_[0].floats()});
+  const layer_pass pass{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory, &flat_rows};
+  const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &with.memory, &flat_rows};
   const bool in_part = training && training->trained && !training->trained->whole();
   const auto roles = in_part ? roles_for(*training->trained) : node_roles{};
   with.training = training != nullptr;
@@ -65,7 +66,7 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   with.kept.resize(nodes_.size());
   for (auto& tensor : with.values) // of a pass that no backward pass has followed
     give_back(with, std::exchange(tensor, {}));
-  with.values[0] = inputs.view({pass.models, pass.rows, shapes_[0].floats()});
+  with.values[0] = flat_rows;
   const bool features_only = classes.size() == 0;
   activations seen;
   if (features_ == 0)
@@ -148,10 +149,10 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
                        const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const {
   MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
   const training_mode as_forward;
-  const auto& inputs = kept.values[0];
-  const layer_pass pass{weights,     inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
-                        &kept.memory};
-  const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory};
+  const auto inputs = kept.values[0];
+  const layer_pass pass{weights,      inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
+                        &kept.memory, &inputs};
+  const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory, &inputs};
   const auto roles = roles_for(trained);
   kept.gradients.resize(kept.values.size());
   if (classes.size() > 0)

@@ -37,9 +37,10 @@ void network::add_patch_embedding(std::int64_t patch, std::int64_t channels) {
   add_node({.operation = std::make_unique<patch_embedding_layer>(shape)}, {tokens, 1, channels}, !frozen_);
 }
 
-void network::add_tokens_norm(const std::string& name) {
+void network::add_tokens_norm(const std::string& name, double epsilon) {
   const auto in = shape_here();
-  tokens_norm_layer::shape shape{.tokens = in.pixels(), .channels = in.channels, .frozen = frozen_};
+  tokens_norm_layer::shape shape{
+      .tokens = in.pixels(), .channels = in.channels, .epsilon = epsilon, .frozen = frozen_};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
   add_node({.operation = std::make_unique<tokens_norm_layer>(shape)}, in, !frozen_);
@@ -64,11 +65,28 @@ void network::add_tokens_linear(const std::string& name, const tokens_linear& la
   add_unless_built_in(layer.after);
 }
 
-void network::add_attention(std::int64_t heads, std::int64_t queries) {
+void network::add_attention_inputs(const std::array<std::string, 3>& names, std::int64_t channels) {
+  const auto in = shape_here();
+  tokens_linear_layer::shape shape{
+      .tokens = in.pixels(), .in = in.channels, .out = 3 * channels, .frozen = frozen_}; // one product computes all
+  shape.weight_offset = size();
+  for (const auto& name : names)
+    add_parameter({.name = name + ".weight", .shape = {channels, in.channels}, .deviation = deviation});
+  shape.bias_offset = size();
+  for (const auto& name : names)
+    add_parameter({.name = name + ".bias", .shape = {channels}});
+  add_node({.operation = std::make_unique<tokens_linear_layer>(shape)}, {in.height, in.width, 3 * channels}, !frozen_);
+}
+
+void network::add_attention(std::int64_t heads, std::int64_t queries, std::int64_t padding) {
   const auto in = shape_here();
   MNEME_CHECK(in.channels % (3 * heads) == 0 && queries <= in.pixels(), identity_, in.channels, heads, queries);
-  const attention_layer::shape shape{
-      .tokens = in.pixels(), .queries = queries, .heads = heads, .channels = in.channels / 3};
+  MNEME_CHECK(padding < 0 || shapes_[0].floats() == in.pixels(), identity_, shapes_[0].floats(), in.pixels());
+  const attention_layer::shape shape{.tokens = in.pixels(),
+                                     .queries = queries,
+                                     .heads = heads,
+                                     .channels = in.channels / 3,
+                                     .padding = padding};
   add_node({.operation = std::make_unique<attention_layer>(shape)}, {queries, 1, shape.channels}, false);
 }
 
@@ -95,6 +113,27 @@ void network::add_token_embedding(const std::string& name, std::int64_t vocabula
   shape.weight_offset =
       add_parameter({.name = name + ".weight", .shape = {vocabulary, channels}, .deviation = 1.0}); // as PyTorch draws
   add_node({.operation = std::make_unique<token_embedding_layer>(shape)}, {in.width, 1, channels}, true);
+}
+
+void network::add_text_embedding(const std::string& prefix, const text_embedding& layer) {
+  const auto in = shape_here();
+  MNEME_CHECK(last_ == 0 && in.height == 1 && in.channels == 1, identity_, last_, in.height, in.channels);
+  MNEME_CHECK(layer.positions >= in.width && layer.types > 0, identity_, layer.positions, in.width, layer.types);
+  token_embedding_layer::shape shape{.tokens = in.width,
+                                     .vocabulary = layer.vocabulary,
+                                     .channels = layer.channels,
+                                     .padding = layer.padding,
+                                     .positions = layer.positions,
+                                     .types = layer.types,
+                                     .frozen = frozen_};
+  const auto table = [&](const char* name, std::int64_t rows) {
+    return add_parameter(
+        {.name = prefix + name + ".weight", .shape = {rows, layer.channels}, .deviation = deviation});
+  };
+  shape.weight_offset = table("word_embeddings", layer.vocabulary);
+  shape.position_offset = table("position_embeddings", layer.positions);
+  shape.type_offset = table("token_type_embeddings", layer.types);
+  add_node({.operation = std::make_unique<token_embedding_layer>(shape)}, {in.width, 1, layer.channels}, !frozen_);
 }
 
 void network::add_lstm(const std::string& name, std::int64_t number, std::int64_t hidden) {

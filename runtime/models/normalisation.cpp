@@ -237,7 +237,8 @@ at::Tensor normalisation_layer::function(const function_pass& pass, const at::Te
                                 .running_variance = of_channels(shape_.variance_offset).flatten(1),
                                 .values = x.size(2),
                                 .mean_offset = shape_.mean_offset,
-                                .variance_offset = shape_.variance_offset});
+                                .variance_offset = shape_.variance_offset,
+                                .moves = pass.training != nullptr});
   if (batch() && !pass.training) {
     mean = of_channels(shape_.mean_offset);
     variance = of_channels(shape_.variance_offset);

@@ -41,7 +41,17 @@ void token_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in
     if (shape_.position_offset >= 0)
       rows.add_(own.narrow(0, shape_.position_offset, shape_.tokens * shape_.channels)
                     .view({shape_.tokens, shape_.channels}));
+    if (shape_.type_offset >= 0)
+      rows.add_(own.narrow(0, shape_.type_offset, shape_.channels));
   }
+}
+
+/// Gradients of a table whose first rows alone are read.
+void token_embedding_layer::back_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset,
+                                       std::int64_t rows, const at::Tensor& first_rows) const {
+  auto whole = at::zeros({rows, shape_.channels}, first_rows.options());
+  whole.narrow(0, 0, first_rows.size(0)).copy_(first_rows);
+  write_gradient(sink, k, offset, whole);
 }
 
 void token_embedding_layer::backward(const layer_pass& pass, const backward_data& data,
@@ -58,8 +68,11 @@ void token_embedding_layer::backward(const layer_pass& pass, const backward_data
         row[c] += d.const_data_ptr<float>()[i * shape_.channels + c];
     }
     write_gradient(sink, k, shape_.weight_offset, words.to(data.in.device()));
+    const auto by_position = data.d_out.select(0, k).sum(0).view({shape_.tokens, shape_.channels});
     if (shape_.position_offset >= 0)
-      write_gradient(sink, k, shape_.position_offset, data.d_out.select(0, k).sum(0));
+      back_table(sink, k, shape_.position_offset, shape_.positions, by_position);
+    if (shape_.type_offset >= 0)
+      back_table(sink, k, shape_.type_offset, shape_.types, by_position.sum(0, true));
   }
 }
 
@@ -70,10 +83,14 @@ at::Tensor token_embedding_layer::function(const function_pass& pass, const at::
     const auto own = words.select(0, words.size(0) == 1 ? 0 : k);
     rows.push_back(at::embedding(own, tokens_of(in, k), shape_.padding).view({pass.rows, -1}));
   }
-  const auto seen = at::stack(rows);
-  if (shape_.position_offset < 0)
+  auto seen = at::stack(rows);
+  const auto floats = shape_.tokens * shape_.channels;
+  if (shape_.position_offset >= 0)
+    seen = seen + pass.weights_at(shape_.position_offset, {1, shape_.positions * shape_.channels}).narrow(2, 0, floats);
+  if (shape_.type_offset < 0)
     return seen;
-  return seen + pass.weights_at(shape_.position_offset, {1, shape_.tokens * shape_.channels});
+  const auto type = pass.weights_at(shape_.type_offset, {shape_.types, 1, shape_.channels}).narrow(1, 0, 1);
+  return seen + type.expand({-1, 1, shape_.tokens, -1}).flatten(2); // all tokens are of one kind of text
 }
 
 // -- one token --------------------------------------------------------------------------------------------------------

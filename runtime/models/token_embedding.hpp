@@ -7,7 +7,8 @@ namespace mneme {
 /// throws std::runtime_error with the number in words.
 [[nodiscard]] std::int64_t token_of(float value, std::int64_t vocabulary);
 
-/// A learnt vector per token, PyTorch's Embedding, and, where positions are learnt, one per position added to it.
+/// A learnt vector per token, PyTorch's Embedding, and, where they are learnt, one per position and that of the first
+/// kind of text, which all tokens here are, added to it.
 class token_embedding_layer final : public layer {
 public:
   struct shape {
@@ -15,7 +16,9 @@ public:
     std::int64_t vocabulary = 0;                          ///< V
     std::int64_t channels = 0;                            ///< D
     std::int64_t padding = -1;                            ///< Token whose vector has no gradient; -1: none.
-    std::int64_t weight_offset = 0, position_offset = -1; ///< [V, D]; [T, D], -1: none
+    std::int64_t positions = 0, types = 0;                ///< Rows of their tables, of which the first ones are read.
+    std::int64_t weight_offset = 0;                       ///< [V, D]
+    std::int64_t position_offset = -1, type_offset = -1;  ///< [positions, D], [types, D]; -1: none
     bool frozen = false;                                  ///< Parameters get no gradients.
   };
   explicit token_embedding_layer(const shape& sizes) : shape_(sizes) {}
@@ -28,6 +31,8 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
+  void back_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset, std::int64_t rows,
+                  const at::Tensor& first_rows) const;
   /// [B * T] of model k, on the device of `in`.
   [[nodiscard]] at::Tensor tokens_of(const at::Tensor& in, std::int64_t k) const;
 

@@ -33,7 +33,7 @@ key_table data_keys(data_section& to) {
       "tokens", to.tokens, {.low = 0, .high = 16'777'216},
       "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
   keys.integer("side", to.side, {.low = 8, .high = 1'024},
-               "nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
+               "imagenet-subset, nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
   return keys;
 }
 

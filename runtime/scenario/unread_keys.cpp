@@ -12,12 +12,18 @@ struct condition {
   const char* fix;
 };
 
+/// True of data sets in folders of pictures that come in all sizes.
+bool is_brought_to_size(const std::string& data) {
+  return data == "nico-common" || data == "nico-unique" || data == "open-image" || data == "imagenet-subset";
+}
+
 std::vector<condition> conditions(const scenario& s) {
   using enum partition_kind;
   const auto made = s.data.name == "synthetic";
-  const auto folders = s.data.name == "nico-common" || s.data.name == "nico-unique" || s.data.name == "open-image";
+  const auto folders = is_brought_to_size(s.data.name);
   const auto idx = !made && s.data.name != "cifar10" && s.data.name != "cifar100" && s.data.name != "pacs" &&
-                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r" && !folders;
+                   s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r" && s.data.name != "mini-imagenet" &&
+                   !folders;
   const auto split = s.partition.kind;
   const auto step = s.training.schedule == schedule_kind::step;
   const auto domains = s.tasks.kind == task_kind::domain_incremental;

@@ -21,7 +21,7 @@ struct data_section {
   std::int64_t classes = 10;           ///< synthetic
   std::int64_t rows = 100'000;         ///< synthetic
   std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
-  std::int64_t side = 224;             ///< nico-common, nico-unique, open-image: pixels of a side.
+  std::int64_t side = 224;             ///< Data sets in folders of pictures: pixels of a side.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };

@@ -189,6 +189,8 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   if (epoch + 1 == options_.epochs)
     note_losses(run, result.values);
   buffers_.kept.d_maps = result.d_maps;
+  if (!direct_ && options_.classes.size() == 0 && !result.d_features.defined())
+    group.gradients.zero_(); // no gradient reaches what lies behind the last map
   const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
                                      : gradient_sink{group.gradients};
   net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);

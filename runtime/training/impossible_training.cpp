@@ -47,6 +47,23 @@ std::string wrong_result(const train_job& job) {
   return {};
 }
 
+std::string wrong_head(const train_job& job) {
+  const auto known = job.net->classes();
+  for (const auto& wanted : {job.options.classes, job.options.taught})
+    if (wanted.size() > 0 && wanted.high > known)
+      return fmt::format("classes {} to {} are asked for, and the head of the net '{}' has {}; expected classes of it, "
+                         "or none for an objective of features",
+                         wanted.low, wanted.high - 1, job.net->identity(), known);
+  const auto objective = job.objective ? job.objective : cross_entropy_objective();
+  if (job.options.classes.size() == 0 && job.samples.size() > 0 && objective->reads_logits())
+    return fmt::format("the objective '{}' reads logits, and there are none: {}; expected an objective of features and "
+                       "maps (loss::reads_logits)",
+                       objective->identity(),
+                       known == 0 ? fmt::format("the net '{}' has no head", job.net->identity())
+                                  : "the loss covers no class");
+  return {};
+}
+
 std::string wrong_maps(const train_job& job) {
   if (job.options.maps.empty())
     return {};
@@ -61,8 +78,8 @@ std::string wrong_maps(const train_job& job) {
 } // namespace
 
 std::string why_impossible(const train_job& job) {
-  if (job.net->classes() == 0)
-    return fmt::format("the net '{}' has no head, so there is nothing to train", job.net->identity());
+  if (auto why = wrong_head(job); !why.empty())
+    return why;
   if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
     return "the loss is to be shown what a teacher says, and there is no teacher";
   if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())

@@ -265,9 +265,12 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& seen, 
   for (std::int64_t i = 0; i < seen.rows; ++i) {
     const auto* const row = logits.const_data_ptr<float>() + i * classes;
     const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
+    const auto answer = std::max_element(row, row + classes) - row;
+    if (job.lists_answers)
+      out.answers.push_back(static_cast<std::int32_t>(job.mask.low + answer));
     if (label < 0 || label >= classes)
       continue;
-    out.correct += std::max_element(row, row + classes) - row == label;
+    out.correct += answer == label;
     out.loss_sum += loss_of(row, classes, label);
   }
 }

@@ -114,7 +114,7 @@ void step_rows::write_marks(const part& rows, std::span<const std::int64_t> list
   const bool told = rows.notes.targets.defined();
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto label = source.label(listed[i]);
-    const bool known = covered.low <= label && label < covered.high;
+    const bool known = covered.size() == 0 || (covered.low <= label && label < covered.high);
     if (!known && !told)
       throw std::invalid_argument("row " + std::to_string(listed[i]) + " has label " + std::to_string(label) +
                                   ", but the loss covers labels " + std::to_string(covered.low) + " to " +

@@ -128,8 +128,8 @@ task<compensating_method::found> compensating_method::look(client_context& ctx, 
   auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = ctx.samples()});
   const auto seen = co_await looking;
   const auto entropy = mean_entropy(seen.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
-  const double rise = entropy - std::exchange(memory.entropy, entropy);
-  now.begins = with_.threshold_included ? rise >= with_.threshold : rise > with_.threshold;
+  now.begins =
+      begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
   if (setup().oracle)
     now.begins = std::exchange(memory.known_task, in.place.task.value + 1) != in.place.task.value + 1;
   if (!now.begins)

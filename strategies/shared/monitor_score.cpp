@@ -39,6 +39,11 @@ at::Tensor variances_by_class(const at::Tensor& features, const at::Tensor& labe
   return at::stack(found);
 }
 
+double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces) {
+  const auto fresh = static_cast<double>(traces.size(0)), old = static_cast<double>(old_classes);
+  return ((old_classes == 0 ? 0.0 : old * scale) + traces.sum().item<double>()) / (old + fresh);
+}
+
 double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                      const at::Tensor& bias, const feature_noise& how, const rng_key& key) {
   const auto rows = features.cpu().to(at::kDouble), truth = labels.cpu();

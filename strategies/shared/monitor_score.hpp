@@ -23,6 +23,11 @@ struct feature_noise {
 /// @param features [m, D] @param labels [m] int64
 [[nodiscard]] at::Tensor variances_by_class(const at::Tensor& features, const at::Tensor& labels);
 
+/// omega_t = (C_old omega_(t-1) + sum over new classes of Tr(cov_c) / d) / (C_old + C_new) (eq. 12).
+/// @param scale omega_(t-1) @param old_classes C_old; 0: nothing was before
+/// @param traces [C_new] float64, Tr(cov_c) / d
+[[nodiscard]] double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces);
+
 /// The share of right answers of the head over noisy copies of the features; over the features themselves where `how`
 /// has no copies. @param head [C, D] weights @param bias [C]
 [[nodiscard]] double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,

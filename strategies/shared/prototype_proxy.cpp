@@ -67,6 +67,19 @@ old_models read_advice(const tensors_ref& advice) {
   return {.before = read_model(*advice, "before"), .latest = read_model(*advice, "latest")};
 }
 
+void best_models::begin_task(bool forgets) {
+  chosen.before = chosen.latest;
+  if (forgets)
+    best = 0.0;
+}
+
+void best_models::offer(double score, const old_model& now) {
+  if (score < best)
+    return;
+  best = score;
+  chosen.latest = now;
+}
+
 prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
                                  const proxy_options& with)
     : net_(std::move(net)), seed_(seed), known_(std::move(known)), with_(with),
@@ -120,19 +133,17 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place
       score = tested.out->at("score").item<double>();
     }
   }
-  take_if_best(score, now);
+  models_.offer(score, now);
   ++rounds_;
   co_return advice();
 }
 
-/// B1 is what was best until now.
 void prototype_proxy::begin_task() {
-  models_.before = models_.latest;
   images_ = labels_ = at::Tensor(); // only the newest classes are watched
   rounds_ = 0;
   ++tasks_;
-  if (with_.reset == best_reset::every_task || (with_.reset == best_reset::second_task && tasks_ == 2))
-    best_ = 0.0;
+  models_.begin_task(with_.reset == best_reset::every_task ||
+                     (with_.reset == best_reset::second_task && tasks_ == 2));
 }
 
 std::vector<program_job> prototype_proxy::inversions(const round_place& place) {
@@ -168,14 +179,12 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& made) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// omega_t = (C_old omega_(t-1) + sum over new classes of Tr(cov_c) / d) / (C_old + C_new) (eq. 12); or, as released,
-/// the root of the mean of Tr / d, once, when the second task begins. There it is taken from training images on the
-/// server; here from reconstructions, which is what the proxy has.
+/// omega by eq. 12; or, as released, the root of the mean of Tr / d, once, when the second task begins. There it is
+/// taken from training images on the server; here from reconstructions, which is what the proxy has.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
-  const auto traces = variances_by_class(features, labels).mean(1); // [L]
-  const auto fresh = static_cast<double>(traces.size(0)), old = static_cast<double>(scaled_classes_);
+  const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
   if (with_.running_scale)
-    scale_ = ((scaled_classes_ == 0 ? 0.0 : old * scale_) + traces.sum().item<double>()) / (old + fresh);
+    scale_ = next_noise_scale(scale_, scaled_classes_, traces);
   else if (tasks_ == 2)
     scale_ = std::sqrt(traces.mean().item<double>());
   scaled_classes_ += traces.size(0);
@@ -195,32 +204,24 @@ compute_job prototype_proxy::scoring(const round_place& place, const old_model& 
   return {.name = "monitor score", .run = scored, .in = in};
 }
 
-/// Ties go to the later model, and rounds without a score count as ties with nothing.
-void prototype_proxy::take_if_best(double score, const old_model& now) {
-  if (score < best_)
-    return;
-  best_ = score;
-  models_.latest = now;
-}
-
 /// Without gradients a task begins when the head grows. The last model of a task is taken, or any of them, each as
 /// likely as the others: the k-th takes the place of the one chosen before with chance 1 / k.
 void prototype_proxy::take_unscored(const round_place& place, const old_model& now) {
   if (now.classes != classes_seen_) {
-    models_.before = models_.latest;
+    models_.chosen.before = models_.chosen.latest;
     rounds_ = 0;
     ++tasks_;
   }
   classes_seen_ = now.classes;
   rng_stream stream({.seed = seed_, .purpose = choice_draw, .index = place.round.value});
   if (stream.below(static_cast<std::uint64_t>(++rounds_)) == 0 || with_.reconstructs)
-    models_.latest = now;
+    models_.chosen.latest = now;
 }
 
 tensors_ref prototype_proxy::advice() const {
   auto said = std::make_shared<tensor_map>();
-  add_model(*said, "before", models_.before);
-  add_model(*said, "latest", models_.latest);
+  add_model(*said, "before", models_.chosen.before);
+  add_model(*said, "latest", models_.chosen.latest);
   return said;
 }
 
@@ -236,9 +237,9 @@ std::map<std::string, double> prototype_proxy::figures() const {
 
 void prototype_proxy::persist(archive& state) {
   state(pool_)(images_)(labels_);
-  persist_model(state, models_.before);
-  persist_model(state, models_.latest);
-  state(best_)(tasks_)(rounds_)(classes_seen_)(scale_)(scaled_classes_)(starts_)(ends_)(failed_);
+  persist_model(state, models_.chosen.before);
+  persist_model(state, models_.chosen.latest);
+  state(models_.best)(tasks_)(rounds_)(classes_seen_)(scale_)(scaled_classes_)(starts_)(ends_)(failed_);
 }
 
 } // namespace mneme

@@ -36,6 +36,16 @@ struct old_models {
   old_model before{}; ///< The best of the task before the latest one that was heard of (B1),
   old_model latest{}; ///< and of that one (B2).
 };
+/// Keeps the best models of the last two tasks.
+struct best_models {
+  old_models chosen{};
+  double best = 0.0; ///< Score of the latest one.
+
+  /// Another task begins: B1 is what was best until now. @param forgets the best score is no measure for it
+  void begin_task(bool forgets);
+  /// Ties go to the later model; rounds without a score, 0, count as ties with nothing.
+  void offer(double score, const old_model& now);
+};
 [[nodiscard]] old_models read_advice(const tensors_ref& advice);
 
 /// Settings that the proxy shares with clients.
@@ -59,7 +69,6 @@ private:
   void take_images(const std::vector<tensors_ref>& made);
   [[nodiscard]] std::vector<program_job> inversions(const round_place& place);
   void take_unscored(const round_place& place, const old_model& now);
-  void take_if_best(double score, const old_model& now);
   [[nodiscard]] compute_job scoring(const round_place& place, const old_model& now, const extract_output& seen) const;
   [[nodiscard]] tensors_ref advice() const;
 
@@ -71,8 +80,7 @@ private:
 
   std::vector<tensors_ref> pool_; // gradients of one prototype each, since the last step
   at::Tensor images_, labels_;    // monitor: [m, C, H, W] uint8, [m] int64
-  old_models models_;
-  double best_ = 0.0;
+  best_models models_;
   std::int64_t tasks_ = 0;        // that were heard of: by gradients, or without them by the classes seen
   std::int64_t rounds_ = 0;       // since the last one
   std::int64_t classes_seen_ = 0; // by the model before

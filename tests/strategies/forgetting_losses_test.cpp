@@ -188,16 +188,31 @@ TEST_CASE("a mixed target has the teacher's old classes and the label among the 
 }
 
 TEST_CASE("a student that says what its teacher says has no distillation gradient on old classes") {
-  step at;
-  at.taught = at.logits.narrow(1, 0, old_classes).contiguous();
-  const auto found = at.loss_of({class_likelihood::sigmoid, gradient_weighting::none, old_knowledge::icarl, true, true,
-                                 /*label_factor=*/0.0});
-  CHECK(found.d_logits[0].narrow(1, 0, old_classes).abs().max().item<double>() < 1e-8);
+  for (const auto kind : {old_knowledge::icarl, old_knowledge::mixed}) {
+    step at;
+    at.taught = at.logits.narrow(1, 0, old_classes).contiguous();
+    const auto found =
+        at.loss_of({class_likelihood::sigmoid, gradient_weighting::none, kind, true, true, /*label_factor=*/0.0});
+    CHECK(found.d_logits[0].narrow(1, 0, old_classes).abs().max().item<double>() < 1e-8);
+    const auto fresh = found.d_logits[0].narrow(1, old_classes, found.d_logits.size(2) - old_classes);
+    CHECK((fresh.abs().max().item<double>() > 1e-3) == (kind == old_knowledge::mixed)); // its label is among new ones
+  }
 }
 
 TEST_CASE("entropy is ln C of uniform logits and nothing of certain ones") {
   CHECK(mean_entropy(at::zeros({4, 10})) == Approx(-std::log(0.1 + 1e-5)));
   CHECK(mean_entropy(at::eye(3) * 100.0) == Approx(-std::log(1.0 + 1e-5)).margin(1e-9));
+}
+
+TEST_CASE("a task begins where entropy rises by more than the threshold, and from nothing in the first round") {
+  CHECK_FALSE(begins_task(0.3, 1.5, 1.2, false)); // 1.2 is not exceeded
+  CHECK(begins_task(0.3, 1.5, 1.2, true));
+  CHECK(begins_task(0.3, 1.51, 1.2, false));
+  for (const bool included : {false, true}) {
+    CHECK(begins_task(0.0, 1.21, 1.2, included));
+    CHECK_FALSE(begins_task(0.0, 1.19, 1.2, included));
+    CHECK_FALSE(begins_task(2.0, 0.5, 1.2, included));
+  }
 }
 
 TEST_CASE("exemplars per class are those of the papers' tables") {

@@ -1,9 +1,14 @@
 // GLFC and LGA without actors: what clients notice, remember and send, and what the methods refuse.
+#include "runtime/data/data_sources.hpp"
+#include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/prototype_proxy.hpp"
+#include "tests/support/data.hpp"
 #include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <numeric>
 using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
@@ -138,6 +143,70 @@ TEST_CASE("the proxy says nothing of a model before it has seen one, and B1 foll
   elsewhere->persist(loaded);
   loaded.expect_end();
   CHECK(elsewhere->figures() == proxy->figures());
+}
+
+TEST_CASE("of models with the best score the last one is kept, until a task begins") {
+  // Ten rounds, of which the first six are not scored (Dong et al. 2023, section IV-C).
+  const std::vector<double> scores{0, 0, 0, 0, 0, 0, 40, 55, 55, 50};
+  best_models kept;
+  const auto offer_all = [&](std::int64_t task) {
+    for (std::size_t round = 0; round < scores.size(); ++round)
+      kept.offer(scores[round], {.weights = nullptr, .classes = 100 * task + static_cast<std::int64_t>(round)});
+  };
+  offer_all(1);
+  CHECK(kept.chosen.latest.classes == 108); // of two with 55 the later one
+  CHECK(kept.chosen.before.classes == 0);
+  kept.begin_task(true);
+  CHECK(kept.chosen.before.classes == 108);
+  kept.offer(0.0, {.weights = nullptr, .classes = 200});
+  CHECK(kept.chosen.latest.classes == 200); // the best score has been forgotten
+  offer_all(2);
+  CHECK(kept.chosen.latest.classes == 208);
+  kept.begin_task(false); // as released: no model of the next task is as good
+  for (const double score : {0.0, 54.0})
+    kept.offer(score, {.weights = nullptr, .classes = 300});
+  CHECK(kept.chosen.latest.classes == 208);
+  CHECK(kept.chosen.before.classes == 208);
+}
+
+TEST_CASE("the scale of the noise is the mean trace over all classes so far") {
+  const auto traces = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
+  const auto first = next_noise_scale(0.15, 0, traces({0.2, 0.4, 0.6}));
+  CHECK(first == Catch::Approx(0.4)); // what was there before any class does not count
+  CHECK(next_noise_scale(first, 3, traces({1.0})) == Catch::Approx((3 * 0.4 + 1.0) / 4));
+  double scale = next_noise_scale(0.15, 0, traces({0.3, 0.3}));
+  for (std::int64_t classes = 2; classes < 10; classes += 2)
+    scale = next_noise_scale(scale, classes, traces({0.3, 0.3}));
+  CHECK(scale == Catch::Approx(0.3));
+}
+
+TEST_CASE("photographs under a fresh ResNet-18 have an entropy that is noticed in the first round") {
+  MNEME_NEEDS_DATA(folder, "cifar-100-binary");
+  const auto data =
+      load_data({.name = "cifar100", .root = folder.parent_path(), .train_rows = 10, .test_rows = 32}, 1).value();
+  auto rows = std::make_shared<dataset>();
+  rows->images = data.test.images;
+  rows->labels = data.test.labels;
+  rows->transforms.resize(1);
+  for (std::size_t c = 0; c < 3; ++c) {
+    rows->scale.push_back(static_cast<float>(1.0 / 255.0 / data.deviation[c]));
+    rows->shift.push_back(static_cast<float>(-data.mean[c] / data.deviation[c]));
+  }
+  const auto net = model_named("resnet18", {3, 32, 32}, 20);
+  std::vector<std::int64_t> listed(32);
+  std::iota(listed.begin(), listed.end(), 0);
+  const auto device = make_executor("cpu");
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    const auto seen = run_plan(*device, {extract_job{.net = net,
+                                                     .weights = weights_only(initial_weights(*net, seed)),
+                                                     .samples = view_of(rows, listed)}});
+    const auto logits = std::get<extract_output>(std::get<work_output>(seen[0])).logits;
+    const auto entropy = [&](std::int64_t classes_seen) { return mean_entropy(logits.narrow(1, 0, classes_seen)); };
+    CAPTURE(seed, entropy(5), entropy(10), entropy(20));
+    CHECK((entropy(5) > 1.2 && entropy(5) < std::log(5.0)));
+    CHECK((entropy(10) > 1.9 && entropy(10) < std::log(10.0)));
+    CHECK((entropy(20) > 2.5 && entropy(20) < std::log(20.0)));
+  }
 }
 
 TEST_CASE("settings that leave something out are refused, each in words") {

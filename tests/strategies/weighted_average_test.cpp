@@ -1,7 +1,9 @@
 #include "strategies/shared/weighted_average.hpp"
 #include <ATen/ATen.h>
+#include "tests/support/tensors.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
+using namespace mneme::test;
 
 TEST_CASE("a weighted average sums in float64 in the order of its values, however many wait") {
   at::manual_seed(1);
@@ -21,6 +23,22 @@ TEST_CASE("a weighted average sums in float64 in the order of its values, howeve
     CHECK(at::equal(mean.take(), (sum / weight).to(at::kFloat)));
     CHECK(mean.empty());
   }
+}
+
+TEST_CASE("an average of equal models is that model, of a model and its negative nothing, in any order") {
+  // Running statistics lie in the same tensor as weights: they are averaged alike.
+  const auto model = drawn({50}, 1), other = drawn({50}, 2), third = drawn({50}, 3);
+  const auto average_of = [](const std::vector<at::Tensor>& models) {
+    weighted_average mean;
+    for (const auto& each : models)
+      mean.add(each, 1.0);
+    return mean.take();
+  };
+  CHECK(same_bits(average_of({model, model, model}), model));
+  CHECK(average_of({model, -model}).abs().max().item<float>() == 0.0F);
+  const auto some = average_of({model, other, third});
+  CHECK(largest_difference(some, average_of({third, model, other})) < 1e-7);
+  CHECK(largest_difference(some, (model + other + third) / 3) < 1e-6);
 }
 
 TEST_CASE("a weighted average that was taken starts again from nothing") {

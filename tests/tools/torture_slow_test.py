@@ -14,6 +14,7 @@ SCENARIOS = [
     ("smoke/fedprox.toml", ["rounds.per_task=120"], 15),  # late uploads that are kept
     ("smoke/fed-ewc.toml", ["rounds.per_task=20"], 10),  # clients of two stages
     ("smoke/module.toml", ["rounds.per_task=60"], 10),
+    ("smoke/lga.toml", ["tasks.count=2", "strategy.reconstruction_steps=60"], 10),  # programs, and a proxy
     ("smoke/stsa.toml", ["strategy.adaptation_rounds=60"], 15),
     ("smoke/async.toml", ["rounds.per_task=60"], 15),  # FedBuff; clients come, go and drop out at work
     ("smoke/fedasync.toml", ["rounds.per_task=60"], 10),

@@ -26,7 +26,7 @@ layer(actors/protocol data population training federation)
 layer(actors/scheduler federation protocol)
 layer(actors/compute base method training federation protocol)
 layer(actors/nodes base kernels results federation transport protocol)
-layer(actors/server base storage method compute)
+layer(actors/server base storage method results compute)
 layer(actors/proxy method compute)
 layer(actors/run base settings data modules storage method population training results federation scenario live transport protocol scheduler server proxy compute nodes)
 

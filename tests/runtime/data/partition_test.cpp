@@ -6,6 +6,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <map>
 #include <numeric>
 using namespace mneme;
 using namespace mneme::test;
@@ -282,6 +283,25 @@ TEST_CASE("class-share gives a client all rows of the floor of its share of clas
     REQUIRE(clients % 5 == 0); // all rows of a class or none
     CHECK(clients / 5 == Catch::Approx(300 * p).margin(4 * std::sqrt(300 * p * (1 - p)) + 1e-9));
   }
+}
+
+TEST_CASE("class-share draws anew in every task, among its classes alone", "[partition]") {
+  auto from = split_by(partition_kind::class_share, 40, 3);
+  from.partition.class_share = 0.6;
+  const auto tasks = curriculum_of(from, 30, 90); // three tasks of ten classes, three rows of each class
+  const auto split = make_partition(from, tasks).value();
+  for (std::uint32_t t = 0; t < 3; ++t)
+    for (const auto& rows : all_rows(*split, from, {t})) {
+      std::map<std::int64_t, int> rows_of;
+      for (const auto row : rows)
+        ++rows_of[row % 30];
+      CHECK(rows_of.size() == 6);
+      for (const auto& [label, count] : rows_of) {
+        CHECK(label / 10 == t);
+        CHECK(count == 3);
+      }
+    }
+  CHECK(all_rows(*split, from, {0})[0].size() == all_rows(*split, from, {1})[0].size());
 }
 
 TEST_CASE("sampled rows differ among themselves and every row is as likely as any other", "[partition]") {

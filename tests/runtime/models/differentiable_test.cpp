@@ -95,11 +95,46 @@ at::Tensor loss_of(const function_results& seen) {
   return loss;
 }
 
+/// Compares every model of a stack with itself alone and in others: results, gradients and second derivatives.
+void check_bits(const model& net, const at::Tensor& inputs) {
+  const auto most = inputs.size(0);
+  const auto classes = net.classes() > 0 ? some : class_range{};
+  const auto weights = weights_for(net, most);
+  const auto streams = streams_of(most);
+  const auto results = [&](std::int64_t first, std::int64_t count) {
+    const auto own = weights.narrow(0, first, count).clone().set_requires_grad(true);
+    const auto images = inputs.narrow(0, first, count).clone().set_requires_grad(true);
+    const training_mode mode{
+        std::span(streams).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))};
+    const auto seen = net.differentiable(own, images, classes, {.training = &mode, .statistics = true});
+    const auto loss =
+        (seen.features.square().sum() + (seen.logits.defined() ? seen.logits.square().sum() : seen.features.sum()));
+    std::vector<at::Tensor> parts{seen.features.detach()};
+    if (net.size() == 0)
+      return parts;
+    const auto slope = gradient_of(loss, own, true);
+    parts.push_back(slope.detach());
+    parts.push_back(torch::autograd::grad({slope.square().sum()}, {images})[0]);
+    for (const auto& layer : seen.statistics)
+      parts.push_back(layer.variance.detach());
+    return parts;
+  };
+  const auto together = results(0, most);
+  for (const std::int64_t k : {0, 1, 4, 6}) {
+    const auto alone = results(k, 1), some_of_them = results(k > 2 ? k - 2 : k, 3 > most - k ? most - k + 2 : 3);
+    for (std::size_t part = 0; part < alone.size(); ++part) {
+      INFO("model " << k << ", result " << part);
+      CHECK(same_bits(alone[part][0].contiguous(), together[part][k].contiguous()));
+      CHECK(same_bits(alone[part][0].contiguous(), some_of_them[part][k > 2 ? 2 : 0].contiguous()));
+    }
+  }
+}
+
 } // namespace
 
 TEST_CASE("every registered model is tried as a function", "[models]") {
   auto tried = subjects();
-  for (const auto* const name : {"resnet152", "lstm"}) // the blocks of resnet50; lstm_test.cpp
+  for (const auto* const name : {"resnet152", "lstm", "bert"}) // the blocks of resnet50; lstm_test.cpp, bert_test.cpp
     tried.push_back({.name = name});
   for (const auto& entry : models())
     CHECK(std::any_of(tried.begin(), tried.end(), [&](const subject& chosen) { return chosen.name == entry.name; }));
@@ -129,8 +164,7 @@ TEST_CASE("functions and their gradients equal the hand-written passes", "[model
       if (!seen.logits.defined())
         continue;
       check_near(seen.logits.detach(), by_hand.logits, chosen.bound);
-      check_near(with_moved_statistics(start, mode ? seen.statistics : std::vector<batch_statistics>{}), weights,
-                 chosen.bound);
+      check_near(with_moved_statistics(start, seen.statistics), weights, chosen.bound);
 
       auto gradients = at::zeros_like(start);
       net->backward(weights, kept, classes, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), {},
@@ -186,41 +220,14 @@ TEST_CASE("first and second derivatives of functions equal finite differences in
 
 TEST_CASE("a model's bits as a function depend neither on the stack nor on its place in it", "[models]") {
   at::set_num_threads(1);
-  const std::int64_t most = 7, rows = 3;
+  const std::int64_t most = 7;
   for (const auto& chosen : subjects()) {
     if (chosen.name == "resnet18" || chosen.name == "resnet32" || chosen.name == "ebr")
       continue; // no other layers than smaller nets have
     const auto net = net_for(chosen);
-    INFO(net->identity());
-    const auto classes = net->classes() > 0 ? some : class_range{};
-    const auto weights = weights_for(*net, most), inputs = inputs_for(chosen, most, rows);
-    const auto streams = streams_of(most);
-    const auto results = [&](std::int64_t first, std::int64_t count) {
-      const auto own = weights.narrow(0, first, count).clone().set_requires_grad(true);
-      const auto images = inputs.narrow(0, first, count).clone().set_requires_grad(true);
-      const training_mode mode{
-          std::span(streams).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))};
-      const auto seen = net->differentiable(own, images, classes, {.training = &mode, .statistics = true});
-      const auto loss =
-          (seen.features.square().sum() + (seen.logits.defined() ? seen.logits.square().sum() : seen.features.sum()));
-      std::vector<at::Tensor> parts{seen.features.detach()};
-      if (net->size() == 0)
-        return parts;
-      const auto slope = gradient_of(loss, own, true);
-      parts.push_back(slope.detach());
-      parts.push_back(torch::autograd::grad({slope.square().sum()}, {images})[0]);
-      for (const auto& layer : seen.statistics)
-        parts.push_back(layer.variance.detach());
-      return parts;
-    };
-    const auto together = results(0, most);
-    for (const std::int64_t k : {0, 1, 4, 6}) {
-      const auto alone = results(k, 1), some_of_them = results(k > 2 ? k - 2 : k, 3 > most - k ? most - k + 2 : 3);
-      for (std::size_t part = 0; part < alone.size(); ++part) {
-        INFO("model " << k << ", result " << part);
-        CHECK(same_bits(alone[part][0].contiguous(), together[part][k].contiguous()));
-        CHECK(same_bits(alone[part][0].contiguous(), some_of_them[part][k > 2 ? 2 : 0].contiguous()));
-      }
+    for (const std::int64_t rows : {3, 1}) {
+      INFO(net->identity() << ", rows " << rows);
+      check_bits(*net, inputs_for(chosen, most, rows));
     }
   }
 }
@@ -253,6 +260,25 @@ TEST_CASE("maps and statistics of a residual net are those of its stages and nor
                            before.var(at::IntArrayRef{0, 2, 3}, false).contiguous()) < 1e-4);
   CHECK(same_bits(seen.statistics[0].running_variance[0].contiguous(), named("bn1.running_var")));
   CHECK(net->differentiable(weights, inputs, {0, 4}, {}).statistics.empty());
+}
+
+TEST_CASE("running statistics move where a layer is trained, and nowhere else", "[models]") {
+  const auto net = net_of("resnet8", {3, 8, 8}, 4);
+  const auto start = weights_for(*net, 2), inputs = drawn({2, 5, 3, 8, 8}, 1);
+  for (const auto& layers : {std::vector<std::string>{"layer3", "fc"}, {"bn1"}, {"fc"}}) {
+    const auto trained = parameter_choice::layers_of(*net, layers);
+    const training_mode mode{.trained = &trained};
+    auto by_hand = start.clone();
+    (void)net->forward(by_hand, inputs, {0, 4}, nullptr, &mode);
+    const auto seen = net->differentiable(start, inputs, {0, 4}, {.training = &mode, .statistics = true});
+    REQUIRE(seen.statistics.size() == 7);
+    const auto moved = with_moved_statistics(start, seen.statistics);
+    check_near(moved, by_hand, 1e-6);
+    for (const auto& entry : net->layout())
+      CHECK(same_bits(moved.narrow(1, entry.offset, entry.size).contiguous(),
+                      start.narrow(1, entry.offset, entry.size).contiguous()) ==
+            !(entry.buffer && entry.name.starts_with(layers[0])));
+  }
 }
 
 TEST_CASE("weights shared by a stack get the sum of its gradients", "[models]") {

@@ -113,6 +113,37 @@ private:
   std::size_t slices_max_;
 };
 
+/// Sixteen steps that second derivatives of a net make, each by itself, on images [rows, inputs].
+std::vector<program_job> inversions_of(const model_ref& net, std::int64_t rows) {
+  const auto inputs = net->layout()[0].shape[1];
+  const auto body = std::make_shared<const scripted>(
+      std::vector<declared_tensor>{{.name = "image", .shape = {rows, inputs}}},
+      [net, rows, inputs](std::span<const program_call> calls) {
+        std::vector<at::Tensor> weights, images;
+        for (const auto& call : calls) {
+          weights.push_back(call.in.at(flat_weights));
+          images.push_back(call.in.at("image"));
+        }
+        const auto w = leaf_of(at::stack(weights)), x = leaf_of(at::stack(images));
+        const auto seen = net->differentiable(w, x.view({-1, rows, 1, 1, inputs}), {0, 5}, {});
+        const auto loss = -stacked_log_softmax(seen.logits).select(-1, 2).sum();
+        const auto first = gradients_of(loss, {w}, graph_use::differentiable)[0];
+        const auto second = gradients_of(first.square().sum(), {x})[0]; // [K, rows, inputs]
+        steps made;
+        for (std::int64_t k = 0; k < second.size(0); ++k)
+          made.push_back({.tensors = {{"image", second[k]}}});
+        return made;
+      });
+  std::vector<program_job> wanted;
+  for (std::uint64_t k = 0; k < 16; ++k) {
+    auto in = std::make_shared<tensor_map>();
+    in->put(flat_weights, initial_weights(*net, k));
+    in->put("image", drawn({rows, inputs}, k));
+    wanted.push_back({.body = body, .in = in});
+  }
+  return wanted;
+}
+
 } // namespace
 
 TEST_CASE("a program has first and second derivatives, whatever its caller has switched off", "[program_batch]") {
@@ -254,32 +285,11 @@ TEST_CASE("a call's bits do not depend on its company, and a program that breaks
 }
 
 TEST_CASE("second derivatives through a stacked net have the bits of one alone", "[program_batch]") {
-  const auto net = mlp_of({6}, 9, 5); // no whole vectors anywhere
-  const auto body = std::make_shared<const scripted>(
-      std::vector<declared_tensor>{{.name = "image", .shape = {4, 9}}}, [net](std::span<const program_call> calls) {
-        std::vector<at::Tensor> weights, images;
-        for (const auto& call : calls) {
-          weights.push_back(call.in.at(flat_weights));
-          images.push_back(call.in.at("image"));
-        }
-        const auto w = leaf_of(at::stack(weights)), x = leaf_of(at::stack(images));
-        const auto seen = net->differentiable(w, x.view({-1, 4, 1, 1, 9}), {0, 5}, {});
-        const auto loss = -stacked_log_softmax(seen.logits).select(-1, 2).sum();
-        const auto first = gradients_of(loss, {w}, graph_use::differentiable)[0];
-        const auto second = gradients_of(first.square().sum(), {x})[0]; // [K, 4, 9]
-        steps made;
-        for (std::int64_t k = 0; k < second.size(0); ++k)
-          made.push_back({.tensors = {{"image", second[k]}}});
-        return made;
-      });
-  std::vector<program_job> wanted;
-  for (std::uint64_t k = 0; k < 16; ++k) {
-    auto in = std::make_shared<tensor_map>();
-    in->put(flat_weights, initial_weights(*net, k));
-    in->put("image", drawn({4, 9}, k));
-    wanted.push_back({.body = body, .in = in});
-  }
-  check_program(wanted);
+  for (const std::int64_t rows : {4, 1})
+    for (const auto& net : {mlp_of({6}, 9, 5), mlp_of({40}, 64, 5)}) { // no whole vectors anywhere, and nothing else
+      INFO(net->identity() << ", rows " << rows);
+      check_program(inversions_of(net, rows));
+    }
   const auto logits = drawn({3, 5}, 1);
   CHECK(largest_difference(stacked_log_softmax(logits), at::log_softmax(logits, -1)) < 1e-6);
 }

@@ -4,6 +4,7 @@
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fmt/format.h>
 #include <sys/stat.h>
 using namespace mneme;
 using namespace mneme::test;
@@ -135,6 +136,66 @@ TEST_CASE("imagenet-r: every fifth image of a class is a test image, and all are
   CHECK(levels_of(data->train) == std::vector<int>{20, 30, 40, 50, 70, 80, 90, 100, 110, 130});
   CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1});
   CHECK(levels_of(data->test) == std::vector<int>{60, 120});
+}
+
+TEST_CASE("mini-imagenet: the first 500 files of a class are training images, all scaled to 84 pixels", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "mini-imagenet";
+  const auto at_84 = grey(30, 84, 84), wide = grey(90, 168, 100);
+  for (const auto* const name : {"n01532829", "n02000000"})
+    for (int i = 0; i < 502; ++i)
+      put(folder / name / fmt::format("{}{:08}.jpg", name, i), i < 500 ? at_84 : wide);
+  const auto data = load_data({.name = "mini-imagenet", .root = root.path(), .train_per_class = 2}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->train.images.sizes() == at::IntArrayRef{4, 3, 84, 84});
+  CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 1, 1});
+  CHECK(levels_of(data->train) == std::vector<int>{30, 30, 30, 30});
+  CHECK(data->test.labels == std::vector<std::int32_t>{0, 0, 1, 1});
+  CHECK(levels_of(data->test) == std::vector<int>{90, 90, 90, 90});
+  std::filesystem::remove(folder / "n02000000" / "n0200000000000500.jpg");
+  put(folder / "n02000000" / "n0200000000000501.jpg", // all of it is seen: black to the middle
+      jpeg_of({.width = 336, .height = 84, .left = {0, 0, 0}, .right = {255, 255, 255}}));
+  const auto again = load_data({.name = "mini-imagenet", .root = root.path(), .train_per_class = 1}, 1).value();
+  const auto line = again.test.images[2][0][50];
+  CHECK(line[38].item<int>() < 5);
+  CHECK(line[45].item<int>() > 250);
+  for (int i = 500; i < 502; ++i)
+    for (const auto* const name : {"n01532829", "n02000000"})
+      std::filesystem::remove(folder / name / fmt::format("{}{:08}.jpg", name, i));
+  CHECK_THAT(said(load_data({.name = "mini-imagenet", .root = root.path()}, 1)),
+             ContainsSubstring("no class has more than 500 photographs"));
+}
+
+TEST_CASE("imagenet-subset: folders of classes, scaled to as many pixels as the scenario says", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "imagenet-subset";
+  int level = 10;
+  for (const auto* const name : {"n01440764", "n02000000"}) {
+    for (int i = 0; i < 3; ++i)
+      put(folder / "train" / name / fmt::format("{}_{}.JPEG", name, i), grey(level += 10, 100, 80));
+    put(folder / "val" / name / "ILSVRC2012_val_1.JPEG", grey(200 + level, 64, 300));
+  }
+  const auto loaded = [&](std::int64_t side) {
+    return load_data({.name = "imagenet-subset", .root = root.path(), .side = side}, 1);
+  };
+  for (const std::int64_t side : {32, 64}) {
+    const auto data = loaded(side);
+    REQUIRE(data);
+    CHECK(data->classes == 2);
+    CHECK(data->train.images.sizes() == at::IntArrayRef{6, 3, side, side});
+    CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
+    CHECK(levels_of(data->train) == std::vector<int>{20, 30, 40, 50, 60, 70});
+    CHECK(data->test.labels == std::vector<std::int32_t>{0, 1});
+  }
+  put(folder / "val" / "n03000000" / "a.JPEG", grey(1, 64, 64));
+  CHECK_THAT(said(loaded(64)), ContainsSubstring("n03000000: error: this class has no training images in "));
+  std::filesystem::remove_all(folder / "val" / "n03000000");
+  std::filesystem::remove_all(folder / "val" / "n02000000");
+  CHECK_THAT(said(loaded(64)), ContainsSubstring("n02000000"));
+  std::filesystem::remove_all(folder / "train");
+  std::filesystem::create_directories(folder / "train" / "cats");
+  CHECK_THAT(said(loaded(64)), ContainsSubstring("holds no folder of a class"));
 }
 
 TEST_CASE("imagenet-r shows the middle of a picture", "[data]") {

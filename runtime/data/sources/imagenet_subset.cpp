@@ -1,0 +1,68 @@
+// Classes of ImageNet (Deng et al. 2009), or all of them: train/ and val/ with a folder of JPEG files for each class,
+// as ImageNet is usually unpacked. Photographs are scaled to squares of data.side pixels.
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/files.hpp"
+#include "runtime/data/photographs.hpp"
+#include "runtime/data/splits.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+const file_set files{.data_set = "imagenet-subset",
+                     .folders = {"imagenet-subset", "imagenet"},
+                     .names = {{"train"}, {"val"}},
+                     .remedy = "Unpack ImageNet into train/ and val/, a folder such as n01440764 for each class."};
+
+/// Photographs of the same classes as `classes`, which are the folders of training images.
+expected<std::vector<photograph>> listed(const path& folder, const std::vector<path>& classes) {
+  std::vector<photograph> photographs;
+  diagnostics wrong;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const auto of_class = jpegs_in(folder / classes[label].filename());
+    if (!of_class) {
+      wrong.push_back(of_class.error().front());
+      continue;
+    }
+    for (const auto& file : *of_class)
+      photographs.push_back({file, static_cast<std::int32_t>(label)});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return photographs;
+}
+
+expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(files, data, roots);
+  if (!found)
+    return tl::unexpected(found.error());
+  const auto &train = found->front(), &validation = found->back();
+  const auto classes = wordnet_folders(train);
+  if (classes.empty())
+    return failed(train.string(), "holds no folder of a class; expected names such as n01440764");
+  for (const auto& tested : wordnet_folders(validation))
+    if (!std::filesystem::exists(train / tested.filename()))
+      return failed(tested.string(), fmt::format("this class has no training images in {}", train.string()));
+  const auto read = [&](const path& folder, row_limits limits) -> expected<image_table> {
+    const auto photographs = listed(folder, classes);
+    if (!photographs)
+      return tl::unexpected(photographs.error());
+    return read_photographs(*photographs, limits, std::ssize(classes), data.side, photograph_fit::centre);
+  };
+  return with_splits({.name = "imagenet-subset",
+                      .classes = std::ssize(classes),
+                      .mean = {0.485, 0.456, 0.406},
+                      .deviation = {0.229, 0.224, 0.225}},
+                     read(train, train_limits(data)), read(validation, test_limits(data)));
+}
+
+const source_registration line{
+    {.name = "imagenet-subset",
+     .summary = "classes of ImageNet in folders train/ and val/, JPEG scaled to colour squares of data.side pixels; no "
+                "download by mneme",
+     .files = files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+
+} // namespace
+} // namespace mneme

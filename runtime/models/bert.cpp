@@ -1,0 +1,122 @@
+#include "runtime/models/network.hpp"
+#include "runtime/options/keys.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+/// BERT as a classifier (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers"), under the names
+/// that the library transformers gives BertForSequenceClassification: tokens with positions, blocks of attention and
+/// MLP with a normalisation behind each, the first token through a layer with tanh. Its sizes are those of the tiny
+/// model of Turc et al. 2019 by default. Padding is not looked at. Shares of attention are never dropped out, as they
+/// are there.
+class bert_kind final : public model_kind {
+public:
+  void keys(key_table& table) override {
+    table.integer("vocabulary", vocabulary_, {.low = 0, .high = 16'777'216},
+                  "Tokens that the net knows; 0: those of the data set.");
+    table.integer("width", width_, {.low = 1, .high = 65'536}, "Channels of a token.");
+    table.integer("depth", depth_, {.low = 1, .high = 200}, "Blocks of attention and MLP.");
+    table.integer("heads", heads_, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
+    table.integer("mlp", mlp_, {.low = 0, .high = 1'048'576}, "Channels within an MLP; 0: four times the width.");
+    table.integer("positions", positions_, {.low = 0, .high = 1'048'576},
+                  "Positions that have a vector, 512 in the published files; 0: those of the data set's rows.");
+    table.integer("padding", padding_, {.low = -1, .high = 16'777'215},
+                  "Token that fills rows up: none looks at it and it learns nothing; -1: there is none.");
+    table.number("dropout", dropout_, {.low = 0.0, .high = 0.99},
+                 "Chance that a number of a token is dropped behind embeddings, attention, MLP and the last layer.");
+    head_keys(table);
+  }
+  [[nodiscard]] bool reads_tokens() const override { return true; }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto row = shape[2], known = vocabulary_ > 0 ? vocabulary_ : tokens();
+    const auto positions = positions_ > 0 ? positions_ : row;
+    if (shape[0] != 1 || shape[1] != 1 || known == 0)
+      return tl::unexpected(fmt::format(
+          "bert reads rows of tokens, and these data have images of {} x {} x {}; vit reads images", shape[0],
+          shape[1], shape[2]));
+    if (known < tokens())
+      return tl::unexpected(fmt::format("bert knows {} tokens, the data set has {}; model.vocabulary must not be less, "
+                                        "0 takes the data set's",
+                                        known, tokens()));
+    if (positions < row)
+      return tl::unexpected(fmt::format("bert has vectors for {} positions, rows have {} tokens; model.positions must "
+                                        "not be less, 0 takes the rows'",
+                                        positions, row));
+    if (padding_ >= known)
+      return tl::unexpected(fmt::format("bert knows {} tokens, and model.padding = {} is none of them; expected less, "
+                                        "or -1 for none",
+                                        known, padding_));
+    if (width_ % heads_ != 0)
+      return tl::unexpected(fmt::format("bert cannot share {} channels evenly among {} heads; model.heads must divide "
+                                        "model.width",
+                                        width_, heads_));
+    auto net = std::make_shared<network>(
+        fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}",
+                    row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes),
+        shape);
+    net->add_text_embedding(
+        "bert.embeddings.",
+        {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
+    net->add_tokens_norm("bert.embeddings.LayerNorm", epsilon);
+    add_dropout(*net);
+    for (std::int64_t i = 0; i < depth_; ++i) {
+      const auto name = fmt::format("bert.encoder.layer.{}", i);
+      add_block(*net, name + ".", i + 1 == depth_);
+      net->mark_map(name);
+    }
+    net->add_tokens_linear("bert.pooler.dense", {.out = width_, .after = activation::tanh});
+    net->mark_features();
+    add_dropout(*net);
+    net->add_head("classifier", classes, head());
+    return net;
+  }
+
+private:
+  static constexpr double epsilon = 1e-12;
+
+  [[nodiscard]] std::int64_t inner() const { return mlp_ > 0 ? mlp_ : 4 * width_; }
+
+  void add_dropout(network& net) const {
+    if (dropout_ > 0.0)
+      net.add_dropout(dropout_);
+  }
+
+  /// Adds a block; only the first token of the last one is read.
+  void add_block(network& net, const std::string& name, bool last) const {
+    auto x = net.here();
+    const auto self = name + "attention.self.";
+    net.add_attention_inputs({self + "query", self + "key", self + "value"}, width_);
+    net.add_attention(heads_, last ? 1 : net.shape_here().pixels(), padding_);
+    net.add_tokens_linear(name + "attention.output.dense", {.out = width_});
+    add_dropout(net);
+    if (last) {
+      const auto attended = net.here();
+      net.go_to(x);
+      net.add_first_token();
+      x = net.here();
+      net.go_to(attended);
+    }
+    net.add_sum(x, activation::none);
+    net.add_tokens_norm(name + "attention.output.LayerNorm", epsilon);
+    const auto h = net.here();
+    net.add_tokens_linear(name + "intermediate.dense", {.out = inner()});
+    net.add_gelu();
+    net.add_tokens_linear(name + "output.dense", {.out = width_});
+    add_dropout(net);
+    net.add_sum(h, activation::none);
+    net.add_tokens_norm(name + "output.LayerNorm", epsilon);
+  }
+
+  std::int64_t vocabulary_ = 0, width_ = 128, depth_ = 2, heads_ = 2, mlp_ = 0, positions_ = 0, padding_ = -1;
+  double dropout_ = 0.0;
+};
+
+const model_registration line{
+    {.name = "bert",
+     .summary = "transformer for rows of tokens as in the library transformers (Devlin et al. 2019)",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<bert_kind>(); }}};
+
+} // namespace
+} // namespace mneme

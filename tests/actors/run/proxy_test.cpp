@@ -1,0 +1,150 @@
+// The third party of a method in a run: what reaches it, when, what it says, and what it costs.
+#include "strategies/shared/averaging.hpp"
+#include "tests/support/interrupted_runs.hpp"
+#include "tests/support/run.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+tensors_ref number(const char* name, double value) {
+  auto made = std::make_shared<tensor_map>();
+  made->put(name, at::full({1}, value, at::kDouble));
+  return made;
+}
+
+tensor_map doubled(const tensor_map& in) {
+  tensor_map out;
+  out.put("twice", 2.0 * in.at("sum"));
+  return out;
+}
+
+/// Adds up what it receives, and says twice the sum: a job makes it.
+class adding_proxy final : public proxy_half {
+public:
+  explicit adding_proxy(bool is_deaf) : is_deaf_(is_deaf) {}
+  void receive(const delivery& in) override {
+    if (is_deaf_)
+      throw std::runtime_error("cannot hear");
+    sum_ += in.upload->at("number").item<double>();
+    ++received_;
+  }
+  task<tensors_ref> advise(server_context& ctx, const round_place&, const tensors_ref& model) override {
+    CHECK(model->at(flat_weights).numel() > 0);
+    auto doubling = ctx.compute({.name = "doubling", .run = doubled, .in = number("sum", sum_)});
+    auto made = co_await doubling;
+    co_return made.out;
+  }
+  std::map<std::string, double> figures() const override { return {{"received", static_cast<double>(received_)}}; }
+  void persist(archive& state) override { state(sum_)(received_); }
+
+private:
+  bool is_deaf_;
+  double sum_ = 0.0;
+  std::int64_t received_ = 0;
+};
+
+/// FedAvg whose client c tells the proxy c + 1, and counts what it hears.
+class whispering final : public averaging_method {
+public:
+  void keys(key_table& table) override { table.flag("is_deaf", is_deaf_, "The proxy throws."); }
+  [[nodiscard]] method_needs needs() const override { return {.round_barrier = true, .has_proxy = true}; }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
+    auto inner = averaging_method::client_round(ctx, in);
+    auto result = co_await inner;
+    result.to_proxy = number("number", ctx.self().value + 1.0);
+    if (in.advice)
+      result.counts["heard"] = in.advice->at("twice").item<double>();
+    co_return result;
+  }
+  [[nodiscard]] std::unique_ptr<proxy_half> make_proxy() const override {
+    return std::make_unique<adding_proxy>(is_deaf_);
+  }
+
+private:
+  bool is_deaf_ = false;
+};
+
+const strategy_registration line{
+    {.name = "whispering", .summary = "for tests", .make = []() -> std::unique_ptr<strategy> {
+       return std::make_unique<whispering>();
+     }}};
+
+// Four clients in all three rounds.
+const auto whispers = made_scenario({{"data.shape", raw_toml("[6]")},
+                                     {"data.classes", 2},
+                                     {"data.rows", 40},
+                                     {"tasks.kind", "single"},
+                                     {"tasks.count", 1},
+                                     {"partition.kind", "iid"},
+                                     {"clients.count", 4},
+                                     {"rounds.per_task", 3},
+                                     {"rounds.cohort", 4},
+                                     {"model.name", "linear"},
+                                     {"strategy.name", "whispering"}});
+
+double figure_of(const run_summary& summary, const char* name) { return summary.figures.at(name); }
+
+} // namespace
+
+TEST_CASE("a proxy hears every client, and what it says goes out with the next broadcasts") {
+  const auto run = run_toml(whispers, {.trace = true});
+  REQUIRE(run.summary.status == "done");
+  CHECK(figure_of(run.summary, "received") == 12);
+  // 1 + 2 + 3 + 4 a round: nothing is heard in the first, 2 * 10 by four in the second, 2 * 20 by four in the third.
+  CHECK(figure_of(run.summary, "heard") == 4 * 20 + 4 * 40);
+  const auto model_bytes = static_cast<double>(run.summary.upload_bytes) / 12;
+  CHECK(figure_of(run.summary, "proxy_bytes") == 12 * 8 + 2 * 4 * 8 + 3 * model_bytes);
+  const auto events_named = [&](const std::string& word) {
+    std::size_t count = 0;
+    for (auto at = run.events.find(word); at != std::string::npos; at = run.events.find(word, at + 1))
+      ++count;
+    return count;
+  };
+  CHECK(events_named(",proxy,receive,") == 12);
+  CHECK(events_named(",proxy,advise,") == 3);
+}
+
+TEST_CASE("what travels to a proxy takes the time of its own link") {
+  const auto seconds = [](const char* uplink, const char* downlink) {
+    const overrides links{{"devices.proxy_uplink_mbit", uplink}, {"devices.proxy_downlink_mbit", downlink}};
+    return run_toml(whispers, {.over = links}).summary.virtual_seconds;
+  };
+  const auto fast = seconds("1000.0", "1000.0");
+  // 64 bits a round at one bit a second: an upload is delivered when both have arrived.
+  CHECK(seconds("1e-6", "1000.0") - fast > 3 * 63.0);
+  CHECK(seconds("1e-6", "1000.0") - fast < 3 * 65.0);
+  CHECK(seconds("1000.0", "1e-6") - fast > 2 * 63.0); // nothing is said in the first round
+  CHECK(seconds("1000.0", "1e-6") - fast < 2 * 65.0);
+}
+
+TEST_CASE("a run with a proxy has one digest for any number of threads, workers, widths and shards") {
+  const auto expected = run_toml(whispers, {.threads = 1});
+  for (const std::int64_t threads : {2, 3})
+    CHECK(run_toml(whispers, {.threads = threads}).summary.run_digest == expected.summary.run_digest);
+  for (const auto& over : std::vector<overrides>{{{"worker.models_max", "1"}}, {{"worker.shards", "3"}}}) {
+    const auto run = run_toml(whispers, {.over = over});
+    CHECK(run.summary.run_digest == expected.summary.run_digest);
+    CHECK(run.summary.figures == expected.summary.figures);
+  }
+}
+
+TEST_CASE("a run with a proxy that is interrupted at any event goes on to the same end") {
+  const workshop shop(whispers.with({{"checkpoint.force", true}, {"devices.dropout", 0.2}}));
+  const auto whole = shop.run("whole", {.trace = true});
+  REQUIRE(whole.status == "done");
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 4}, workers::others) > 5);
+  check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
+}
+
+TEST_CASE("a proxy that fails is named") {
+  const auto run = run_toml(whispers, {.over = {{"strategy.is_deaf", "true"}}});
+  CHECK(run.summary.status == "failed");
+  CHECK_THAT(run.summary.error, ContainsSubstring("proxy") && ContainsSubstring("receiving") &&
+                                    ContainsSubstring("cannot hear"));
+}

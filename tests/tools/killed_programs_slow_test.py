@@ -1,0 +1,56 @@
+"""Runs that are killed with -9 while a program is between two of its slices go on to the same end.
+
+The program is the reconstruction of LGA's proxy: the gradients of prototypes have arrived, and their images have not
+been found yet.
+"""
+import glob
+import os
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import mneme, run_tests  # noqa: E402
+from resuming import check_equal, is_done, start  # noqa: E402
+
+SCENARIO = ["run", os.path.join("scenarios", "smoke", "lga.toml"), "--trace", "--set", "tasks.count=2", "--set",
+            "checkpoint.force=true", "--set", "strategy.reconstruction_steps=60"]
+KILLS = 2
+
+
+def states(run):
+    """The files of what slices have left, by name and content's time."""
+    return {(path, os.stat(path).st_mtime_ns) for path in
+            glob.glob(os.path.join(run, "checkpoint", "programs", "*.checkpoint"))}
+
+
+class KilledPrograms(unittest.TestCase):
+    def test_slices_that_were_written_are_gone_on_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            expected, run = os.path.join(folder, "expected"), os.path.join(folder, "run")
+            whole = mneme(*SCENARIO, "--out", expected, "--threads", "1", "--quiet")
+            self.assertEqual(whole.returncode, 0, whole.stderr)
+            command, kills = [*SCENARIO, "--out", run, "--threads", "1"], 0
+            while kills < KILLS:
+                known = states(run)
+                process = start(*command)
+                while process.poll() is None and not states(run) - known:
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+                if not states(run) - known:
+                    break
+                self.assertFalse(is_done(run))
+                kills += 1
+                command = ["resume", run, "--threads", str(1 + kills)]
+            self.assertGreaterEqual(kills, 1, "the programs were over before their slices were written")
+            done = mneme("resume", run, "--quiet", "--threads", "2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            check_equal(self, run, expected)
+            self.assertFalse(os.path.exists(os.path.join(run, "checkpoint", "programs")))
+
+
+if __name__ == "__main__":
+    run_tests()
