@@ -11,7 +11,7 @@ using std::filesystem::path;
 
 const file_set files{.data_set = "nico-unique",
                      .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
-                     .names = {{"."}},
+                     .names = {{"bear"}}, // the class that tells the folder
                      .remedy =
                          "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
 
@@ -20,7 +20,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   const auto found = find_files(files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
-  const auto classes = folders_in(found->front());
+  const auto classes = folders_in(found->front().parent_path());
   if (!classes)
     return tl::unexpected(classes.error());
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
