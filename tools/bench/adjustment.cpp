@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <algorithm>
+#include <c10/core/GradMode.h>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -181,7 +182,7 @@ void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
                      .abs();
         }
         const auto slopes = torch::autograd::grad({loss}, trained);
-        const at::NoGradGuard still;
+        const c10::NoGradGuard still;
         auto length = at::zeros({});
         for (const auto& slope : slopes)
           length = length + slope.square().sum();
