@@ -137,7 +137,10 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
   if (made->port <= 0)
     return failed("", "--serve = " + std::to_string(options.port) +
                           ": nothing can listen there; expected a port that " + "is free, or 0 for any");
-  made->listener = std::thread([server = made.get()] { server->http.listen_after_bind(); });
+  made->listener = std::thread([server = made.get()] {
+    ::pthread_setname_np(::pthread_self(), "serve"); // a name that those who answer inherit
+    server->http.listen_after_bind();
+  });
   while (!made->http.is_running()) // what does not run yet cannot be stopped
     std::this_thread::yield();
   return std::unique_ptr<live_server>(new live_server(std::move(made)));
