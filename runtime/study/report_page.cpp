@@ -39,11 +39,11 @@ a { color: var(--link); } :focus-visible { outline: 3px solid var(--link); outli
 )";
 
 constexpr std::string_view script = R"(
-document.addEventListener('change', (event) => {
-  if (event.target.closest('.legend'))
-    for (const mark of document.querySelectorAll('g[data-group="' + event.target.value + '"]'))
-      mark.style.display = event.target.checked ? '' : 'none';
-});
+const show = (choice) => {
+  for (const mark of document.querySelectorAll('g[data-group="' + choice.value + '"]'))
+    mark.style.display = choice.checked ? '' : 'none';
+};
+document.addEventListener('change', (event) => { if (event.target.closest('.legend')) show(event.target); });
 document.getElementById('theme').addEventListener('click', () => {
   const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
     (!document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
@@ -51,12 +51,21 @@ document.getElementById('theme').addEventListener('click', () => {
 });
 )";
 
+// Pictures and tables alone are replaced where nothing else has changed: what is open, chosen or focused stays so.
 constexpr std::string_view live_script = R"(
 const events = new EventSource('events' + location.search);
+const parts = (main) => [...main.querySelectorAll('figure > svg, .scroll > table')];
+const frame = (main) => [...main.querySelectorAll('figure, legend, label, li, summary')]
+  .map((part) => part.id || part.textContent).join();
 events.onmessage = async () => {
   const answer = await fetch('.' + location.search);
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  document.querySelector('main').replaceWith(page.querySelector('main'));
+  const now = document.querySelector('main'), next = page.querySelector('main'), fresh = parts(next);
+  if (frame(now) === frame(next))
+    parts(now).forEach((part, k) => part.replaceWith(fresh[k]));
+  else
+    now.replaceWith(next);
+  document.querySelectorAll('.legend input').forEach(show);
 };
 events.onerror = () => { document.getElementById('state').textContent = 'no longer served'; events.close(); };
 )";

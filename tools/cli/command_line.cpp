@@ -163,6 +163,8 @@ private:
     to.add_option("DIR", report.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
     to.add_option("-o,--out", report.file, "The page; default: report.html.")->type_name("FILE");
     to.add_option("--svg", report.svg, "Write each figure as a file of its own, too.")->type_name("DIR");
+    to.add_option("--png", report.png, "Write each figure as a PNG of two dots for each of its units, too.")
+        ->type_name("DIR");
     to.add_option("--tensorboard", report.tensorboard, "Write event files for TensorBoard, a folder for each run.")
         ->type_name("DIR");
     bind_where(to, report.where);

@@ -68,11 +68,11 @@ struct compare_arguments {
   std::string columns{}, baseline{}, format = "text";
 };
 
-/// `mneme report DIR... [-o FILE] [--svg DIR] [--tensorboard DIR] [--where FILTER]...`
+/// `mneme report DIR... [-o FILE] [--svg DIR] [--png DIR] [--tensorboard DIR] [--where FILTER]...`
 struct report_arguments {
   std::vector<std::string> folders{}, where{};
   std::string file{};        ///< "": report.html
-  std::string svg{};         ///< Folder for single figures; "": none
+  std::string svg{}, png{};  ///< Folders for single figures; "": none
   std::string tensorboard{}; ///< Folder for event files, a folder for each run; "": none
 };
 
