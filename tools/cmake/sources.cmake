@@ -37,6 +37,8 @@ endfunction()
 # all call alike, is compiled by itself (mneme_registered).
 function(mneme_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  # g++ takes what a source keeps to itself for a header's where the source is included.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # mneme_links(PROGRAM LAYER...): links the layers and all that their lines lead to. CMake links the objects of a library
