@@ -24,6 +24,8 @@ struct row_sums {
 void sum_rows(const row_sums& sums);
 /// Adds the sum of squares to `total`, in a fixed order of lanes.
 void add_squares(double& total, const float* x, std::int64_t n);
+/// Adds the sum of a[i] b[i] to `total`, of float64 products in a fixed order of lanes.
+void add_products(double& total, const float* a, const float* b, std::int64_t n);
 /// Clears `finite` if any element is NaN or infinite.
 void check_finite(bool& finite, const float* x, std::int64_t n);
 

@@ -6,12 +6,6 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t kernel = 5, filters = 12;
-
-std::int64_t extent_behind(std::int64_t extent, std::int64_t stride, std::int64_t padding) {
-  return (extent + 2 * padding - kernel) / stride + 1;
-}
-
 std::int64_t elements(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }
@@ -20,6 +14,10 @@ at::Tensor transposed(const at::Tensor& values) { return values.transpose(1, 2).
 
 } // namespace
 
+std::int64_t gradient_encoder::extent_behind(std::int64_t extent, const convolution& layer) {
+  return (extent + 2 * layer.padding - kernel) / layer.stride + 1;
+}
+
 gradient_encoder::gradient_encoder(std::array<std::int64_t, 3> image, std::int64_t classes)
     : image_(image), classes_(classes) {
   const std::int64_t padding = image[1] == 84 ? 1 : 2, first = image[1] >= 64 ? 4 : 2;
@@ -27,8 +25,8 @@ gradient_encoder::gradient_encoder(std::array<std::int64_t, 3> image, std::int64
   auto height = image[1], width = image[2];
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
-    height = extent_behind(height, layer.stride, layer.padding);
-    width = extent_behind(width, layer.stride, layer.padding);
+    height = extent_behind(height, layer);
+    width = extent_behind(width, layer);
     const auto name = std::to_string(i + 1);
     tensors_.push_back({.name = name + ".weight", .shape = {filters, layer.channels, kernel, kernel}});
     tensors_.push_back({.name = name + ".bias", .shape = {filters}});
@@ -71,7 +69,7 @@ std::vector<at::Tensor> gradient_encoder::gradients(const at::Tensor& weights, c
   for (std::size_t i = 0; i < 3; ++i) {
     const auto [channels, stride, padding] = layers_[i];
     const auto [height, width] = extents.back();
-    extents.push_back({extent_behind(height, stride, padding), extent_behind(width, stride, padding)});
+    extents.push_back({extent_behind(height, layers_[i]), extent_behind(width, layers_[i])});
     columns[i] = at::im2col(value, {kernel, kernel}, {1, 1}, {padding, padding}, {stride, stride});
     const auto z = stacked_product(parameters[2 * i], transposed(columns[i])) + parameters[2 * i + 1];
     outputs[i] = by_element(z, at::sigmoid);

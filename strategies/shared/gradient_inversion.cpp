@@ -1,6 +1,7 @@
 #include "strategies/shared/gradient_inversion.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
+#include "strategies/shared/encoder_distance.hpp"
 #include "strategies/shared/lbfgs.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -32,8 +33,8 @@ public:
   [[nodiscard]] std::string name() const override { return "inversion"; }
   [[nodiscard]] std::string identity() const override {
     const auto [channels, height, width] = encoder_.image();
-    return fmt::format("{}x{}x{} {} {} {} {}", channels, height, width, encoder_.classes(), with_.steps,
-                       with_.learning_rate, with_.kept);
+    return fmt::format("{}x{}x{} {} {} {} {} {}", channels, height, width, encoder_.classes(), with_.steps,
+                       with_.learning_rate, with_.kept, with_.by_hand_on_cpus);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     const auto [channels, height, width] = encoder_.image();
@@ -41,13 +42,15 @@ public:
             {.name = "label", .shape = {1}, .type = at::kLong},
             {.name = "objective", .shape = {2}, .type = at::kDouble}};
   }
-  /// The columns of three convolutions and what their gradients need.
+  /// The columns of three convolutions and what their gradients need: a CPU takes one image at a time, a device many.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override { return std::int64_t{1} << 20; }
 
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
     std::vector<sought_image> sought;
     for (const auto& call : calls)
       sought.push_back(opened(call));
+    if (with_.by_hand_on_cpus && calls.front().device().is_cpu())
+      descend_by_hand(calls, sought);
     for (;;) {
       std::vector<std::size_t> active;
       for (std::size_t i = 0; i < sought.size(); ++i)
@@ -100,6 +103,21 @@ private:
     found.first = at[2], found.last = at[3];
     found.steps_to_go = std::min(found.steps_to_go, with_.steps - found.steps);
     return found;
+  }
+
+  /// Image after image: the history of each, two megabytes, stays in the caches as long as it is needed.
+  void descend_by_hand(std::span<const program_call> calls, std::vector<sought_image>& sought) const {
+    encoder_distance distance(encoder_, calls.front().in.at("encoder"));
+    for (std::size_t i = 0; i < sought.size(); ++i) {
+      auto& found = sought[i];
+      const auto sent = sent_by(found.targets, found.label.item<std::int64_t>());
+      while (found.steps_to_go > 0) {
+        const auto slope = at::empty_like(found.optimizer.x());
+        const double value = distance.value_and_slope(found.optimizer.x().const_data_ptr<float>(), sent,
+                                                      slope.mutable_data_ptr<float>());
+        tell(calls[i], found, value, slope);
+      }
+    }
   }
 
   /// The objective at all active images, in one stack: sum of squared differences between gradients.

@@ -13,6 +13,12 @@ namespace mneme {
 /// instance is drawn for a run, known to clients and proxy, and never trained.
 class gradient_encoder {
 public:
+  static constexpr std::int64_t kernel = 5, filters = 12;
+  struct convolution {
+    std::int64_t channels = 0, stride = 1, padding = 2;
+  };
+  /// Height or width of what a convolution makes of an image with `extent`.
+  [[nodiscard]] static std::int64_t extent_behind(std::int64_t extent, const convolution& layer);
   /// Strides and padding that leave 8 x 8 pixels of 32, 64 and 84; of others, strides near them.
   gradient_encoder(std::array<std::int64_t, 3> image, std::int64_t classes);
   [[nodiscard]] std::int64_t size() const; ///< All parameters.
@@ -27,11 +33,9 @@ public:
                                                   const at::Tensor& labels) const;
   [[nodiscard]] std::array<std::int64_t, 3> image() const noexcept { return image_; }
   [[nodiscard]] std::int64_t classes() const noexcept { return classes_; }
+  [[nodiscard]] const std::array<convolution, 3>& convolutions() const noexcept { return layers_; }
 
 private:
-  struct convolution {
-    std::int64_t channels = 0, stride = 1, padding = 2;
-  };
   std::array<std::int64_t, 3> image_;
   std::int64_t classes_, features_ = 0;
   std::array<convolution, 3> layers_{};
@@ -45,7 +49,8 @@ private:
 struct inversion_options {
   std::int64_t steps = 250; ///< Each takes the optimizer up to 20 evaluations.
   double learning_rate = 1.0;
-  std::int64_t kept = 20; ///< The last so many iterates are images.
+  std::int64_t kept = 20;       ///< The last so many iterates are images.
+  bool by_hand_on_cpus = true; ///< Else autograd does it there, too, ten times slower: to measure that.
 };
 /// A program that turns gradients ("1.weight" ... of one image, and "encoder") into "images" [kept, C, H, W] uint8,
 /// "label" [1] int64 and "objective" [2] float64, at the start and at the end. Where the optimizer leaves the numbers

@@ -1,4 +1,6 @@
 #include "strategies/shared/lbfgs.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/kernels/products.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 namespace mneme {
@@ -8,7 +10,29 @@ constexpr std::int64_t iterations_max = 20, evaluations_max = 25;
 constexpr std::size_t history_max = 100;
 constexpr double gradient_tolerance = 1e-7, change_tolerance = 1e-9, curvature_min = 1e-10;
 
-double product_of(const at::Tensor& a, const at::Tensor& b) { return at::dot(a, b).item<double>(); }
+// A step reads a history of two hundred vectors twice: on a CPU the calls of operators would take most of its time.
+
+double product_of(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_cpu())
+    return at::dot(a, b).item<double>();
+  double sum = 0.0;
+  kernels::add_products(sum, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel());
+  return sum;
+}
+
+/// to += factor * direction
+void add_scaled(at::Tensor& to, const at::Tensor& direction, double factor) {
+  if (!to.is_cpu()) {
+    to.add_(direction, factor);
+    return;
+  }
+  auto* const values = to.mutable_data_ptr<float>();
+  const auto size = to.numel();
+  const auto scale = static_cast<float>(factor);
+  kernels::multiply({.a = &scale, .b = direction.const_data_ptr<float>(), .before = values, .c = values,
+                     .m = 1, .n = size, .k = 1});
+}
+
 double largest(const at::Tensor& values) { return values.abs().max().item<double>(); }
 
 } // namespace
@@ -31,11 +55,11 @@ at::Tensor lbfgs::direction(const at::Tensor& gradient) {
   auto along = -gradient;
   for (auto i = changes_.size(); i-- > 0;) {
     shares[i] = product_of(moves_[i], along) * inverses_[i];
-    along.add_(changes_[i], -shares[i]);
+    add_scaled(along, changes_[i], -shares[i]);
   }
   along.mul_(scale_);
   for (std::size_t i = 0; i < changes_.size(); ++i)
-    along.add_(moves_[i], shares[i] - product_of(changes_[i], along) * inverses_[i]);
+    add_scaled(along, moves_[i], shares[i] - product_of(changes_[i], along) * inverses_[i]);
   return along;
 }
 

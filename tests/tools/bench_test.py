@@ -36,14 +36,15 @@ threads = int(words[words.index("--threads") + 1])
 scenario, rounds = words[1], int(options["rounds.per_task"])
 many = 1e6 if "1m" in scenario else float(options.get("clients.count", 1e4))
 client_rounds = 100 * rounds
+looks = 0 if options.get("enrolment.initial") == "10" else 100 * rounds
 out = words[words.index("--out") + 1]
 os.mkdir(out)
 with open(os.path.join(out, "summary.json"), "w") as file:
-    json.dump({"scenario": scenario, "client_rounds": client_rounds,
+    json.dump({"scenario": scenario, "client_rounds": client_rounds, "looks": looks,
                "upload_bytes": 4 * client_rounds * (1626442 if "b1" in scenario else 2410),
-               "cpu_seconds": 0.5 + many * 0.25e-6 + client_rounds * 1e-3,
-               "wall_seconds": client_rounds * 1e-3 / (1.9 if threads == 2 else 20 if "cuda" in str(words) else
-                                                         0.95 if "--nodes" in words else 1),
+               "cpu_seconds": 0.5 + many * 0.25e-6 + client_rounds * 1e-3 + looks * WATCH,
+               "wall_seconds": looks * WATCH + client_rounds * 1e-3 / (
+                   1.9 if threads == 2 else 20 if "cuda" in str(words) else 0.95 if "--nodes" in words else 1),
                "peak_rss_bytes": int(1e8 + 40 * many), "run_digest": DIGEST}, file)
 """
 LOOPS = """
@@ -162,8 +163,8 @@ class Run(unittest.TestCase):
             file.write(f"#!{sys.executable} -IS\n" + text)
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
 
-    def run_bench(self, *arguments, digest="'d' * 32", norm="1.0"):
-        self.program("mneme", MNEME.replace("DIGEST", digest))
+    def run_bench(self, *arguments, digest="'d' * 32", norm="1.0", look="0.0"):
+        self.program("mneme", MNEME.replace("DIGEST", digest).replace("WATCH", look))
         self.program("bench_loops", LOOPS.replace("NORM", norm))
         self.program("bench_link", LINK)
         self.program("bench_programs", PROGRAMS.replace("DIGEST", digest.replace("threads", "width")))
@@ -244,6 +245,16 @@ class Run(unittest.TestCase):
         self.assertEqual(shares, [round(950 / (5e8 / (4 * 1626442)), 3), 0.95])  # b1 is held up by the link here
         self.assertIn("MISSED bytes of tensors a second, TLS", done.stdout)
 
+    def test_a_look_costs_what_rounds_with_observers_take_longer(self):
+        done = self.run_bench("b12", "--repeat", "1", look="4e-5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("looks a second", done.stdout)
+        self.assertIn("25,000", done.stdout)
+        self.assertIn("ok     us of CPU a look: 40 (40 - 40); wanted <= 200", done.stdout)
+        other = self.run_bench("b12", "--quick")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("rounds with observers took no longer than those without", other.stderr)
+
     def test_a_device_is_measured_beside_the_cpu_and_the_loop(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b2", "--device", "cuda:0", "--repeat", "1", "--json", path)
@@ -279,7 +290,7 @@ class Run(unittest.TestCase):
     def test_unknown_names_are_bad_usage(self):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11", done.stderr)
+        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11, b12", done.stderr)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,19 @@ def our_sample(few, many):
             "run_digest": many["run_digest"]}
 
 
+def observers_sample(looking, alone):
+    """What a look costs: rounds with observers less rounds without. Each: summaries of a short and a long run."""
+    looks = looking[1]["looks"] - looking[0]["looks"]
+    cost = {}
+    for key in ("cpu_seconds", "wall_seconds"):
+        whole, others = (many[key] - few[key] for few, many in (looking, alone))
+        if whole <= others:
+            raise ValueError("rounds with observers took no longer than those without: ask for more rounds")
+        cost[key] = (whole - others) / looks
+    return {"cpu_rate": 1 / cost["cpu_seconds"], "wall_rate": 1 / cost["wall_seconds"],
+            "peak_rss_bytes": looking[1]["peak_rss_bytes"], "run_digest": looking[1]["run_digest"]}
+
+
 def loop_sample(printed):
     """One measurement of a loop, from what bench_loops prints."""
     return {"cpu_rate": printed["client_rounds"] / printed["cpu_seconds"],
@@ -144,6 +157,14 @@ def no_wait_figures(sizes, wanted):
                          spread([sample["cpu_rate"] for sample in few]), wanted.NO_WAIT_RATE),
                 at_most(f"cost at {many_clients:,} to cost at {few_clients:,}", ratio(few, many),
                         wanted.NO_WAIT_GROWTH)]}
+
+
+def observers_figures(samples, wanted):
+    """The result of B12."""
+    microseconds = spread([1e6 / sample["cpu_rate"] for sample in samples])
+    return {"name": "b12", "title": wanted.OBSERVERS_TITLE, "rate": "cpu_rate", "unit": "looks",
+            "contenders": [contender("mneme", samples)], "run_digest": same_digest(samples, "b12"),
+            "verdicts": [at_most("us of CPU a look", microseconds, wanted.OBSERVER_MICROSECONDS)]}
 
 
 def buffered_figures(waiting, flowing, wanted):

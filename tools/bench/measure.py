@@ -144,6 +144,17 @@ class Bench:
             flowing.append(self.ours(workloads.BUFFERED_SCENARIO, steps))
         return figures.buffered_figures(waiting, flowing, workloads)
 
+    def observers(self):
+        """B12."""
+        rounds = self.choose(workloads.OBSERVERS_ROUNDS, workloads.OBSERVERS_QUICK_ROUNDS)
+        samples = []
+        for turn in range(self.repeat):
+            self.say(f"b12: {turn + 1} of {self.repeat}")
+            samples.append(figures.observers_sample(
+                *([self.summary(workloads.OBSERVERS_SCENARIO, n, overrides=overrides) for n in rounds]
+                  for overrides in ((), workloads.NO_OBSERVERS))))
+        return figures.observers_figures(samples, workloads)
+
     def cores(self):
         """B7."""
         measured = {name: {1: [], 2: []} for name in workloads.CORES_WANTED}
@@ -203,4 +214,4 @@ class Bench:
         if name in workloads.TRAINING:
             return self.training(workloads.TRAINING[name])
         return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores,
-                "b9": self.programs_stacked, "b11": self.nodes}[name]()
+                "b9": self.programs_stacked, "b11": self.nodes, "b12": self.observers}[name]()

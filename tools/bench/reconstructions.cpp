@@ -1,6 +1,7 @@
 // bench_reconstructions: images of CIFAR-100 from the gradients that they leave in LGA's encoder, some at a time;
 // prints one JSON object: labels recovered, how far the objective falls, PSNR against the images, CPU time.
-//   bench_reconstructions [--images N] [--width K] [--steps S] [--rate R]
+//   bench_reconstructions [--images N] [--width K] [--steps S] [--rate R] [--autograd]
+// --autograd takes the slopes from LibTorch's autograd, as a program does that is written without further thought.
 #include "runtime/base/digest.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/training/executor.hpp"
@@ -21,6 +22,7 @@ constexpr std::int64_t classes = 100, kept = 20; // iterates that the proxy keep
 struct wanted {
   std::int64_t images = 60, width = 60, steps = 250;
   double rate = 1.0;
+  bool by_autograd = false;
 };
 
 /// The first images of the file, as prototypes are encoded: in [0, 1], [N, 3, 32, 32], and their labels.
@@ -35,8 +37,10 @@ std::pair<at::Tensor, std::vector<std::int64_t>> photographs(std::int64_t count)
 
 std::vector<job> jobs_of(const gradient_encoder& encoder, const at::Tensor& images,
                          const std::vector<std::int64_t>& labels, const wanted& how) {
-  const auto body =
-      inversion_program(encoder, {.steps = how.steps, .learning_rate = how.rate, .kept = std::min(kept, how.steps)});
+  const auto body = inversion_program(encoder, {.steps = how.steps,
+                                                .learning_rate = how.rate,
+                                                .kept = std::min(kept, how.steps),
+                                                .by_hand_on_cpus = !how.by_autograd});
   const auto weights = encoder.drawn({.seed = 1, .purpose = first_method_purpose});
   const auto left = encoder.gradients(weights, images, at::tensor(labels));
   std::vector<job> jobs;
@@ -74,6 +78,7 @@ int main(int argc, char** argv) {
   program.add_option("--width", how.width)->check(CLI::Range(1L, 1000L));
   program.add_option("--steps", how.steps)->check(CLI::Range(1L, 10'000L));
   program.add_option("--rate", how.rate);
+  program.add_flag("--autograd", how.by_autograd);
   CLI11_PARSE(program, argc, argv);
 
   const auto [images, labels] = photographs(how.images);

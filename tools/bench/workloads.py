@@ -122,7 +122,14 @@ NODES = ("b1", "b2")
 NODES_SHARE = 0.9          # of one process, or of what the bytes of uploads allow on the link
 LINK_BYTES = 400e6         # of tensors, per second
 
-ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11")
+# B12: of 1,000 clients 110 have enrolled: ten are drawn, and the others look at their rows; or ten have.
+OBSERVERS_TITLE = "B12: clients that look at 300 rows each under a linear net, 100 a round of 10 clients"
+OBSERVERS_SCENARIO = "scenarios/bench/b12.toml"
+NO_OBSERVERS = ("enrolment.initial=10",)
+OBSERVERS_ROUNDS, OBSERVERS_QUICK_ROUNDS = (10, 510), (5, 25)
+OBSERVER_MICROSECONDS = 200.0  # of CPU
+
+ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12")
 
 
 def parameters(work):
