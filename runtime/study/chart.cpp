@@ -141,7 +141,7 @@ public:
   void cell_text(double x, double y, const std::string& text, bool on_dark) {
     text_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"11\" fill=\"{}\">{}</text>\n",
-                    x, y, on_dark ? "#ffffff" : "#08306b", text);
+                    x, y, on_dark ? "#ffffff" : "#000000", text);
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
@@ -217,7 +217,7 @@ std::string svg_of(const line_chart& chart, bool alone) {
 
 std::string svg_of(const heat_map& chart, bool alone) {
   constexpr std::size_t written_max = 14; // columns in which a number fits
-  constexpr double dark_from = 0.55;
+  constexpr double dark_from = 0.65;      // either colour of words has a contrast of 4.5 there, and more elsewhere
   svg_canvas on({0.0, 1.0}, {0.0, 1.0});
   const double cell_width = plot_width / static_cast<double>(std::max<std::size_t>(1, chart.columns.size()));
   const double cell_height = plot_height / static_cast<double>(std::max<std::size_t>(1, chart.rows.size()));

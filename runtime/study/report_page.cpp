@@ -22,9 +22,10 @@ main, header { max-width: 1440px; margin: 0 auto; padding: 0 16px; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; } h3 { font-size: 1rem; margin: 0 0 4px; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)); gap: 16px; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)); gap: 16px; }
 figure { margin: 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px; background: var(--box); }
 figure svg { display: block; width: 100%; height: auto; color: var(--ink); }
+@media (max-width: 600px) { figure svg { font-size: 18px; } }
 figcaption { color: var(--soft); font-size: 0.85rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; border: 0; padding: 0; margin: 8px 0 16px; }
 .legend label { display: inline-flex; align-items: center; gap: 6px; min-height: 24px; }

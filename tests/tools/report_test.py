@@ -1,4 +1,5 @@
 """mneme report, new and completion from outside."""
+import itertools
 import os
 import re
 import shutil
@@ -86,11 +87,19 @@ class Pixels:
         rows, above = [], bytes(stride)
         for y in range(self.height):
             kind, row = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
-            for i in range(stride if kind else 0):
-                left, corner = (row[i - back], above[i - back]) if i >= back else (0, 0)
-                guess = left + above[i] - corner
-                nearest = min((left, above[i], corner), key=lambda value: abs(guess - value))
-                row[i] = (row[i] + (0, left, above[i], (left + above[i]) // 2, nearest)[kind]) % 256
+            if kind == 1:
+                for channel in range(back):
+                    row[channel::back] = (value % 256 for value in itertools.accumulate(row[channel::back]))
+            elif kind == 2:
+                row = bytearray((value + up) % 256 for value, up in zip(row, above))
+            for i in range(stride if kind > 2 else 0):
+                left, up, corner = (row[i - back], above[i], above[i - back]) if i >= back else (0, above[i], 0)
+                if kind == 3:
+                    guess = (left + up) // 2
+                else:
+                    to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+                    guess = left if to_left <= to_up and to_left <= to_corner else up if to_up <= to_corner else corner
+                row[i] = (row[i] + guess) % 256
             rows.append(row)
             above = row
         return rows

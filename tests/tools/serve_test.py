@@ -88,32 +88,49 @@ class Serve(unittest.TestCase):
             refused.exception.close()
 
     def rounds_done(self):
-        with open(os.path.join(self.folder, "run", "metrics.jsonl"), encoding="utf-8") as file:
+        path = os.path.join(self.folder, "run", "metrics.jsonl")
+        if not os.path.exists(path):
+            return 0
+        with open(path, encoding="utf-8") as file:
             return file.read().count("\n")
+
+    def checkpoints(self):
+        """Those that there are; the newest is the last."""
+        folder = os.path.join(self.folder, "run", "checkpoint")
+        names = os.listdir(folder) if os.path.exists(folder) else []
+        return sorted(name for name in names if name.endswith(".checkpoint"))
+
+    @staticmethod
+    def is_connected(peer):
+        try:
+            return bool(peer.getpeername())
+        except OSError:
+            return False
 
     def test_a_thousand_idle_connections_and_malformed_requests_change_nothing(self):
         run, address, port = self.run_served("--set", "checkpoint.every=1", "--set", "checkpoint.force=true",
                                              files_max=256)
-        peers = []
-        for k in range(200):
-            peer = socket.create_connection(("127.0.0.1", port), timeout=60)
-            peers.append(peer)
-            try:
-                peer.sendall((b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 20000, b"\r\n\r\n\r\n",
-                              b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")[k % 4])
-            except OSError:  # dropped already
-                pass
-        for _ in range(1000):  # that say nothing; those that the run does not accept wait before it
-            peer = socket.socket()
+        peers = [socket.socket() for _ in range(1000)]  # that say nothing; those that are not accepted wait before it
+        for peer in peers:
             peer.setblocking(False)
             peer.connect_ex(("127.0.0.1", port))
-            peers.append(peer)
-        before = self.rounds_done()
-        while self.rounds_done() < before + 100:  # with a checkpoint after each
+        while not all(map(self.is_connected, peers)):
             self.assertIsNone(run.poll())
             time.sleep(0.01)
+        before, written = self.rounds_done(), self.checkpoints()
+        while self.rounds_done() < before + 100:
+            self.assertIsNone(run.poll())
+            time.sleep(0.01)
+        self.assertGreater(self.checkpoints(), written)  # files can still be opened
         for peer in peers:
             peer.close()
+        for k in range(200):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+                try:
+                    peer.sendall((b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 20000, b"\r\n\r\n\r\n",
+                                  b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")[k % 4])
+                except OSError:  # dropped already
+                    pass
         self.assertIn('status="running"', self.get(address + "metrics")[0])
         run.terminate()
         self.assertEqual(run.wait(timeout=60), 130)
