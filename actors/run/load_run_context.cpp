@@ -48,7 +48,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
 template <class T>
 void gather(diagnostics& problems, const expected<T>& step) {
   if (!step)
-    problems.insert(problems.end(), step.error().begin(), step.error().end());
+    append(problems, step.error());
 }
 
 /// What is wrong with a file stands at the key that names it.

@@ -234,7 +234,7 @@ compared_row row_of(const std::vector<std::string>& labels, const std::vector<co
         continue;
       const auto value = value_of(*run, column.metric);
       if (!value)
-        wrong.insert(wrong.end(), value.error().begin(), value.error().end());
+        append(wrong, value.error());
       else if (*value)
         cell.by_seed[run->seed] = **value;
     }

@@ -64,7 +64,7 @@ int report_runs(const report_arguments& arguments) {
     if (auto made = with_files(std::move(run), warnings))
       reported.push_back(std::move(*made));
     else
-      wrong.insert(wrong.end(), made.error().begin(), made.error().end());
+      append(wrong, made.error());
   if (!wrong.empty())
     return print_errors(wrong);
   for (const auto& made : reported)
