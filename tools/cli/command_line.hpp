@@ -14,8 +14,8 @@ struct node_arguments {
   std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
 };
 
-/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT] [--native-code]`, `mneme node --status HOST:PORT`,
-/// `mneme node --make-keys DIR`
+/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT] [--native-code]`,
+/// `mneme node --status HOST:PORT`, `mneme node --make-keys DIR`
 struct serve_arguments {
   std::string listen{}, status{}, keys{}; ///< One of them is given.
   std::string threads{};                  ///< Empty: one per core
