@@ -25,6 +25,8 @@ key_table model_keys(model_section& to) {
             "The net; `mneme list models` describes them, their own keys follow here.");
   keys.path("module", to.module,
             "TorchScript file that is the net, in place of a net of this program; empty: none. See docs/modules.md.");
+  keys.flag("native_code", to.native_code,
+            "Modules may be AOTInductor packages: compiled code, which may do whatever this process may.");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
               "module: what it returns for a row: features, behind which a head of the run's own stands, or the scores "
               "of the classes.");

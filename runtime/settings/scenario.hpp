@@ -114,8 +114,9 @@ struct devices_section {
 enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{}; ///< TorchScript file that is the net; empty: `name` is.
+  std::filesystem::path module{}; ///< TorchScript file or AOTInductor package that is the net; empty: `name` is.
   bool module_scores = false;     ///< What it returns are scores of the classes, not features.
+  bool native_code = false;       ///< Modules may be AOTInductor packages.
   std::filesystem::path weights{}, seed_weights{};
   std::filesystem::path backbone{}; ///< A scenario whose last net this run's begins with; empty: none.
   trainable_part trainable = trainable_part::all;

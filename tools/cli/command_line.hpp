@@ -14,12 +14,13 @@ struct node_arguments {
   std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
 };
 
-/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT]`, `mneme node --status HOST:PORT`,
-/// `mneme node --make-keys DIR`
+/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT] [--native-code]`,
+/// `mneme node --status HOST:PORT`, `mneme node --make-keys DIR`
 struct serve_arguments {
   std::string listen{}, status{}, keys{}; ///< One of them is given.
   std::string threads{};                  ///< Empty: one per core
   std::string metrics_port{};             ///< Empty: none
+  bool native_code = false;               ///< Compiled modules that runs send may be loaded.
   node_arguments on{};
 };
 

@@ -76,6 +76,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"model.name", "probe-stem"},
     {"model.trainable", "head"},
     {"model.module_output", "scores"},
+    {"model.native_code", "true"},
     {"model.hidden", "[200]"},
     {"model.probed", "true"},
     {"training.optimizer", "adam"},
