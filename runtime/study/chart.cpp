@@ -179,8 +179,9 @@ void draw_names(svg_canvas& on, const std::vector<chart_curve>& curves, double f
 
 std::string group_colour(std::size_t group) {
   // A contrast of 3 and more against white and against #161616.
-  static constexpr std::array<const char*, 8> colours{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0",
-                                                      "#b7791f", "#d53f8c", "#1d93a3", "#7a7f87"};
+  static constexpr std::array<const char*, 12> colours{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0",
+                                                       "#b7791f", "#d53f8c", "#1d93a3", "#7a7f87",
+                                                       "#6470e0", "#7d8b1f", "#a0674b", "#e0606a"};
   return colours[group % colours.size()];
 }
 
