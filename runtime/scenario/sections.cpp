@@ -24,7 +24,8 @@ key_table model_keys(model_section& to) {
   keys.word("name", to.name, names_of(models()),
             "The net; `mneme list models` describes them, their own keys follow here.");
   keys.path("module", to.module,
-            "TorchScript file that is the net, in place of a net of this program; empty: none. See docs/modules.md.");
+            "TorchScript file or, with native_code, AOTInductor package that is the net, in place of a net of this "
+            "program; empty: none. See docs/modules.md.");
   keys.flag("native_code", to.native_code,
             "Modules may be AOTInductor packages: compiled code, which may do whatever this process may.");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
