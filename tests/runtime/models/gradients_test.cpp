@@ -191,7 +191,7 @@ TEST_CASE("gradients of every model equal autograd's", "[models]") {
 TEST_CASE("gradients of residual nets equal autograd's, in both modes and with every key", "[models]") {
   at::set_num_threads(1);
   const shape3 small{3, 5, 6}; // few values: none lies where rounding decides about a ReLU
-  for (const auto* const shortcut : {"option-a", "conv1x1"})
+  for (const auto* const shortcut : {"option-a", "option-a-both-sides", "conv1x1"})
     for (const bool training : {false, true})
       compare({net_of("resnet8", small, 6, {{"shortcut", shortcut}}), small, {1, 5}, {}, {0, training}});
   compare({net_of("resnet8", small, 6, {{"norm", "group"}}), small, {0, 6}, {}, {32, true}});

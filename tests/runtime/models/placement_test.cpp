@@ -207,7 +207,8 @@ std::vector<subject> others() {
   made.emplace_back("dropout", std::make_unique<dropout_layer>(21, 0, 0.25), 21, 1);
   made.emplace_back("samples", std::make_unique<sampling_layer>(sampling_layer::shape{.width = 21}), 42, 1);
   made.emplace_back("channels last", std::make_unique<channels_last_layer>(images), images.floats(), 1);
-  made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9), images.floats(), 1);
+  for (const std::int64_t first : {0, 1})
+    made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9, first), images.floats(), 1);
   made.emplace_back("resizing", std::make_unique<resize_layer>(images, 8, 4), images.floats(), 1, 3, false);
   for (const auto kind : {upsampling::nearest, upsampling::bilinear})
     made.emplace_back("upsampling", std::make_unique<upsampling_layer>(images, 10, 7, kind), images.floats(), 1);
