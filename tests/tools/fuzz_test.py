@@ -45,9 +45,9 @@ class Fuzz(unittest.TestCase):
         return path
 
     def test_random_scenarios_end_alike_however_they_are_computed(self):
-        done = self.search("scenarios", "--count", "4", "--seed", "100", "--seconds", "60")
+        done = self.search("scenarios", "--count", "3", "--seed", "100", "--seconds", "10")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"[1-4] drawn, \d refused, \d done, \d failed alike, 0 found")
+        self.assertRegex(done.stdout, r"[1-3] drawn, \d refused, \d done, \d failed alike, 0 found")
 
     def test_damaged_files_of_every_kind_are_refused_in_words(self):
         done = self.search("readers", "--count", "2", "--seconds", "600")
@@ -60,24 +60,24 @@ class Fuzz(unittest.TestCase):
     def test_writes_that_fail_leave_a_run_that_can_go_on(self):
         if not (shutil.which("cc") or shutil.which("gcc")):
             self.skipTest("no C compiler")
-        done = self.search("faults", "--count", "6", "--seconds", "60")
+        done = self.search("faults", "--count", "6", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-6] disturbed, \d went on, \d resumed, \d refused, 0 found")
 
     def test_memory_that_is_refused_leaves_a_run_that_can_go_on(self):
         if not (shutil.which("cc") or shutil.which("gcc")):
             self.skipTest("no C compiler")
-        done = self.search("memory", "--count", "8", "--seconds", "60")
+        done = self.search("memory", "--count", "8", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-8] disturbed, \d went on, \d resumed, \d refused, 0 found")
 
     def test_signals_at_any_moment_leave_a_run_that_can_go_on(self):
-        done = self.search("signals", "--count", "8", "--seconds", "60")
+        done = self.search("signals", "--count", "8", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-8] disturbed, \d went on, \d resumed, \d refused, 0 found")
 
     def test_nodes_and_runs_bear_damaged_messages(self):
-        done = self.search("nodes", "--count", "40", "--seconds", "60")
+        done = self.search("nodes", "--count", "40", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\d+ replayed, \d at work, 0 found")
 

@@ -16,16 +16,20 @@ class ReaderSearch:
     def __init__(self, program, folder, only=None, limited=True, before=""):
         self.folder, self.all_readers = folder, only is None
         self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES if limited else 0, before)
-        self.cases = {name: make(os.path.join(folder, name), program) for name, make in CASES.items()
-                      if only is None or name in only}
-        self.counts = {name: 0 for name in self.cases}
+        self.program, self.cases = program, {}  # those that have had a turn
+        self.counts = {name: 0 for name in CASES if only is None or name in only}
+        self.readers = list(self.counts)
         self.counts["found"] = 0
         self.honest_peaks, self.peaks = {}, {}  # bytes, by reader
-        for name, case in self.cases.items():
+
+    def _case(self, name):
+        if name not in self.cases:
+            case = self.cases[name] = CASES[name](os.path.join(self.folder, name), self.program)
             outcome = self.programs.run(case.command(case.honest))
             if outcome.code != 0:
                 raise SystemExit(f"the honest input of {name} is refused: {outcome.errors}")
             self.honest_peaks[name] = self.peaks[name] = outcome.peak_bytes
+        return self.cases[name]
 
     def summary(self):
         """The most memory that a damaged input took, as a share of what the honest one takes."""
@@ -34,14 +38,14 @@ class ReaderSearch:
 
     def try_seed(self, seed):
         """One damaged input for each reader; None, or what was found."""
-        reports = [report for name in self.cases if self._has_a_turn(name, seed) and (report := self._try(name, seed))]
+        reports = [report for name in self.readers if self._has_a_turn(name, seed) and (report := self._try(name, seed))]
         return "\n".join(reports) or None
 
     def _has_a_turn(self, name, seed):
         return not (self.all_readers and name.startswith(SELDOM) and seed % SELDOM_EVERY)
 
     def _try(self, name, seed):
-        case = self.cases[name]
+        case = self._case(name)
         damaged = mutated(case.honest, random.Random(f"{name} {seed}"))
         ended = self.programs.run(case.command(damaged))
         self.counts[name] += 1
