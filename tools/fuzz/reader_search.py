@@ -38,7 +38,8 @@ class ReaderSearch:
 
     def try_seed(self, seed):
         """One damaged input for each reader; None, or what was found."""
-        reports = [report for name in self.readers if self._has_a_turn(name, seed) and (report := self._try(name, seed))]
+        reports = [self._try(name, seed) for name in self.readers if self._has_a_turn(name, seed)]
+        reports = [report for report in reports if report]
         return "\n".join(reports) or None
 
     def _has_a_turn(self, name, seed):
