@@ -124,8 +124,8 @@ void network::add_sampling(double log_deviation_low, double log_deviation_high) 
   ++drawing_layers_;
 }
 
-void network::add_subsampling(std::int64_t stride, std::int64_t channels) {
-  auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels);
+void network::add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first) {
+  auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels, first);
   const auto out = made->out_shape();
   add_node({.operation = std::move(made)}, out, false);
 }

@@ -31,7 +31,8 @@ public:
   void add_mean_pool();
   void add_dropout(double rate);
   /// Every `stride`-th pixel, zeros as further channels.
-  void add_subsampling(std::int64_t stride, std::int64_t channels);
+  /// @param first where the given channels begin among `channels`
+  void add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first = 0);
   void add_linear(const std::string& name, std::int64_t out, activation after, bool biased = true);
   /// Two linear layers that read the same, their results side by side: means and log deviations of a normal.
   void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);

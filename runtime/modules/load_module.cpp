@@ -6,6 +6,7 @@
 #include "runtime/modules/code_limits.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/native_graph.hpp"
+#include "runtime/modules/pickle_limits.hpp"
 #include "runtime/modules/script_graph.hpp"
 #include <algorithm>
 #include <fmt/format.h>
@@ -47,12 +48,17 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
   return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
 }
 
-/// What is too much in the code of the archive; "": nothing.
-std::string excess_of_code(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
-  for (const auto& entry : entries)
+/// What is too much in code and pickles of the archive; "": nothing.
+std::string excess_of_content(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
+  for (const auto& entry : entries) {
+    std::string excess;
     if (entry.name.ends_with(".py"))
-      if (auto excess = code_excess(zip_content(file, entry)); !excess.empty())
-        return excess;
+      excess = code_excess(zip_content(file, entry));
+    else if (entry.name.ends_with(".pkl"))
+      excess = pickle_excess(zip_content(file, entry));
+    if (!excess.empty())
+      return excess;
+  }
   return "";
 }
 
@@ -92,7 +98,7 @@ read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zi
                        const at::Device& device) {
   if (auto kind = other_kind(entries); !kind.empty())
     return tl::unexpected(std::vector{std::move(kind)});
-  if (auto excess = excess_of_code(bytes, entries); !excess.empty())
+  if (auto excess = excess_of_content(bytes, entries); !excess.empty())
     return tl::unexpected(std::vector{std::move(excess)});
   auto graph = script_graph::read(bytes, device);
   if (!graph)

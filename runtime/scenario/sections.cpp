@@ -66,8 +66,10 @@ key_table training_keys(training_section& to) {
   keys.choice("augment", to.augment,
               {{"none", augmentation_kind::none},
                {"crop-flip", augmentation_kind::crop_flip},
-               {"crop-flip-jitter", augmentation_kind::crop_flip_jitter}},
-              "Padded random crops and mirror images, with random brightness if wanted.");
+               {"crop-flip-jitter", augmentation_kind::crop_flip_jitter},
+               {"resized-crop-flip", augmentation_kind::resized_crop_flip}},
+              "Padded random crops and mirror images, with random brightness if wanted; resized-crop-flip: a random "
+              "part of 5 to 100 % of the image instead, brought to its size or to data.crop.");
   return keys;
 }
 

@@ -9,7 +9,7 @@ namespace mneme {
 class model_kind;
 class strategy;
 
-enum class normalization { mean_std, unit };
+enum class normalization { mean_std, unit, measured };
 struct data_section {
   std::string name = "fashion-mnist";
   std::filesystem::path root{};
@@ -22,6 +22,8 @@ struct data_section {
   std::int64_t rows = 100'000;         ///< synthetic
   std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
   std::int64_t side = 224;             ///< Data sets in folders of pictures: pixels of a side.
+  std::int64_t resize = 0;             ///< Pixels of the shorter side that images are brought to; 0: as they are.
+  std::int64_t crop = 0;               ///< Pixels of a side of their middle, which is shown; 0: all.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -125,7 +127,7 @@ struct model_section {
 
 enum class optimizer_kind { sgd, adam, adamw };
 enum class schedule_kind { constant, cosine, step };
-enum class augmentation_kind { none, crop_flip, crop_flip_jitter };
+enum class augmentation_kind { none, crop_flip, crop_flip_jitter, resized_crop_flip };
 struct training_section {
   optimizer_kind optimizer = optimizer_kind::sgd;
   std::int64_t epochs = 1;

@@ -22,6 +22,8 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"data.rows", "99"},
     {"data.tokens", "7"},
     {"data.side", "64"},
+    {"data.resize", "32"},
+    {"data.crop", "8"},
     {"tasks.kind", "single"},
     {"tasks.count", "2"},
     {"tasks.first_classes", "2"},
