@@ -113,6 +113,8 @@ public:
   [[nodiscard]] const std::vector<dense_layer>* dense_layers() const noexcept override {
     return dense_.empty() ? nullptr : &dense_;
   }
+  [[nodiscard]] bool passes_rows_alone() const noexcept override { return passes_rows_alone_; }
+  [[nodiscard]] bool trains_behind_features(const parameter_choice& trained) const override;
   [[nodiscard]] bool draws() const noexcept override { return drawing_layers_ > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
@@ -179,7 +181,7 @@ private:
   std::vector<map> maps_;
   std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
-  bool mixes_rows_ = false, frozen_ = false, in_head_ = false;
+  bool mixes_rows_ = false, frozen_ = false, in_head_ = false, passes_rows_alone_ = true;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };
 

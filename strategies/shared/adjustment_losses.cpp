@@ -38,6 +38,7 @@ public:
     }
   }
   [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] class_range taught_labels() const override { return {0, terms_.old_classes()}; }
 
   /// Model by model, so that the bits of one do not depend on the others.
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
