@@ -17,7 +17,7 @@ inline constexpr std::int64_t panel_columns = Set::lanes * (Set::accumulators ==
 struct packed_panel {
   const float* values = nullptr;
   std::int64_t from = 0, terms = 0;
-  bool first = false, last = false; ///< Of all terms.
+  bool first = false, last = false; ///< It holds the first terms of all, the last ones.
 };
 
 /// `Rows` rows of c from `at` on, all columns of the panel. `waiting` holds the sums so far.
@@ -63,7 +63,7 @@ MNEME_INLINE void packed_tile(const row_product& product, const packed_panel& pa
     }
 }
 
-/// `rows` rows of c from `at` on in tiles of `Rows`, what is left over in ever lower ones. `a` is that of the first row.
+/// `rows` rows of c from `at` on in tiles of `Rows`, what is left over in ever lower ones. `a` is the first row's.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void packed_bands(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
                                std::int64_t rows, std::int64_t at) {

@@ -4,7 +4,6 @@
 #include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
-#include <limits>
 #include <span>
 namespace mneme {
 
@@ -85,9 +84,6 @@ public:
   /// False if it is one of features and maps alone. Such an objective trains nets without a head, and with one over no
   /// classes: `logits` are undefined then, its d_logits are not read, and labels are those of the data set.
   [[nodiscard]] virtual bool reads_logits() const { return true; }
-  /// Labels of the rows that it compares with the teacher, from 0 within the classes of the loss: what the teacher is
-  /// said to show of others need not be so.
-  [[nodiscard]] virtual class_range taught_labels() const { return {0, std::numeric_limits<std::int64_t>::max()}; }
   /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
   [[nodiscard]] virtual bool reads_targets() const { return false; }
   /// True if regularise() does anything.

@@ -61,9 +61,6 @@ struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
   const parameter_choice* trained =
       nullptr; ///< What is trained; layers without any of it are in evaluation mode. Null: all.
-  /// The inputs are the net's features, [K, B, 1, 1, D]: what lies before them is not run.
-  /// @pre trains_behind_features(*trained)
-  bool from_features = false;
 };
 
 struct activations {
@@ -97,12 +94,6 @@ public:
   [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
   /// The layers of a net that is fully connected ones from the input to a linear head and nothing else; of others null.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
-  /// True if, on a CPU and in evaluation mode, a row's bits depend neither on the other rows of its pass nor on their
-  /// number.
-  [[nodiscard]] virtual bool passes_rows_alone() const noexcept { return false; }
-  /// True if a training of `trained` leaves everything up to the features as it is, so that features may be made once
-  /// for all steps (training_mode::from_features), with the same bits on a CPU.
-  [[nodiscard]] virtual bool trains_behind_features(const parameter_choice& /*trained*/) const { return false; }
   /// True if training draws random numbers (dropout).
   [[nodiscard]] virtual bool draws() const noexcept { return false; }
 

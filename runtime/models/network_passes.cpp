@@ -49,9 +49,14 @@ void make_own(at::Tensor& tensor) {
 
 activations network::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
                              const training_mode* training) const {
+  return forward_from(0, weights, inputs, classes, keep, training);
+}
+
+/// The nodes behind value `first`, which `inputs` hold.
+activations network::forward_from(place first, const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                  tape* keep, const training_mode* training) const {
   MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
   MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, identity_, weights.sizes(), weights.strides());
-  const place first = training && training->from_features ? features_ : 0;
   const auto floats = shapes_[first].floats();
   MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * floats, identity_,
               inputs.sizes());

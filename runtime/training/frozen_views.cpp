@@ -1,4 +1,5 @@
 #include "runtime/training/frozen_views.hpp"
+#include "runtime/method/partly_taught_loss.hpp"
 #include "runtime/models/layer.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -76,10 +77,11 @@ sample_view frozen_views::behind_front(const sample_view& samples, const at::Ten
 
 taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& teacher, image_store& images) {
   const auto n = samples.size();
-  const auto compared = objective_.taught_labels();
+  const auto* const partly = dynamic_cast<const partly_taught_loss*>(&objective_);
   std::vector<std::int64_t> positions;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto label = samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]) - options_.classes.low;
+    const auto compared = partly ? partly->taught_labels() : class_range{label, label + 1};
     if (compared.low <= label && label < compared.high)
       positions.push_back(i);
   }

@@ -1,6 +1,7 @@
 /// frozen_views: what nets that stay as they are show of a client's rows, made once for all steps of a training.
 #pragma once
 #include "runtime/method/jobs.hpp"
+#include "runtime/models/row_wise_model.hpp"
 #include "runtime/training/image_store.hpp"
 namespace mneme {
 
@@ -20,7 +21,8 @@ struct taught_rows {
 /// the same bits whoever shares their pass: so steps see what they would have seen.
 class frozen_views {
 public:
-  frozen_views(const model& net, const training_options& options, const parameter_choice& trained, const loss& objective)
+  frozen_views(const row_wise_model& net, const training_options& options, const parameter_choice& trained,
+               const loss& objective)
       : net_(net), options_(options), trained_(trained), objective_(objective) {}
   /// True if no row of these changes from epoch to epoch.
   [[nodiscard]] static bool may_keep(const training_options& options, const train_job& job);
@@ -38,7 +40,7 @@ private:
   activations shown(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
                     class_range classes, image_store& images);
 
-  const model& net_;
+  const row_wise_model& net_;
   const training_options& options_;
   const parameter_choice& trained_;
   const loss& objective_;

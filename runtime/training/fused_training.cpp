@@ -143,13 +143,16 @@ void fused_training::take_weights() {
 
 /// What stays the same in all steps is made here, client by client.
 void fused_training::keep_frozen_views() {
-  const bool keeps = images_.device().is_cpu() && options_.result == training_result::weights &&
+  row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
+  const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
                      std::all_of(clients_.begin(), clients_.end(), [&](const client& trained) {
                        return frozen_views::may_keep(options_, *trained.job);
                      });
-  frozen_views views(net_, options_, choice_, *loss_);
-  behind_front_ = keeps && !options_.evaluation && views.has_front();
-  taught_once_ = keeps && views.has_teacher();
+  if (!keeps)
+    return;
+  frozen_views views(*row_wise_, options_, choice_, *loss_);
+  behind_front_ = !options_.evaluation && views.has_front();
+  taught_once_ = views.has_teacher();
   for (auto& client : clients_) {
     if (client.plan.steps() == 0)
       break;
@@ -192,10 +195,13 @@ void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t activ
 void fused_training::step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
-  const training_mode training{name_streams(run, epoch, s), &choice_, behind_front_};
+  const training_mode training{name_streams(run, epoch, s), &choice_};
   buffers_.kept.maps = options_.maps;
-  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
-                                 options_.evaluation ? nullptr : &training);
+  const auto seen =
+      behind_front_
+          ? row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes, buffers_.kept, training)
+          : net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
+                         options_.evaluation ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const auto teacher = taught_once_ ? kept_teachers_view(run, shape, s) : teachers_view(run);
   const auto result = (*loss_)({.logits = seen.logits,

@@ -82,6 +82,7 @@ private:
 
   const training_options options_;
   const model& net_;
+  const row_wise_model* row_wise_ = nullptr; // the net, where it is one
   loss_ref loss_;
   image_store& images_;
   training_buffers& buffers_;

@@ -83,7 +83,8 @@ def record():
         total = statistics + 0.5 * cross_entropy + 5.0 * bound + (adversary if adverse else 0.0)
         optimizer.zero_grad()
         total.backward()
-        steps.append({"total": rounded(total.detach()), "statistics": rounded(statistics.detach()), "labels": rounded(cross_entropy.detach()),
+        steps.append({"total": rounded(total.detach()), "statistics": rounded(statistics.detach()),
+                      "labels": rounded(cross_entropy.detach()),
                       "bound": rounded(bound.detach()), "adversary": rounded(adversary.detach()) if adverse else 0.0,
                       "gradient": summary("gradient", pixels.grad)})
         optimizer.step()
@@ -98,7 +99,8 @@ def main():
     made = record()
     steps = ",\n".join(as_text(step).replace(",\n", ", ").replace("{\n", "{").replace("\n}", "}")
                        for step in made["steps"])
-    text = as_text({"running": made["running"], "pixels": made["pixels"]})[:-2] + ',\n"steps": [\n' + steps + "\n]\n}\n"
+    whole = as_text({"running": made["running"], "pixels": made["pixels"]})[:-2]
+    text = whole + ',\n"steps": [\n' + steps + "\n]\n}\n"
     with open(os.path.join(given.out, "resnet8.json"), "w", encoding="utf-8") as file:
         file.write(text)
     print(f"{len(text):,} bytes")
