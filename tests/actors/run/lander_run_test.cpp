@@ -44,7 +44,7 @@ TEST_CASE("LANDER's digest depends on no thread, worker, width or shard") {
 TEST_CASE("LANDER goes on from any event, the dreams of its server included") {
   const workshop shop(dreaming_scenario().with({{"checkpoint.force", true}, {"devices.dropout", 0.1}}));
   REQUIRE(shop.run("whole", {.trace = true}).status == "done");
-  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 9}, workers::others) > 3);
+  CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 5}, workers::others) > 3);
   check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
 }
 
