@@ -24,6 +24,13 @@ def kib_of(process, name):
         return int(re.search(name + r":\s+(\d+)", file.read()).group(1))
 
 
+def said_in(link):
+    """How the first connection began, and its messages: credits confirm bytes that a node may not have sent yet."""
+    reader = MessageReader()
+    messages = reader.feed(bytes(link.said[0]))
+    return reader.preamble, messages
+
+
 class NodeSearch:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -35,12 +42,11 @@ class NodeSearch:
         code, errors, _ = self._run(link.address)
         if code != 0:
             raise SystemExit(f"a run with a node fails undisturbed: {errors}")
-        reader = MessageReader()
-        self.messages, self.preamble = reader.feed(bytes(link.said[0])), reader.preamble
+        self.preamble, self.messages = said_in(link)
         link.close()
         asking = Link(self.port)
         subprocess.run([program, "node", "--status", asking.address], check=True, capture_output=True)
-        self.question = bytes(asking.said[0])
+        self.question = self.preamble + b"".join(map(framed, said_in(asking)[1]))
         asking.close()
         self.honest_kib = self.peak_kib = kib_of(self.node.pid, "VmHWM")
 
