@@ -223,6 +223,41 @@ TEST_CASE("the pool has a batch of each round from the last of the warm-up on, e
   CHECK(at::equal(out.at("images"), tensors_of(run_by_width(jobs, 1)[0]).at("images")));
 }
 
+TEST_CASE("the student is fooled after the warm-up alone, and learns as fast at any temperature") {
+  const auto net = classifier();
+  dream_settings usual{.shape = image, .classes = classes, .seen = 4, .embedding = embedding};
+  usual.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
+  usual.shift = {-1.0F, -1.0F, -1.0F};
+  usual.noise = 8, usual.filters = 4, usual.rounds = 5, usual.warm_up = 3, usual.steps = 6, usual.batch = 10;
+  usual.student_steps = 6, usual.student_rate = 0.5, usual.bound = 0.0;
+  auto in = std::make_shared<tensor_map>();
+  in->put("weights", moved_weights(*net, 1));
+  in->put("student", moved_weights(*net, 2));
+  in->put("anchors", drawn({classes, embedding}, 3));
+  const auto objective = [&](const std::function<void(dream_settings&)>& change) {
+    auto with = usual;
+    change(with);
+    const program_job job{
+        .body = dream_program(net, with), .in = in, .stream = {.seed = 1, .purpose = first_method_purpose}, .rows = 1};
+    return tensors_of(run_by_width({job}, 1)[0]).at("objective").clone();
+  };
+  const auto away = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a - b).narrow(0, 3, 2).abs().max().item<double>();
+  };
+  const auto fooling = objective([](dream_settings&) {});
+  const auto alone = objective([](dream_settings& with) { with.adversary = 0.0; });
+  CHECK(at::equal(fooling.narrow(0, 0, 3), alone.narrow(0, 0, 3)));
+  CHECK(away(fooling, alone) > 0.0);
+
+  // T^2 KL at T has the same slope for all large T: (z - z of the teacher) / C.
+  const auto at_temperature = [&](double T) {
+    return objective([T](dream_settings& with) { with.student_temperature = T; });
+  };
+  const auto warm = at_temperature(200.0), warmer = at_temperature(400.0);
+  const auto untaught = objective([](dream_settings& with) { with.student_rate = 0.0; });
+  CHECK(away(warm, untaught) > 20.0 * away(warm, warmer));
+}
+
 TEST_CASE("a client's later round replays the pool, and rows of the head for the map learn from the first task on") {
   auto method = strategy_named("lander");
   give_keys(*method, {{"embedding_width", "5"},

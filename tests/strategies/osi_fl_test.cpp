@@ -1,6 +1,6 @@
 // OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
 #include "tests/support/learning.hpp"
-#include "tests/support/method_driver.hpp"
+#include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -111,6 +111,15 @@ struct federation {
     job_desk desk;
     server_context ctx(desk, nullptr, &made);
     run_step(server->close_round(ctx, place(task)), desk, *device);
+  }
+  /// The trainings of a round's end.
+  std::vector<train_job> closed(const round_place& where) {
+    job_desk desk;
+    server_context ctx(desk, nullptr, &made);
+    plan jobs;
+    run_shown_step(server->close_round(ctx, where), desk, *device,
+                   [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
+    return jobs_of_kind<train_job>(jobs);
   }
   /// Both tasks, two clients each, uploads of a task in this order.
   void run(bool reversed = false) {
@@ -226,6 +235,54 @@ TEST_CASE("each criterion, moment and weighting of what is retained makes a mode
       CHECK_FALSE(same_bits(models.back(), models[other]));
     }
   }
+}
+
+TEST_CASE("training goes on from the last task's model, and rows are judged by it or by what it has become") {
+  for (const std::string moment : {"before", "after"}) {
+    federation federated({{"p", "1"}, {"moment", moment}});
+    for (const std::uint32_t task : {0U, 1U}) {
+      CAPTURE(moment, task);
+      (void)federated.open(task);
+      federated.fold(2 * task, federated.answer(2 * task, task));
+      const auto before = federated.model().clone();
+      const auto jobs = federated.closed(federation::place(task));
+      REQUIRE(jobs.size() == 2);
+      CHECK(same_bits(jobs[0].start->at(flat_weights), before));
+      CHECK(jobs[1].options.result == training_result::row_norms);
+      CHECK(same_bits(jobs[1].start->at(flat_weights), moment == "before" ? before : federated.model()));
+    }
+  }
+  federation ceiling({{"mode", "oscar"}}); // which learns from all images, from the start
+  for (const std::uint32_t task : {0U, 1U}) {
+    (void)ceiling.open(task);
+    ceiling.fold(2 * task, ceiling.answer(2 * task, task));
+    const auto jobs = ceiling.closed(federation::place(task));
+    REQUIRE(jobs.size() == 1);
+    CHECK(same_bits(jobs[0].start->at(flat_weights), ceiling.setup().initial->at(flat_weights)));
+  }
+}
+
+TEST_CASE("random places are drawn anew for every task") {
+  const auto kept_in = [](std::uint32_t task) { // places among the images of client 0
+    federation federated({{"p", "2"}, {"criterion", "random"}, {"images", "12"}});
+    auto where = federation::place(0);
+    where.task = {task};
+    (void)federated.open(0);
+    federated.fold(0, federated.answer(0, 0));
+    const auto first = federated.closed(where).at(0).samples.source->images;
+    federated.fold(1, federated.answer(1, 0));
+    const auto second = federated.closed(where).at(0).samples.source->images;
+    REQUIRE(first.size(0) == 24);
+    REQUIRE(second.size(0) == 24 + 2 * 2);
+    std::vector<std::int64_t> places;
+    for (std::int64_t i = 24; i < second.size(0); ++i)
+      for (std::int64_t place = 0; place < 24; ++place)
+        if (at::equal(second[i], first[place]))
+          places.push_back(place);
+    return places;
+  };
+  CHECK(kept_in(0) == kept_in(0));
+  CHECK(kept_in(0) != kept_in(1));
 }
 
 TEST_CASE("the norm of a row's gradient by a linear head follows from its probabilities and features") {
