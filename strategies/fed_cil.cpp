@@ -135,6 +135,7 @@ public:
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fed_cil_server>(run_); }
+  const std::vector<parameter>& wire_layout(const model&) const override { return run_->net.learnt.net->layout(); }
 
 private:
   options with_;

@@ -26,11 +26,13 @@ enum draws : std::uint32_t {
   sample_draw,
   pool_draw,
   batch_draw,
-  evaluation_draw
+  evaluation_draw,
+  classifier_draw
 };
 enum class system_kind : std::uint8_t { ver_stats, ver_sampled, ebr, vanilla };
 enum class encoder_rows : std::uint8_t { task_1, enrolled };
 enum class embedding_choice : std::uint8_t { mean, sample };
+enum class classifier_start : std::uint8_t { shared, own };
 
 struct options : rehearsal_options {
   system_kind system = system_kind::ver_stats;
@@ -43,6 +45,7 @@ struct options : rehearsal_options {
   bool one_z_per_sample = true;
   encoder_rows encoder_data = encoder_rows::task_1;
   embedding_choice embedding = embedding_choice::mean;
+  classifier_start start = classifier_start::shared;
 
   [[nodiscard]] bool points() const { return system == system_kind::ebr; }
   [[nodiscard]] bool rehearses() const { return client_rehearsal && system != system_kind::vanilla; }
@@ -208,7 +211,12 @@ private:
 };
 
 void fil_ver::prepare(const method_setup& setup) {
-  run_ = std::make_shared<const run_settings>(run_settings{parted(setup, true), with_});
+  auto parts = parted(setup, true);
+  if (with_.start == classifier_start::own) {
+    rng_stream draw({.seed = setup.seed, .purpose = classifier_draw});
+    parts.learnt.initial = weights_only(initial_weights(*parts.learnt.net, draw.bits64()));
+  }
+  run_ = std::make_shared<const run_settings>(run_settings{std::move(parts), with_});
 }
 
 task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& in) const {
@@ -329,6 +337,9 @@ void fil_ver::keys(key_table& table) {
                {{"task1-all", encoder_rows::task_1}, {"enrolled", encoder_rows::enrolled}},
                "What the encoder is trained on: all of task 1, or the shares of clients enrolled in it.");
   with_.training_keys(table);
+  table.choice("classifier_start", with_.start, {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
+               "What the federated classifier begins with: the draw, or the file, with which the encoder's training "
+               "began, too, so that embeddings suit it; or a draw of its own.");
   table.choice("embedding", with_.embedding, {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
                "What the classifier is tested on: means, or a keyed sample of each test row.");
 }

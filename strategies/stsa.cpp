@@ -331,6 +331,10 @@ diagnostics stsa::check(const method_setup& setup) const {
     wrong.push_back({"tasks.transition",
                      "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
                      "the task opens, and who enters it later has none to send; expected \"round\""});
+  if (setup.staying_share > 0.0)
+    wrong.push_back({"tasks.staying_share",
+                     "tasks.staying_share > 0: stsa asks each client for its statistics of a task once, when the task "
+                     "opens, and who keeps its old task has none to send; expected 0"});
   if (with_.secure_sum && with_.estimated())
     wrong.push_back({"strategy.secure_sum",
                      "secure_sum = true with estimator = \"estimated\": the server needs each dummy "

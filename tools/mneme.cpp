@@ -5,6 +5,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
+#include <new>
 #include <unistd.h>
 
 namespace {
@@ -23,6 +24,10 @@ void open_standard_streams() {
     if (const auto thrown = std::current_exception())
       std::rethrow_exception(thrown);
     std::fputs("error: the program cannot go on\n", stderr);
+  } catch (const std::bad_alloc& error) { // nor is there memory for a text
+    std::fputs("error: ", stderr);
+    std::fputs(error.what(), stderr);
+    std::fputs("\n", stderr);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", mneme::printable(error.what()).c_str());
   } catch (...) {

@@ -5,6 +5,8 @@
 #include "runtime/method/wire.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
+#include <fmt/format.h>
+#include <stdexcept>
 namespace mneme {
 namespace {
 
@@ -13,6 +15,13 @@ bool is_simple(const train_job& job) { return !job.replay.samples.source && !job
 /// True if key_of and chosen_width are bound to return the same for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
+}
+
+/// What stands in the place of a job that is in a batch: one that computes nothing.
+work released() { return compute_job{}; }
+bool is_released(const work& job) {
+  const auto* const computing = std::get_if<compute_job>(&job);
+  return computing && !computing->run;
 }
 
 template <class Item, class Id>
@@ -36,6 +45,8 @@ void shard::start(start_rounds wave) {
   report_.issued.reserve(wave.assignments.size());
   for (std::size_t i = 0; i < wave.assignments.size(); ++i) {
     auto& assigned = wave.assignments[i];
+    if (rounds_.find(assigned.id))
+      throw std::invalid_argument(fmt::format("assignment {} was started a second time", assigned.id.value));
     assigned.samples = run_.rows->view(assigned.client, assigned.task);
     auto& round = rounds_.insert(assigned.id, {.client = assigned.client, .ready = wave.ready.at(i)});
     round.turns = clients_.start(std::move(assigned));
@@ -105,8 +116,9 @@ void shard::interrupt(job_id last, hosted_round& round) {
 
 void shard::finish(assignment_id id, client_result result) {
   const auto format = run_.scenario.devices.wire;
-  result.upload = across_the_wire(result.upload, format, run_.net->layout());
-  result.to_proxy = across_the_wire(result.to_proxy, format, run_.net->layout());
+  const auto& layout = run_.method->wire_layout(*run_.net);
+  result.upload = across_the_wire(result.upload, format, layout);
+  result.to_proxy = across_the_wire(result.to_proxy, format, layout);
   const auto bytes = wire_bytes(result.upload.get(), format), to_proxy = wire_bytes(result.to_proxy.get(), format);
   report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes, .proxy_bytes = to_proxy});
   finished_bytes_ += bytes + to_proxy;
@@ -182,11 +194,20 @@ ready_batch shard::made_ready(composition ids) {
   ready_batch made{.ids = std::move(ids)};
   made.jobs.reserve(made.ids.size());
   for (const auto& id : made.ids) {
-    auto& job = rounds_.at(id.assignment).parked.at(id.step);
+    auto& job = waiting_job(id);
     made.multiplications += multiplications_of(job);
-    made.jobs.push_back({.id = id, .request = std::move(job)});
+    made.jobs.push_back({.id = id, .request = std::exchange(job, released())});
   }
   return made;
+}
+
+/// A job that waits for its release. Who commands a node is another process: what it names may not be there.
+work& shard::waiting_job(const job_id& id) {
+  auto* const round = rounds_.find(id.assignment);
+  if (!round || id.stage != round->stage || id.step >= round->parked.size() || is_released(round->parked[id.step]))
+    throw std::invalid_argument(
+        fmt::format("job {}.{}.{} was released and does not wait", id.assignment.value, id.stage, id.step));
+  return round->parked[id.step];
 }
 
 // -- reports ----------------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ private:
   [[nodiscard]] const job_kind& kind_of(const work& wanted);
   void start_at_once();
   [[nodiscard]] ready_batch made_ready(composition ids);
+  [[nodiscard]] work& waiting_job(const job_id& id);
   void report_finished();
   void report_if_quiet();
 

@@ -68,6 +68,7 @@ void uplink_state::take(node_message kind, archive& content) {
     start_rounds wave;
     std::vector<digest128> forgotten;
     carry(content, wave, tensors_);
+    check(wave);
     content(forgotten);
     tensors_.forget(forgotten);
     ++heard_;
@@ -82,6 +83,23 @@ void uplink_state::take(node_message kind, archive& content) {
     pass_on(std::move(rounds));
   } else {
     throw archive_error("has no place here");
+  }
+}
+
+/// What a wave names must be there: who commands is another process.
+void uplink_state::check(const start_rounds& wave) const {
+  const auto& run = *context_;
+  const auto tasks = run.tasks->tasks.size();
+  const auto lies_within = [&](const class_range& classes) {
+    return 0 <= classes.low && classes.low <= classes.high && classes.high <= run.tasks->classes;
+  };
+  for (const auto& assigned : wave.assignments) {
+    if (assigned.client.value >= static_cast<std::uint64_t>(run.population->size()))
+      throw archive_error("has an assignment for a client that there is not");
+    const auto& place = assigned.in->place;
+    if (assigned.task.value >= tasks || place.task.value >= tasks || !lies_within(place.opened) ||
+        !lies_within(place.current))
+      throw archive_error("has an assignment of a task, or of classes, that there are not");
   }
 }
 

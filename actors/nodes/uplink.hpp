@@ -24,6 +24,7 @@ private:
   void report(wave_report& made);
   void take(const node_frame& in);
   void take(node_message kind, archive& content);
+  void check(const start_rounds& wave) const;
   template <class Command>
   void pass_on(Command wanted);
   void wake_later();

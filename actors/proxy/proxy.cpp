@@ -54,7 +54,7 @@ proxy_actor::behavior_type proxy_state::make_behavior() {
 }
 
 caf::result<advised> proxy_state::look_at_model(advise& in) {
-  model_ = across_the_wire(in.model, context_->scenario.devices.wire, context_->net->layout());
+  model_ = across_the_wire(in.model, context_->scenario.devices.wire, context_->method->wire_layout(*context_->net));
   return steps_.run(
       self_->make_response_promise<advised>(), in.where, nullptr,
       [this](server_context& ctx, const round_place& where) { return half_->advise(ctx, where, model_); },
@@ -64,7 +64,7 @@ caf::result<advised> proxy_state::look_at_model(advise& in) {
 advised proxy_state::answer_of(tensors_ref advice) const {
   const auto format = context_->scenario.devices.wire;
   advised answer{.advice_bytes = wire_bytes(advice.get(), format), .model_bytes = wire_bytes(model_.get(), format)};
-  answer.advice = across_the_wire(advice, format, context_->net->layout());
+  answer.advice = across_the_wire(advice, format, context_->method->wire_layout(*context_->net));
   if (answer.advice)
     answer.digest = digest_of(*answer.advice);
   return answer;

@@ -15,7 +15,8 @@ namespace {
 expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const run_context_request& request) {
   auto flat = request.use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
                                                     : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
-  if (const auto* module = dynamic_cast<const module_net*>(&net))
+  const auto* const module = dynamic_cast<const module_net*>(&net);
+  if (module)
     module->put_own_values(flat);
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
     auto named = read_safetensors(file);
@@ -25,6 +26,10 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
     if (!weights)
       for (auto& diagnostic : weights.error())
         diagnostic.where = settings.where(key) + ": " + diagnostic.where;
+    else if (const auto replaced = module ? module->replaced_constant(*weights) : ""; !replaced.empty())
+      return failed(settings.where(key) + ": " + file.string(),
+                    "'" + replaced + "' has other values than model.module, whose weights are compiled in; expected "
+                    "weights of the head only, or a TorchScript module");
     return weights;
   };
   if (!settings.model.weights.empty()) {
@@ -48,7 +53,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
 template <class T>
 void gather(diagnostics& problems, const expected<T>& step) {
   if (!step)
-    problems.insert(problems.end(), step.error().begin(), step.error().end());
+    append(problems, step.error());
 }
 
 /// What is wrong with a file stands at the key that names it.
@@ -69,6 +74,7 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
                                                        .scores = settings.model.module_scores,
                                                        .head = settings.strategy.method->needs().head,
                                                        .trained = settings.model.trainable == trainable_part::all,
+                                                       .native_code = settings.model.native_code,
                                                        .device = device});
   if (!net)
     return tl::unexpected(at_key(settings, "model.module", net.error()));
@@ -139,7 +145,9 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
   }
   for (const auto& [key, asked] : needs.module_files) {
     const bool of_data = asked.input == std::array<std::int64_t, 3>{};
-    if (const auto net = load_module(asked.file, {.input = of_data ? into.shape : asked.input, .device = device}))
+    if (const auto net = load_module(asked.file, {.input = of_data ? into.shape : asked.input,
+                                                  .native_code = settings.model.native_code,
+                                                  .device = device}))
       into.modules[key] = with_own_weights(*net);
     else
       add(key, net.error());

@@ -187,7 +187,7 @@ void node_service::greet(connection_id which, archive& content) {
 }
 
 void node_service::load(node_session& session) {
-  auto loaded = session.load(files_);
+  auto loaded = session.load(files_, settings_.native_code);
   if (loaded) {
     loop_.send(session.which, message_of(node_message::ready, ready_node{.world = world_facts(*session.context)}));
     return settings_.say("has loaded " + session.offer.name);

@@ -12,6 +12,7 @@ struct node_service_settings {
   node_address listen{};
   tls_files tls{}; ///< None: the loopback only.
   std::int64_t threads = 0; ///< Workers; 0: one per core.
+  bool native_code = false; ///< Loads compiled modules that runs send.
   std::optional<int> metrics_port{}; ///< Where Prometheus finds it; 0: any that is free.
   const std::atomic<int>* interrupts = nullptr; ///< Above 0: it ends.
   std::function<void(const std::string&)> say{}; ///< A line for the log.

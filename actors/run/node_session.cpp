@@ -52,7 +52,7 @@ void node_files::put(const offered_file& file, const std::vector<std::byte>& byt
 
 // -- session ----------------------------------------------------------------------------------------------------------
 
-expected<void> node_session::load(const node_files& files) {
+expected<void> node_session::load(const node_files& files, bool native_code) {
   const auto scenario_file = files.folder() / "scenario.toml";
   write(scenario_file, std::as_bytes(std::span(offer.scenario)));
   overrides over;
@@ -64,6 +64,9 @@ expected<void> node_session::load(const node_files& files) {
   if (!read)
     return tl::unexpected(read.error());
   read->value.name = offer.name;
+  if (read->value.model.native_code && !native_code)
+    return failed("model.native_code", "expected false: this node takes no compiled code from others; start it with "
+                                       "--native-code if you trust whoever may run scenarios on it");
   auto loaded = load_run_context(read->value, {});
   if (!loaded)
     return tl::unexpected(loaded.error());

@@ -33,7 +33,8 @@ struct node_session {
 
   node_session(connection_id number, std::string name) : which(number), peer(std::move(name)) {}
   /// The world of the offer, from the node's own data and the files that were sent; what is wrong with it.
-  [[nodiscard]] expected<void> load(const node_files& files);
+  /// @param native_code whether code that was sent may be loaded
+  [[nodiscard]] expected<void> load(const node_files& files, bool native_code);
   /// @param threads of the workers
   void lay_out(const node_layout& layout, std::int64_t threads);
 };

@@ -85,7 +85,7 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
       [this](const progress_snapshot& now) {
         past_.rounds = now.round.value + 1;
         past_.client_rounds = now.client_rounds;
-        past_.course.add(bin_of(now));
+        static_cast<void>(guarded([&] { past_.course.add(bin_of(now)); }));
         setup_.view->tick(now);
         if (setup_.live)
           setup_.live->moved_on(bin_of(now), now.jobs, now.batches, busy_seconds());

@@ -114,7 +114,7 @@ opened_round server_state::broadcast_of(const round_place& place) {
   opened_round answer;
   answer.bytes = wire_bytes(made.weights.get(), format) + wire_bytes(made.extra.get(), format);
   answer.first_contact_bytes = wire_bytes(made.first_contact.get(), format);
-  const auto& layout = context_->net->layout();
+  const auto& layout = context_->method->wire_layout(*context_->net);
   made.place = place;
   made.weights = across_the_wire(made.weights, format, layout);
   made.extra = across_the_wire(made.extra, format, layout);

@@ -23,6 +23,9 @@ using expected = tl::expected<T, diagnostics>;
   return tl::unexpected<diagnostics>{diagnostics{diagnostic{std::move(where), std::move(text)}}};
 }
 
+/// For readers that go on, to name all that is wrong.
+inline void append(diagnostics& to, const diagnostics& found) { to.insert(to.end(), found.begin(), found.end()); }
+
 /// "where: error: text", or "error: text" if there is no place to name.
 [[nodiscard]] inline std::string diagnostic_text(const diagnostic& problem) {
   return problem.where.empty() ? "error: " + problem.text : problem.where + ": error: " + problem.text;

@@ -43,6 +43,15 @@ struct pixel_map {
   bool invert = false;          ///< 255 - value, after the move.
 };
 
+/// The size in which images are shown where that is not their own, as torchvision's Resize and CenterCrop have it.
+struct shown_size {
+  std::int64_t resize = 0; ///< Pixels of the shorter side that they are brought to; 0: as they are.
+  std::int64_t crop = 0;   ///< Pixels of a side of the middle that remains; 0: all.
+  [[nodiscard]] bool changes() const noexcept { return resize > 0 || crop > 0; }
+  /// Height and width of a picture before its middle is taken.
+  [[nodiscard]] std::array<std::int64_t, 2> resized(std::int64_t height, std::int64_t width) const;
+};
+
 /// One split as jobs read it. A *row* is a file row under a transform: row r is file row r % N under
 /// `transforms[r / N]`, so a row index alone says what a client sees, in every task. Immutable.
 struct dataset {
@@ -50,10 +59,11 @@ struct dataset {
   std::vector<std::int32_t> labels{}; ///< [N] labels of the run: position in the class order, or that mod n; -1: unused
   std::vector<std::int64_t> file_rows{}; ///< As in image_table.
   std::vector<pixel_map> transforms{};   ///< At least one entry; a run without transforms has one identity.
+  shown_size shown{};                    ///< Without transforms only.
   std::vector<float> scale{}, shift{};   ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
   // Instead of images, rows of numbers made by a net, or of tokens; no transform, no normalisation and no augmentation
   // apply to them.
-  at::Tensor vectors{};    ///< [N, D] float32, or undefined
+  at::Tensor vectors{};                       ///< [N, D] float32, or undefined
   std::array<std::int64_t, 3> vector_shape{}; ///< C, H, W of vectors that are images; zeros: 1, 1, D
   at::Tensor deviations{}; ///< [N, D] float32, or undefined: training draws a row anew in each epoch, normal around it
   bool passing = false;    ///< Made during the run (row_store.hpp): nothing that is made of its rows outlives it.
@@ -68,7 +78,8 @@ struct dataset {
     const auto at = in_file(row);
     return file_rows.empty() ? at : file_rows[static_cast<std::size_t>(at)];
   }
-  [[nodiscard]] std::array<std::int64_t, 3> shape() const; ///< C, H, W
+  [[nodiscard]] std::array<std::int64_t, 3> shape() const;        ///< C, H, W as nets see them
+  [[nodiscard]] std::array<std::int64_t, 3> stored_shape() const; ///< C, H, W of `images`
 };
 
 /// Rows of a data set. Cheap to copy.

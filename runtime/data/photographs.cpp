@@ -2,6 +2,7 @@
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/jpeg.hpp"
 #include "runtime/data/png_picture.hpp"
+#include "runtime/data/resample.hpp"
 #include "runtime/data/resize.hpp"
 #include <algorithm>
 #include <atomic>
@@ -28,11 +29,22 @@ bool is_jpeg(const path& file) {
 }
 bool is_png(const path& file) { return ending_of(file) == ".png"; }
 
+/// [3, side_px, side_px] of planes [3, H, W], whose shorter side is brought to `shorter_px` first
+at::Tensor middle_by_cubics(const at::Tensor& planes, std::int64_t shorter_px, std::int64_t side_px) {
+  const auto bytes = planes.contiguous();
+  const auto height = bytes.size(1), width = bytes.size(2);
+  const auto [lines, pixels] = shown_size{.resize = shorter_px}.resized(height, width);
+  auto made = new_tensor({3, side_px, side_px}, at::kByte);
+  resampler(resampling::bicubic, {.height = height, .width = width}, lines, pixels,
+            middle_of(lines, pixels, side_px, side_px))
+      .apply(bytes.const_data_ptr<std::uint8_t>(), {3, height, width}, made.mutable_data_ptr<std::uint8_t>());
+  return made;
+}
+
 /// [3, side_px, side_px]
 expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
-  const auto whole_px = fit == photograph_fit::centre  ? (8 * side_px + 6) / 7
-                        : fit == photograph_fit::whole ? side_px
-                                                       : 0;
+  const bool is_middle = fit == photograph_fit::centre || fit == photograph_fit::centre_bicubic;
+  const auto whole_px = is_middle ? (8 * side_px + 6) / 7 : fit == photograph_fit::whole ? side_px : 0;
   // A picture of another size is refused by its size below; one much larger, before it takes memory.
   constexpr std::int64_t times_larger = 64;
   const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : photograph_pixels_max;
@@ -40,6 +52,8 @@ expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_f
   if (!planes)
     return planes;
   const auto height = planes->size(1), width = planes->size(2);
+  if (fit == photograph_fit::centre_bicubic)
+    return middle_by_cubics(*planes, whole_px, side_px);
   if (fit == photograph_fit::centre) {
     const auto square = std::max<std::int64_t>(std::min(height, width) * 7 / 8, 1);
     const auto middle = planes->narrow(1, (height - square) / 2, square).narrow(2, (width - square) / 2, square);

@@ -28,7 +28,9 @@ struct photograph {
 enum class photograph_fit : std::uint8_t {
   exact,  ///< They have that size, or are refused.
   centre, ///< The square in their middle, of 7/8 of the shorter side, resized (bilinear).
-  whole,  ///< All of the picture, resized (bilinear), whatever its proportions.
+  /// As torchvision's Resize and CenterCrop, bicubic: the shorter side is brought to 8/7 of the size; its middle.
+  centre_bicubic,
+  whole, ///< All of the picture, resized (bilinear), whatever its proportions.
 };
 
 /// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores, with their domains where there are several. At

@@ -105,7 +105,7 @@ expected<image_table> read_records(const std::vector<std::filesystem::path>& fil
       records += file->records;
       opened.push_back(std::move(*file));
     } else
-      wrong.insert(wrong.end(), file.error().begin(), file.error().end());
+      append(wrong, file.error());
   if (!wrong.empty())
     return tl::unexpected(wrong);
   if (records > records_max)

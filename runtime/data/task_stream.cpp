@@ -1,9 +1,11 @@
 #include "runtime/data/task_stream.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/data/pixel_constants.hpp"
 #include "runtime/data/public_rows.hpp"
 #include "runtime/data/task_plan.hpp"
 #include "runtime/data/transforms.hpp"
 #include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 namespace mneme {
 namespace {
@@ -44,18 +46,46 @@ dataset relabelled(image_table table, const std::vector<std::int32_t>& position,
   return made;
 }
 
-/// v / 255, and with mean-std (v / 255 - mean) / deviation, as v * scale + shift per channel.
-void set_normalisation(dataset& split, normalization kind, const raw_data& data) {
-  const std::int64_t channels = split.shape()[0];
-  if (kind == normalization::mean_std)
-    MNEME_CHECK(std::ssize(data.mean) == channels && std::ssize(data.deviation) == channels, data.name, channels,
-                data.mean.size(), data.deviation.size());
-  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-    const double mean = kind == normalization::mean_std ? data.mean[c] : 0.0;
-    const double deviation = kind == normalization::mean_std ? data.deviation[c] : 1.0;
-    split.scale.push_back(static_cast<float>(1.0 / (255.0 * deviation)));
-    split.shift.push_back(static_cast<float>(-mean / deviation));
+/// By which mean and deviation pixels are normalised; both splits by those of the training rows. Tokens have none.
+pixel_constants constants_for(normalization kind, const raw_data& data, const dataset& train) {
+  const auto channels = static_cast<std::size_t>(train.shape()[0]);
+  if (kind == normalization::measured && train.images.defined())
+    return measured_constants(train.images);
+  if (kind != normalization::mean_std)
+    return {.mean = std::vector<double>(channels, 0.0), .deviation = std::vector<double>(channels, 1.0)};
+  MNEME_CHECK(data.mean.size() == channels && data.deviation.size() == channels, data.name, channels, data.mean.size(),
+              data.deviation.size());
+  return {.mean = data.mean, .deviation = data.deviation};
+}
+
+/// (v / 255 - mean) / deviation, as v * scale + shift per channel.
+void set_normalisation(dataset& split, const pixel_constants& by) {
+  for (std::size_t c = 0; c < by.mean.size(); ++c) {
+    split.scale.push_back(static_cast<float>(1.0 / (255.0 * by.deviation[c])));
+    split.shift.push_back(static_cast<float>(-by.mean[c] / by.deviation[c]));
   }
+}
+
+/// Images of another size than that of the files, where the scenario asks for it.
+expected<shown_size> shown_size_for(const scenario& from, const dataset& train) {
+  const shown_size shown{.resize = from.data.resize, .crop = from.data.crop};
+  if (!shown.changes())
+    return shown;
+  if (!train.images.defined())
+    return failed(from.where(shown.resize > 0 ? "data.resize" : "data.crop"),
+                  "rows of tokens have no size; expected data.resize = 0 and data.crop = 0");
+  const auto [channels, height, width] = train.stored_shape();
+  const auto [lines, pixels] = shown.resized(height, width);
+  if (shown.crop > std::min(lines, pixels))
+    return failed(from.where("data.crop"),
+                  fmt::format("data.crop = {}: the images have {} x {} pixels; expected at most {}, or a larger "
+                              "data.resize",
+                              shown.crop, lines, pixels, std::min(lines, pixels)));
+  if (lines > 4096 || pixels > 4096)
+    return failed(from.where("data.resize"), fmt::format("data.resize = {}: images of {} x {} pixels become {} x {}; "
+                                                         "expected at most 4096 pixels a side",
+                                                         shown.resize, height, width, lines, pixels));
+  return shown;
 }
 
 /// Every task needs training rows and test rows.
@@ -124,8 +154,14 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
                                                    static_cast<std::uint64_t>(from.seed))
                                  : std::vector<pixel_map>(1);
   test.transforms = train.transforms;
-  for (auto* split : {&train, &test})
-    set_normalisation(*split, from.data.normalize, data);
+  const auto shown = shown_size_for(from, train);
+  if (!shown)
+    return tl::unexpected(shown.error());
+  const auto constants = constants_for(from.data.normalize, data, train);
+  for (auto* split : {&train, &test}) {
+    split->shown = *shown;
+    set_normalisation(*split, constants);
+  }
   hold_out_public_rows(from, train, made.tasks);
   made.train = std::make_shared<const dataset>(std::move(train));
   made.test = std::make_shared<const dataset>(std::move(test));

@@ -7,12 +7,12 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t buffer_bytes = 1 << 18;
+constexpr std::size_t gzip_buffer_bytes = 1 << 18;
 constexpr std::uint64_t deflate_ratio_max = 1032; // a match of 258 bytes takes two bits at least
 
 class gzip : public unpacker {
 public:
-  explicit gzip(disk_file file) : file_(std::move(file)), input_(buffer_bytes) {
+  explicit gzip(disk_file file) : file_(std::move(file)), input_(gzip_buffer_bytes) {
     const int begun = inflateInit2(&stream_, 15 + 16); // the widest window; a gzip wrapper and no other
     MNEME_CHECK(begun == Z_OK, begun);
   }
@@ -36,7 +36,7 @@ public:
   std::uint64_t content_bytes_max() const override { return file_.size_bytes() * deflate_ratio_max; }
 
   expected<std::uint64_t> content_bytes() override {
-    std::vector<std::uint8_t> unpacked(buffer_bytes);
+    std::vector<std::uint8_t> unpacked(gzip_buffer_bytes);
     std::uint64_t total = 0;
     while (!ended_) {
       const auto filled = fill(unpacked);

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t buffer_bytes = 1 << 18;
+constexpr std::size_t xz_buffer_bytes = 1 << 18;
 constexpr std::uint64_t xz_ratio_max = 1 << 14;       // zeros reach 7,000 : 1
 constexpr std::uint64_t memory_max_bytes = 256 << 20; // xz -9 needs 65 MiB
 constexpr std::uint64_t threads_memory_max_bytes = 512 << 20;
@@ -30,7 +30,7 @@ const char* words(lzma_ret answer) {
 
 class xz : public unpacker {
 public:
-  explicit xz(disk_file file) : file_(std::move(file)), input_(buffer_bytes) { begin(); }
+  explicit xz(disk_file file) : file_(std::move(file)), input_(xz_buffer_bytes) { begin(); }
   ~xz() override { lzma_end(&stream_); }
   xz(const xz&) = delete;
   xz& operator=(const xz&) = delete;

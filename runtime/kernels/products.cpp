@@ -1,5 +1,6 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/instruction_set.hpp"
+#include "runtime/kernels/packed_rows.hpp"
 namespace mneme::kernels {
 namespace {
 
@@ -72,9 +73,7 @@ MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int
 template <class Set, bool Adds>
 MNEME_INLINE void all_rows(const row_product& product) {
   // Where all of b stays in the first-level cache, c is best streamed row by row; else b is read panel by panel.
-  constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
-  constexpr std::int64_t panel = Set::lanes * (Set::accumulators == 16 ? 4 : 2);
-  const auto columns = product.k * product.n <= first_cache_floats ? product.n : panel;
+  const auto columns = product.k * product.n <= first_cache_floats ? product.n : panel_columns<Set>;
   for (std::int64_t j = 0; j < product.n; j += columns) {
     const auto last = j + columns < product.n ? j + columns : product.n;
     if (product.m % 5 == 0)
@@ -84,13 +83,26 @@ MNEME_INLINE void all_rows(const row_product& product) {
   }
 }
 
+template <class Set, bool Adds>
+MNEME_INLINE void packed_and_rest(const row_product& product) {
+  multiply_packed<Set, Adds>(product);
+  auto rest = product;
+  const auto done = product.n / panel_columns<Set> * panel_columns<Set>;
+  rest.b += done;
+  rest.c += done;
+  rest.n -= done;
+  if constexpr (Adds)
+    rest.before += done;
+  all_rows<Set, Adds>(rest);
+}
+
 template <class Set>
 MNEME_INLINE void multiply_rows_body(const row_product& in) {
   const row_product product = in; // a copy: stores to c could otherwise change it
-  if (product.before)
-    all_rows<Set, true>(product);
+  if (pays_to_pack(product))
+    product.before ? packed_and_rest<Set, true>(product) : packed_and_rest<Set, false>(product);
   else
-    all_rows<Set, false>(product);
+    product.before ? all_rows<Set, true>(product) : all_rows<Set, false>(product);
 }
 
 // -- dots -------------------------------------------------------------------------------------------------------------
@@ -248,7 +260,11 @@ MNEME_INLINE void dots_by(const dot_product& product) {
     const dot_tail<Lanes> tail(product.k);
     constexpr std::int64_t many_terms = 256; // enough for the sums of lanes not to matter
     const bool is_long = Lanes == 16 && product.k >= many_terms;
-    const std::int64_t columns = is_long ? 4 : Lanes; // of b: read once for all rows, as long as they stay in the cache
+    // Columns of b that all rows read before the next ones come. Where the rows of a do not stay in the first-level
+    // cache together, as many as do: every row is read again for each lot.
+    const bool rows_stay = product.m * product.k <= first_cache_floats;
+    const std::int64_t cached = first_cache_floats / product.k / 4 * 4;
+    const std::int64_t columns = !is_long ? Lanes : rows_stay || cached < 4 ? 4 : cached;
     for (std::int64_t j = 0; j < product.n; j += columns) {
       const auto last = j + columns < product.n ? j + columns : product.n;
       if constexpr (Lanes == 16)

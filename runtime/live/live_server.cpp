@@ -1,15 +1,14 @@
 #include "runtime/live/live_server.hpp"
+#include "runtime/live/http_limits.hpp"
 #include "runtime/live/prometheus_text.hpp"
 #include "runtime/study/report_page.hpp"
 #include <atomic>
-#include <httplib.h>
 #include <thread>
 namespace mneme {
 namespace {
 
 constexpr std::size_t threads = 12;
 constexpr int followers_max = 8; // each holds a thread; the others answer
-constexpr std::size_t request_bytes_max = 4096;
 constexpr std::chrono::milliseconds between_events{500}, between_signs{2000};
 
 /// Takes as long for a wrong token as for the right one.
@@ -109,15 +108,7 @@ void live_server::parts::follow(httplib::Response& out) {
 }
 
 void live_server::parts::answer_requests() {
-  http.new_task_queue = [] { return new httplib::ThreadPool(threads); };
-  http.set_payload_max_length(request_bytes_max);
-  http.set_read_timeout(std::chrono::seconds(2));
-  http.set_write_timeout(std::chrono::seconds(2));
-  http.set_keep_alive_timeout(1);
-  http.set_socket_options([](int socket) { // no other program may share the port
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
+  limit_server(http, threads);
   http.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
     if (may_see(in))
       return httplib::Server::HandlerResponse::Unhandled;
@@ -146,7 +137,10 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
   if (made->port <= 0)
     return failed("", "--serve = " + std::to_string(options.port) +
                           ": nothing can listen there; expected a port that " + "is free, or 0 for any");
-  made->listener = std::thread([server = made.get()] { server->http.listen_after_bind(); });
+  made->listener = std::thread([server = made.get()] {
+    ::pthread_setname_np(::pthread_self(), "serve"); // a name that those who answer inherit
+    server->http.listen_after_bind();
+  });
   while (!made->http.is_running()) // what does not run yet cannot be stopped
     std::this_thread::yield();
   return std::unique_ptr<live_server>(new live_server(std::move(made)));

@@ -1,5 +1,5 @@
 #include "runtime/live/metrics_server.hpp"
-#include <httplib.h>
+#include "runtime/live/http_limits.hpp"
 #include <thread>
 namespace mneme {
 
@@ -14,23 +14,19 @@ metrics_server::metrics_server(std::unique_ptr<parts> made) : parts_(std::move(m
 
 expected<std::unique_ptr<metrics_server>> metrics_server::listening(int port,
                                                                     std::function<std::vector<measurement>()> measure) {
-  constexpr std::size_t threads = 4, request_bytes_max = 4096;
+  constexpr std::size_t threads = 4;
   auto made = std::make_unique<parts>();
   auto& http = made->http;
   made->measure = std::move(measure);
-  http.new_task_queue = [] { return new httplib::ThreadPool(threads); };
-  http.set_payload_max_length(request_bytes_max);
-  http.set_read_timeout(std::chrono::seconds(2));
-  http.set_write_timeout(std::chrono::seconds(2));
-  http.set_keep_alive_timeout(1);
+  limit_server(http, threads);
   http.Get("/metrics", [from = made.get()](const httplib::Request&, httplib::Response& out) {
     out.set_content(prometheus_text(from->measure()), "text/plain; version=0.0.4; charset=utf-8");
   });
   const char* const host = "127.0.0.1";
   made->port = port == 0 ? http.bind_to_any_port(host) : http.bind_to_port(host, port) ? port : -1;
   if (made->port <= 0)
-    return failed("--metrics-port", "nothing can listen on " + std::to_string(port) +
-                                        "; expected a port that is free, or 0 for any");
+    return failed("--metrics-port",
+                  "nothing can listen on " + std::to_string(port) + "; expected a port that is free, or 0 for any");
   made->listener = std::thread([server = made.get()] { server->http.listen_after_bind(); });
   while (!http.is_running()) // what does not run yet cannot be stopped
     std::this_thread::yield();

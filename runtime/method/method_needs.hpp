@@ -14,7 +14,7 @@ enum class rows_shown : std::uint8_t {
   offline,     ///< The same, but those of all tasks of the run from the first one on.
 };
 
-/// A TorchScript file that a method reads.
+/// A module from outside that a method reads, from a TorchScript file or an AOTInductor package.
 struct module_request {
   std::filesystem::path file{};
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of a row that it takes; zeros: those of the data.
@@ -44,7 +44,7 @@ struct method_needs {
   row_mark_column row_marks{};
   /// safetensors files that keys of the method name, by key; they are read before check().
   std::map<std::string, std::filesystem::path> tensor_files{};
-  /// TorchScript files that keys of the method name, by key; they are loaded and tried before check().
+  /// Files of modules that keys of the method name, by key; they are loaded and tried before check().
   std::map<std::string, module_request> module_files{};
   /// Features of frozen nets are kept here between runs; empty: nowhere.
   std::filesystem::path feature_folder{};

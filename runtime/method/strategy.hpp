@@ -26,7 +26,7 @@ struct method_setup {
   double staying_share = 0.0;                          ///< Clients that keep their old task when one begins.
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
-  std::vector<float> scale{}, shift{}; ///< [C] nets see a pixel v of 0 .. 255 as v * scale + shift.
+  std::vector<float> scale{}, shift{};                 ///< [C] nets see a pixel v of 0 .. 255 as v * scale + shift.
   std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
   std::int64_t public_rows = 0; ///< Rows of the run that no client holds (partition.public_share).
   std::int64_t clients = 0;
@@ -67,6 +67,9 @@ public:
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;
   /// Null where the method has no proxy, which then costs nothing.
   [[nodiscard]] virtual std::unique_ptr<proxy_half> make_proxy() const { return nullptr; }
+  /// Parameters of the net whose `flat_weights` travel, of which int8 scales each by itself: those of the run's net,
+  /// unless the method learns another one. Asked after prepare().
+  [[nodiscard]] virtual const std::vector<parameter>& wire_layout(const model& net) const { return net.layout(); }
 };
 
 struct strategy_entry {

@@ -43,6 +43,9 @@ public:
   /// True if the layer returns its input unchanged in this pass: forward and backward are then not called.
   [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
 
+  /// True if, on a CPU and in evaluation mode, a row's bits depend neither on the other rows nor on their number.
+  [[nodiscard]] virtual bool passes_rows_alone() const { return false; }
+
   /// in [K, B, width before] -> out [K, B, width]. `kept` is the layer's own until backward.
   virtual void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;
 

@@ -35,6 +35,7 @@ void network::add_node(node entry, const image_shape& out, bool has_parameters) 
   entry.first_parameter = nodes_.empty() ? 0 : nodes_.back().last_parameter;
   entry.last_parameter = layout_.size();
   entry.learns = has_parameters || learns(last_) || (entry.other && learns(*entry.other));
+  passes_rows_alone_ = passes_rows_alone_ && (!entry.operation || entry.operation->passes_rows_alone());
   last_reader_[last_] = nodes_.size();
   if (entry.other)
     last_reader_[*entry.other] = nodes_.size();
@@ -124,8 +125,8 @@ void network::add_sampling(double log_deviation_low, double log_deviation_high) 
   ++drawing_layers_;
 }
 
-void network::add_subsampling(std::int64_t stride, std::int64_t channels) {
-  auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels);
+void network::add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first) {
+  auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels, first);
   const auto out = made->out_shape();
   add_node({.operation = std::move(made)}, out, false);
 }

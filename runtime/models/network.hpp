@@ -1,6 +1,7 @@
 /// network: a model made of layers that read each other's results; the last one is its head.
 #pragma once
 #include "runtime/models/layer.hpp"
+#include "runtime/models/row_wise_model.hpp"
 #include "runtime/models/upsampling.hpp"
 #include <optional>
 namespace mneme {
@@ -9,7 +10,7 @@ class normalisation_layer;
 
 /// Built by a model's factory, layer by layer, then const. A layer reads what was added last, unless the
 /// factory goes back to an earlier place.
-class network final : public model {
+class network final : public row_wise_model {
 public:
   /// @param identity what the net computes ("mlp 784-200-100-10")
   /// @param shape channels, height, width of one row of its inputs
@@ -31,7 +32,8 @@ public:
   void add_mean_pool();
   void add_dropout(double rate);
   /// Every `stride`-th pixel, zeros as further channels.
-  void add_subsampling(std::int64_t stride, std::int64_t channels);
+  /// @param first where the given channels begin among `channels`
+  void add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first = 0);
   void add_linear(const std::string& name, std::int64_t out, activation after, bool biased = true);
   /// Two linear layers that read the same, their results side by side: means and log deviations of a normal.
   void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);
@@ -113,9 +115,16 @@ public:
   [[nodiscard]] const std::vector<dense_layer>* dense_layers() const noexcept override {
     return dense_.empty() ? nullptr : &dense_;
   }
+  [[nodiscard]] bool passes_rows_alone() const noexcept override { return passes_rows_alone_; }
+  [[nodiscard]] bool trains_behind_features(const parameter_choice& trained) const override;
   [[nodiscard]] bool draws() const noexcept override { return drawing_layers_ > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
+  [[nodiscard]] activations forward_from_features(const at::Tensor& weights, const at::Tensor& features,
+                                                  class_range classes, tape& keep,
+                                                  const training_mode& training) const override {
+    return forward_from(features_, weights, features, classes, &keep, &training);
+  }
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                 const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const override;
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
@@ -144,6 +153,8 @@ private:
     bool fixed = false;  // its own parameters stay
   };
   using node_roles = std::vector<node_role>;
+  [[nodiscard]] activations forward_from(place first, const at::Tensor& weights, const at::Tensor& inputs,
+                                         class_range classes, tape* keep, const training_mode* training) const;
   void add_node(node entry, const image_shape& out, bool has_parameters);
   std::int64_t add_parameter(parameter entry);
   void add_unless_built_in(activation after);
@@ -179,7 +190,7 @@ private:
   std::vector<map> maps_;
   std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
-  bool mixes_rows_ = false, frozen_ = false, in_head_ = false;
+  bool mixes_rows_ = false, frozen_ = false, in_head_ = false, passes_rows_alone_ = true;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };
 

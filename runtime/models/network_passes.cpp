@@ -49,14 +49,21 @@ void make_own(at::Tensor& tensor) {
 
 activations network::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
                              const training_mode* training) const {
+  return forward_from(0, weights, inputs, classes, keep, training);
+}
+
+/// The nodes behind value `first`, which `inputs` hold.
+activations network::forward_from(place first, const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
+                                  tape* keep, const training_mode* training) const {
   MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
   MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, identity_, weights.sizes(), weights.strides());
-  MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(),
-              identity_, inputs.sizes());
+  const auto floats = shapes_[first].floats();
+  MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * floats, identity_,
+              inputs.sizes());
   tape once;
   once.for_backward = false;
   auto& with = keep ? *keep : once;
-  const auto flat_rows = inputs.view({inputs.size(0), inputs.size(1), shapes_[0].floats()});
+  const auto flat_rows = inputs.view({inputs.size(0), inputs.size(1), floats});
   const layer_pass pass{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory, &flat_rows};
   const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &with.memory, &flat_rows};
   const bool in_part = training && training->trained && !training->trained->whole();
@@ -66,12 +73,12 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   with.kept.resize(nodes_.size());
   for (auto& tensor : with.values) // of a pass that no backward pass has followed
     give_back(with, std::exchange(tensor, {}));
-  with.values[0] = flat_rows;
+  with.values[0] = with.values[first] = flat_rows;
   const bool features_only = classes.size() == 0;
   activations seen;
-  if (features_ == 0)
-    seen.features = with.values[0];
-  for (std::size_t i = 0; i < (features_only ? features_ : nodes_.size()); ++i) {
+  if (features_ == first)
+    seen.features = flat_rows;
+  for (std::size_t i = first; i < (features_only ? features_ : nodes_.size()); ++i) {
     run_node(i, in_part && !roles[i].trained ? still : pass, with);
     if (i + 1 == features_)
       seen.features = with.values[i + 1];
@@ -141,6 +148,21 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
                      .fixed = !own});
   }
   return roles;
+}
+
+bool network::trains_behind_features(const parameter_choice& trained) const {
+  if (features_ == 0 || trained.whole())
+    return false;
+  const auto roles = roles_for(trained);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto& node = nodes_[i];
+    const bool before = i < features_;
+    if (before && (roles[i].learns || roles[i].trained || (node.operation && !node.operation->passes_rows_alone())))
+      return false;
+    if (!before && (node.from < features_ || (node.other && *node.other < features_)))
+      return false;
+  }
+  return true;
 }
 
 // -- backward ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ namespace mneme {
 namespace {
 
 enum class norm_kind : std::uint8_t { batch, group };
-enum class shortcut_kind : std::uint8_t { option_a, convolution };
+enum class shortcut_kind : std::uint8_t { option_a, option_a_both_sides, convolution };
 enum class stem_kind : std::uint8_t { automatic, cifar, imagenet };
 
 /// What tells residual nets apart (He et al. 2016, "Deep Residual Learning for Image Recognition").
@@ -97,6 +97,8 @@ private:
   void add_shortcut(const std::string& name, std::int64_t width, std::int64_t stride) {
     if (shape_.shortcut == shortcut_kind::option_a)
       return net_.add_subsampling(stride, width);
+    if (shape_.shortcut == shortcut_kind::option_a_both_sides)
+      return net_.add_subsampling(stride, width, (width - net_.shape_here().channels) / 2);
     add_convolution(name + ".0", {.filters = width, .kernel = 1, .stride = stride});
     add_normalisation(name + ".1", activation::none);
   }
@@ -175,15 +177,20 @@ public:
   void keys(key_table& table) override {
     resnet_kind::keys(table);
     table.choice("shortcut", shortcut_,
-                 {{"option-a", shortcut_kind::option_a}, {"conv1x1", shortcut_kind::convolution}},
-                 "Where the image is halved: every second pixel and channels of zeros, or a convolution of 1x1.");
+                 {{"option-a", shortcut_kind::option_a},
+                  {"option-a-both-sides", shortcut_kind::option_a_both_sides},
+                  {"conv1x1", shortcut_kind::convolution}},
+                 "Where the image is halved: every second pixel and channels of zeros behind the others, or half of "
+                 "them before, as usual in weights for CIFAR; or a convolution of 1x1.");
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     auto net_shape = shape_of({Blocks, Blocks, Blocks});
     net_shape.shortcut = shortcut_;
-    const auto* const suffix = shortcut_ == shortcut_kind::option_a ? "" : " conv1x1";
+    const auto* const suffix = shortcut_ == shortcut_kind::option_a      ? ""
+                               : shortcut_ == shortcut_kind::convolution ? " conv1x1"
+                                                                         : " both sides";
     return made("resnet" + std::to_string(6 * Blocks + 2) + suffix, net_shape, shape, classes);
   }
 

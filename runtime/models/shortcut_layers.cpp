@@ -22,8 +22,9 @@ at::Tensor subsampling_layer::taken(const at::Tensor& images) const {
 void subsampling_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
   const auto shape = out_shape();
   auto images = out.view({-1, shape.height, shape.width, shape.channels});
-  images.narrow(3, 0, in_.channels).copy_(taken(in.view({-1, in_.height, in_.width, in_.channels})));
-  images.narrow(3, in_.channels, channels_ - in_.channels).zero_();
+  images.narrow(3, 0, first_).zero_();
+  images.narrow(3, first_, in_.channels).copy_(taken(in.view({-1, in_.height, in_.width, in_.channels})));
+  images.narrow(3, first_ + in_.channels, channels_ - first_ - in_.channels).zero_();
 }
 
 void subsampling_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink&) const {
@@ -32,7 +33,7 @@ void subsampling_layer::backward(const layer_pass&, const backward_data& data, c
   const auto shape = out_shape();
   data.d_in->zero_();
   taken(data.d_in->view({-1, in_.height, in_.width, in_.channels}))
-      .copy_(data.d_out.view({-1, shape.height, shape.width, shape.channels}).narrow(3, 0, in_.channels));
+      .copy_(data.d_out.view({-1, shape.height, shape.width, shape.channels}).narrow(3, first_, in_.channels));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ at::Tensor channels_last_layer::function(const function_pass&, const at::Tensor&
 
 at::Tensor subsampling_layer::function(const function_pass&, const at::Tensor& in) const {
   const auto images = taken(in.reshape({-1, in_.height, in_.width, in_.channels}));
-  return at::constant_pad_nd(images, {0, channels_ - in_.channels}).reshape({in.size(0), in.size(1), -1});
+  return at::constant_pad_nd(images, {first_, channels_ - first_ - in_.channels}).reshape({in.size(0), in.size(1), -1});
 }
 
 } // namespace mneme

@@ -18,11 +18,13 @@ private:
 };
 
 /// The shortcut of a residual block that halves the image, without parameters: every second pixel, and zeros as
-/// further channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A).
+/// further channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A), behind the given ones or on both
+/// sides of them, as many on each.
 class subsampling_layer final : public layer {
 public:
-  subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels)
-      : in_(in), stride_(stride), channels_(channels) {}
+  /// @param first where the given channels begin; zeros before them
+  subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels, std::int64_t first = 0)
+      : in_(in), stride_(stride), channels_(channels), first_(first) {}
   [[nodiscard]] image_shape out_shape() const {
     return {(in_.height + stride_ - 1) / stride_, (in_.width + stride_ - 1) / stride_, channels_};
   }
@@ -36,7 +38,7 @@ private:
   [[nodiscard]] at::Tensor taken(const at::Tensor& images) const;
 
   image_shape in_;
-  std::int64_t stride_, channels_;
+  std::int64_t stride_, channels_, first_;
 };
 
 } // namespace mneme

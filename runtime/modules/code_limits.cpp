@@ -30,6 +30,10 @@ private:
     if (std::isalpha(static_cast<unsigned char>(letter)) || letter == '_')
       return read_word();
     ++at_;
+    if (letter == '[' && follows_value_ && next_is(']'))
+      excess_ = "its code takes an element and does not say which; no program writes it so";
+    if (letter != ' ')
+      follows_value_ = letter == ')' || letter == ']' || std::isdigit(static_cast<unsigned char>(letter));
     if (letter == '\n')
       return start_line();
     if (letter == ',')
@@ -42,7 +46,13 @@ private:
       count();
   }
 
+  [[nodiscard]] bool next_is(char letter) const {
+    const auto next = code_.find_first_not_of(" \t\n", at_);
+    return next != std::string_view::npos && code_[next] == letter;
+  }
+
   void skip_text(char quote) {
+    follows_value_ = true;
     for (++at_; at_ < code_.size() && code_[at_] != quote; ++at_)
       at_ += code_[at_] == '\\' ? 1 : 0;
     ++at_;
@@ -54,7 +64,10 @@ private:
     const auto first = at_;
     while (at_ < code_.size() && (std::isalnum(static_cast<unsigned char>(code_[at_])) || code_[at_] == '_'))
       ++at_;
-    if (std::find(operators.begin(), operators.end(), code_.substr(first, at_ - first)) != operators.end())
+    const auto word = code_.substr(first, at_ - first);
+    const bool is_operator = std::find(operators.begin(), operators.end(), word) != operators.end();
+    follows_value_ = !is_operator && word != "return";
+    if (is_operator)
       count();
   }
 
@@ -83,6 +96,7 @@ private:
 
   std::string_view code_;
   std::size_t at_ = 0;
+  bool follows_value_ = false;            // what comes next stands behind a name, a number, a text or a closed bracket
   std::vector<std::size_t> operators_{0}; // of the present expression, one more for every open bracket
   std::string excess_;
 };

@@ -5,7 +5,9 @@
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/code_limits.hpp"
 #include "runtime/modules/module_trial.hpp"
-#include "runtime/modules/zip_archive.hpp"
+#include "runtime/modules/native_graph.hpp"
+#include "runtime/modules/pickle_limits.hpp"
+#include "runtime/modules/script_graph.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme {
@@ -36,10 +38,6 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
     return std::any_of(entries.begin(), entries.end(),
                        [&](const zip_entry& entry) { return entry.name.find(part) != std::string::npos; });
   };
-  if (holds("aotinductor/"))
-    return "the file is an AOTInductor package, whose native code cannot be checked before it runs; expected a "
-           "TorchScript "
-           "file: torch.jit.save(torch.jit.script(net.eval()), file)";
   if (holds("/code/"))
     return "";
   if (holds("models/") && holds(".json"))
@@ -50,33 +48,18 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
   return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
 }
 
-/// What is too much in the code of the archive; "": nothing.
-std::string excess_of_code(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
-  for (const auto& entry : entries)
+/// What is too much in code and pickles of the archive; "": nothing.
+std::string excess_of_content(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
+  for (const auto& entry : entries) {
+    std::string excess;
     if (entry.name.ends_with(".py"))
-      if (auto excess = code_excess(zip_content(file, entry)); !excess.empty())
-        return excess;
+      excess = code_excess(zip_content(file, entry));
+    else if (entry.name.ends_with(".pkl"))
+      excess = pickle_excess(zip_content(file, entry));
+    if (!excess.empty())
+      return excess;
+  }
   return "";
-}
-
-/// What is wrong with the file as an archive of TorchScript.
-diagnostics archive_flaws(const std::string& name, std::span<const std::uint8_t> bytes) {
-  constexpr std::array<std::uint8_t, 2> zip_start{'P', 'K'};
-  constexpr std::uint8_t pickle_start = 0x80;
-  if (!bytes.empty() && bytes[0] == pickle_start)
-    return {{name, pickled_kind}};
-  if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
-    return {{name,
-             "the file is no zip archive; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), "
-             "file)"}};
-  const auto entries = zip_entries(bytes, code_bytes_max);
-  if (!entries)
-    return {{fmt::format("{}: byte {}", name, entries.error().byte), entries.error().text}};
-  if (auto kind = other_kind(*entries); !kind.empty())
-    return {{name, std::move(kind)}};
-  if (auto excess = excess_of_code(bytes, *entries); !excess.empty())
-    return {{name, std::move(excess)}};
-  return {};
 }
 
 /// As a terminal may show it: names and code of a damaged file may hold any bytes.
@@ -87,11 +70,71 @@ std::string plain_text(std::string text) {
   return printable(text);
 }
 
+/// What the archive holds; or what is wrong with the file as an archive.
+expected<std::vector<zip_entry>> entries_of(const std::string& name, std::span<const std::uint8_t> bytes) {
+  constexpr std::array<std::uint8_t, 2> zip_start{'P', 'K'};
+  constexpr std::uint8_t pickle_start = 0x80;
+  if (!bytes.empty() && bytes[0] == pickle_start)
+    return failed(name, pickled_kind);
+  if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
+    return failed(name, "the file is no zip archive; expected a TorchScript file: "
+                        "torch.jit.save(torch.jit.script(net.eval()), file)");
+  const auto entries = zip_entries(bytes, code_bytes_max);
+  if (!entries)
+    return failed(fmt::format("{}: byte {}", name, entries.error().byte), plain_text(entries.error().text));
+  return *entries;
+}
+
 tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vector<std::string>& texts) {
   diagnostics found;
   for (const auto& text : texts)
     found.push_back({name, plain_text(text)});
   return tl::unexpected(std::move(found));
+}
+
+using read_graph = tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>;
+
+read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
+                       const at::Device& device) {
+  if (auto kind = other_kind(entries); !kind.empty())
+    return tl::unexpected(std::vector{std::move(kind)});
+  if (auto excess = excess_of_content(bytes, entries); !excess.empty())
+    return tl::unexpected(std::vector{std::move(excess)});
+  auto graph = script_graph::read(bytes, device);
+  if (!graph)
+    return tl::unexpected(std::move(graph.error()));
+  return std::make_shared<const script_graph>(std::move(*graph));
+}
+
+/// What the run must be for compiled code, besides what the package says.
+std::vector<std::string> native_refusals(const module_wanted& wanted) {
+  std::vector<std::string> wrong;
+  if (!wanted.native_code)
+    wrong.emplace_back("the file is an AOTInductor package: compiled code, which cannot be checked before it runs and "
+                       "may do whatever this process may. If you trust who made it, say model.native_code = true; else "
+                       "expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)");
+  if (wanted.trained)
+    wrong.emplace_back("no gradient passes through compiled code, so it cannot be trained; model.trainable = \"head\" "
+                       "leaves it as it is");
+  if (wanted.device != "cpu")
+    wrong.push_back(fmt::format("compiled code computes on the CPU only, and the run on {}; expected worker.device = "
+                                "\"cpu\" or a TorchScript file",
+                                wanted.device));
+  return wrong;
+}
+
+read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
+                       const module_wanted& wanted) {
+  auto wrong = native_refusals(wanted);
+  const auto package = read_package(bytes, entries, wanted.input);
+  if (!package)
+    wrong.insert(wrong.end(), package.error().begin(), package.error().end());
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  auto graph = native_graph::load(*package);
+  if (!graph)
+    return tl::unexpected(std::move(graph.error()));
+  return std::make_shared<const native_graph>(std::move(*graph));
 }
 
 } // namespace
@@ -103,16 +146,15 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   const auto bytes = content_of(file);
   if (!bytes)
     return tl::unexpected(bytes.error());
-  if (auto flaws = archive_flaws(name, *bytes); !flaws.empty()) {
-    for (auto& found : flaws)
-      found.text = plain_text(std::move(found.text));
-    return tl::unexpected(std::move(flaws));
-  }
+  const auto entries = entries_of(name, *bytes);
+  if (!entries)
+    return tl::unexpected(entries.error());
   const at::Device device(wanted.device);
-  auto graph = script_graph::read(*bytes, device);
+  auto graph = holds_native_code(*entries) ? read_native(*bytes, *entries, wanted)
+                                           : read_script(*bytes, *entries, device);
   if (!graph)
     return all_failed(name, graph.error());
-  const auto tried = tried_module(*graph, wanted.input, device, wanted.trained);
+  const auto tried = tried_module(**graph, wanted.input, device, wanted.trained);
   if (!tried)
     return all_failed(name, tried.error());
   const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;

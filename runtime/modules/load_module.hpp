@@ -11,14 +11,15 @@ struct module_wanted {
   std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
   bool scores = false;                 ///< forward() returns scores of the classes, not features.
   head_kind head = head_kind::linear;
-  bool trained = false; ///< Its parameters are to be trained.
+  bool trained = false;     ///< Its parameters are to be trained.
+  bool native_code = false; ///< Compiled code may be loaded, which cannot be checked before.
   std::string device = "cpu";
 };
 
-/// Reads a TorchScript file, which torch.jit.save has written, and tries the module on rows of the run's shape: it has
-/// to return [rows, D] float32 numbers, all finite, the same ones twice, and those of a row must not depend on the rows
-/// beside it. Every difference is a diagnostic with the file's name, and its byte where the archive itself is damaged.
-/// The file's native code, if it has any, is not run: packages of AOTInductor are refused.
+/// Reads a TorchScript file, which torch.jit.save has written, or a package of AOTInductor where compiled code may be
+/// loaded, and tries the module on rows of the run's shape: it has to return [rows, D] float32 numbers, all finite, the
+/// same ones twice, and those of a row must not depend on the rows beside it. Every difference is a diagnostic with the
+/// file's name, and its byte where the archive itself is damaged.
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                                       const module_wanted& wanted);
 

@@ -45,8 +45,9 @@ struct module_net::model_pass {
   at::Tensor logits{};                      ///< [B, classes]
 };
 
-module_net::module_net(script_graph graph, module_shape shape) : graph_(std::move(graph)), shape_(std::move(shape)) {
-  for (const auto& held : graph_.tensors())
+module_net::module_net(std::shared_ptr<const module_graph> graph, module_shape shape)
+    : graph_(std::move(graph)), shape_(std::move(shape)) {
+  for (const auto& held : graph_->tensors())
     if (in_layout(held))
       add_parameter({.name = held.name, .shape = held.value.sizes().vec(), .frozen = !held.parameter});
   head_first_ = layout_.size();
@@ -55,8 +56,15 @@ module_net::module_net(script_graph graph, module_shape shape) : graph_(std::mov
 }
 
 /// Other buffers, counters for example, are constants.
-bool module_net::in_layout(const script_graph::held_tensor& held) const {
+bool module_net::in_layout(const module_graph::held_tensor& held) const {
   return held.parameter || held.value.scalar_type() == at::kFloat;
+}
+
+/// Tensors that forward() is given with the rows.
+std::span<const module_graph::held_tensor> module_net::arguments() const {
+  if (graph_->compiled_in())
+    return {};
+  return graph_->tensors();
 }
 
 void module_net::add_parameter(parameter entry) {
@@ -92,9 +100,19 @@ std::int64_t module_net::working_set(std::int64_t rows) const {
 
 void module_net::put_own_values(at::Tensor& flat) const {
   std::size_t i = 0;
-  for (const auto& held : graph_.tensors())
+  for (const auto& held : graph_->tensors())
     if (in_layout(held))
       put_as_in_files(flat, layout_[i++], held.value.to(flat.device()));
+}
+
+std::string module_net::replaced_constant(const at::Tensor& flat) const {
+  if (!graph_->compiled_in())
+    return "";
+  std::size_t i = 0;
+  for (const auto& held : graph_->tensors())
+    if (in_layout(held) && !at::equal(as_in_files(flat, layout_[i++]), held.value))
+      return held.name;
+  return "";
 }
 
 // -- forward ----------------------------------------------------------------------------------------------------------
@@ -103,7 +121,7 @@ void module_net::put_own_values(at::Tensor& flat) const {
 std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, bool learn) const {
   std::vector<at::Tensor> values;
   std::size_t i = 0;
-  for (const auto& held : graph_.tensors()) {
+  for (const auto& held : arguments()) {
     if (!in_layout(held)) {
       values.push_back(held.value);
       continue;
@@ -123,16 +141,16 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
 
 /// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown. Of a step the last call has fewer.
 /// Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend on how many come with
-/// it.
+/// it. Compiled code knows no other shape.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const {
   std::vector<at::Tensor> parts;
   const auto count = rows.size(0), at_once = shape_.rows_at_once;
   for (std::int64_t first = 0; first < count; first += at_once) {
     const auto taken = std::min(at_once, count - first);
     auto shown = rows.narrow(0, first, taken).clone(); // the graph may write to it
-    if (!of_step && taken < at_once)
+    if ((!of_step || graph_->rows_of_call() > 0) && taken < at_once)
       shown = at::constant_pad_nd(shown, {0, 0, 0, 0, 0, 0, 0, at_once - taken});
-    parts.push_back(graph_.run(shown, values).narrow(0, 0, taken));
+    parts.push_back(graph_->run(shown, values).narrow(0, 0, taken));
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts);
 }
@@ -192,7 +210,7 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
     std::vector<at::Tensor> values, head;
     std::size_t i = 0;
-    for (const auto& held : graph_.tensors())
+    for (const auto& held : arguments())
       values.push_back(in_layout(held) ? as_in_files(own, layout_[i++]).clone() : held.value);
     for (i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
       head.push_back(rows_of(layout_[i], own, classes).clone());
@@ -217,7 +235,7 @@ void module_net::put_on(tape& keep, model_pass made) const {
 /// Takes the first model off the tape. @param models those that are on it
 module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) const {
   auto& values = keep.values;
-  const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(graph_.tensors());
+  const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(arguments());
   const auto first = values.begin();
   model_pass made{.values = {first, first + held}, .head = {first + held, first + own - 2}};
   made.features = first[own - 2];
@@ -242,7 +260,7 @@ void module_net::back_model(const model_pass& passed, class_range classes, const
                             const gradient_sink& out) const {
   std::vector<at::Tensor> leaves, places; // places: views of the sink, one per leaf
   std::size_t i = 0, held = 0;
-  for (const auto& tensor : graph_.tensors()) {
+  for (const auto& tensor : arguments()) {
     const auto& value = passed.values[held++];
     if (!in_layout(tensor))
       continue;

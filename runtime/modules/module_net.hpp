@@ -1,7 +1,7 @@
-/// module_net: a net that another program made, a TorchScript module, with a head of ours behind it.
+/// module_net: a net that another program made, with a head of ours behind it.
 #pragma once
 #include "runtime/models/function.hpp"
-#include "runtime/modules/script_graph.hpp"
+#include "runtime/modules/module_graph.hpp"
 namespace mneme {
 
 /// What the net is like besides its graph, as loading it has found out.
@@ -19,10 +19,11 @@ struct module_shape {
 
 /// Its weights are the parameters of the module under their own names, its float32 buffers, which never change, and the
 /// head. The module stays in evaluation mode while it is trained: running statistics keep the file's values, and
-/// nothing is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one.
+/// nothing is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one. Tensors
+/// that are compiled in never change; they are among the weights because who receives the net receives them.
 class module_net final : public model {
 public:
-  module_net(script_graph graph, module_shape shape);
+  module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
 
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return layout_; }
   [[nodiscard]] std::int64_t feature_width() const noexcept override { return shape_.width; }
@@ -39,12 +40,15 @@ public:
 
   /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
   void put_own_values(at::Tensor& flat) const;
+  /// The first tensor that is compiled in and has another value in `flat` [P]; "": there is none.
+  [[nodiscard]] std::string replaced_constant(const at::Tensor& flat) const;
 
 private:
   struct model_pass;
   void add_parameter(parameter entry);
   void add_head();
-  [[nodiscard]] bool in_layout(const script_graph::held_tensor& held) const;
+  [[nodiscard]] bool in_layout(const module_graph::held_tensor& held) const;
+  [[nodiscard]] std::span<const module_graph::held_tensor> arguments() const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
   [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;
   [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const;
@@ -56,7 +60,7 @@ private:
                   const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
                   const gradient_sink& out) const;
 
-  script_graph graph_;
+  std::shared_ptr<const module_graph> graph_;
   module_shape shape_;
   std::vector<parameter> layout_; // tensors of the graph that are in it, in their order, then the head
   std::size_t head_first_ = 0;    // of the layout

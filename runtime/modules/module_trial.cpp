@@ -49,8 +49,9 @@ thread_local std::int64_t byte_count::counted = 0;
 /// The trial while it runs.
 class trial {
 public:
-  trial(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device)
-      : graph_(graph), input_(input), rows_(made_rows(rows_max, input).to(device)) {
+  trial(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device)
+      : graph_(graph), input_(input), count_(is_fixed() ? graph.rows_of_call() : rows_max),
+        rows_(made_rows(count_, input).to(device)) {
     for (const auto& held : graph.tensors()) {
       values_.push_back(held.value);
       versions_.push_back(held.value._version());
@@ -69,6 +70,8 @@ public:
   }
 
 private:
+  [[nodiscard]] bool is_fixed() const { return graph_.rows_of_call() > 0; }
+
   void check_types() {
     for (const auto& held : graph_.tensors())
       if (held.parameter && held.value.scalar_type() != at::kFloat)
@@ -82,19 +85,23 @@ private:
     return graph_.run(rows.clone(), values_);
   }
 
-  /// Several rows at once if their places make no difference, else one by one.
+  /// Several rows at once if their places make no difference, else one by one; compiled code leaves no choice.
   void choose_rows() {
     const auto first = tried_call(rows_);
     if (!first)
-      return choose_single_rows();
-    if (!check_form(*first, rows_max))
+      return is_fixed() ? note_failure(count_) : choose_single_rows();
+    if (!check_form(*first, count_))
       return;
     const auto again = called(rows_);
     if (!at::equal(*first, again))
       return not_repeatable();
     check_written();
     if (!places_differ(*first))
-      return note(*first, rows_max);
+      return note(*first, count_);
+    if (is_fixed())
+      return wrong_.push_back(fmt::format("the bits of a row's result depend on its place among the {} rows of a call; "
+                                          "compile it for one row a call",
+                                          count_));
     choose_single_rows();
     if (wrong_.empty() && !agree(*first))
       wrong_.emplace_back(
@@ -116,14 +123,18 @@ private:
   void choose_single_rows() {
     const auto single = tried_call(rows_.narrow(0, 0, 1));
     if (!single)
-      return wrong_.push_back(
-          fmt::format("forward failed on rows of shape [{}, {}]: {}", rows_max, fmt::join(input_, ", "), failure_));
+      return note_failure(count_);
     if (!check_form(*single, 1))
       return;
     if (!at::equal(*single, called(rows_.narrow(0, 0, 1))))
       return not_repeatable();
     check_written();
     note(*single, 1);
+  }
+
+  void note_failure(std::int64_t rows) {
+    wrong_.push_back(
+        fmt::format("forward failed on rows of shape [{}, {}]: {}", rows, fmt::join(input_, ", "), failure_));
   }
 
   void not_repeatable() {
@@ -152,9 +163,11 @@ private:
 
   /// Rows in the opposite order, and half of them moved beside rows of zeros.
   [[nodiscard]] bool places_differ(const at::Tensor& first) const {
+    if (count_ < 2)
+      return false;
     if (!at::equal(called(rows_.flip(0)).flip(0), first))
       return true;
-    const auto half = rows_max / 2;
+    const auto half = count_ / 2;
     auto moved = at::zeros_like(rows_);
     moved.narrow(0, half - 1, half).copy_(rows_.narrow(0, 0, half));
     return !at::equal(called(moved).narrow(0, half - 1, half), first.narrow(0, 0, half));
@@ -162,7 +175,7 @@ private:
 
   /// True if rows one by one give what they give together, but for rounding.
   [[nodiscard]] bool agree(const at::Tensor& together) const {
-    for (std::int64_t i = 0; i < rows_max; ++i) {
+    for (std::int64_t i = 0; i < count_; ++i) {
       const auto alone = called(rows_.narrow(0, i, 1))[0], beside = together[i];
       if ((alone - beside).abs().max().item<double>() > rounding_max * (1.0 + beside.abs().max().item<double>()))
         return false;
@@ -171,10 +184,12 @@ private:
   }
 
   void check_written() {
+    auto names = graph_.overwritten();
     for (std::size_t i = 0; i < values_.size(); ++i)
       if (values_[i]._version() != versions_[i])
-        wrong_.push_back(
-            fmt::format("forward writes to '{}'; a result must not depend on earlier calls", graph_.tensors()[i].name));
+        names.push_back(graph_.tensors()[i].name);
+    for (const auto& name : names)
+      wrong_.push_back(fmt::format("forward writes to '{}'; a result must not depend on earlier calls", name));
   }
 
   void check_gradients() {
@@ -210,9 +225,10 @@ private:
     found_.row_bytes = byte_count::value() / rows;
   }
 
-  const script_graph& graph_;
+  const module_graph& graph_;
   std::array<std::int64_t, 3> input_;
-  at::Tensor rows_; // [B, C, H, W]
+  std::int64_t count_; // B
+  at::Tensor rows_;    // [B, C, H, W]
   std::vector<at::Tensor> values_;
   std::vector<std::uint32_t> versions_; // of the values, before anything was called
   std::string failure_;                 // of the last call that failed
@@ -223,7 +239,7 @@ private:
 } // namespace
 
 tl::expected<trial_result, std::vector<std::string>>
-tried_module(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained) {
+tried_module(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained) {
   return trial(graph, input, device).run(trained);
 }
 

@@ -1,7 +1,8 @@
 /// module_trial: a module run on made rows, before a run relies on it.
 #pragma once
-#include "runtime/modules/script_graph.hpp"
+#include "runtime/modules/module_graph.hpp"
 #include <array>
+#include <tl/expected.hpp>
 namespace mneme {
 
 /// How a module shall be called, as a trial has found out.
@@ -16,6 +17,6 @@ struct trial_result {
 /// from call to call, depend on the rows beside, or where tensors of the module are written to.
 /// @param trained whether a gradient has to reach a parameter
 [[nodiscard]] tl::expected<trial_result, std::vector<std::string>>
-tried_module(const script_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained);
+tried_module(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained);
 
 } // namespace mneme

@@ -1,8 +1,9 @@
 #include "runtime/results/timeline.hpp"
 #include "runtime/base/archive.hpp"
-#include "runtime/base/check.hpp"
 #include <algorithm>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 namespace mneme {
 namespace {
 
@@ -20,7 +21,8 @@ std::int64_t rounds_in(const timeline_bin& bin) { return std::int64_t{bin.last.v
 } // namespace
 
 void timeline::add(timeline_bin round) {
-  MNEME_CHECK(bins_.empty() || bins_.back().last < round.first, round.first.value);
+  if (!bins_.empty() && !(bins_.back().last < round.first)) // as a checkpoint may have it that somebody has made
+    throw std::invalid_argument(fmt::format("the timeline has round {} already", round.first.value + 1));
   round.in_flight_max = std::max(round.in_flight_max, round.in_flight);
   if (!bins_.empty() && rounds_in(bins_.back()) < rounds_per_bin_)
     return join(bins_.back(), round);

@@ -28,7 +28,7 @@ class timeline {
 public:
   static constexpr std::size_t bins_max = 1'000;
 
-  /// @pre rounds are added in their order, each as a bin of its own
+  /// Rounds are added in their order, each as a bin of its own. Throws std::invalid_argument for one that is there.
   void add(timeline_bin round);
   [[nodiscard]] const std::vector<timeline_bin>& bins() const noexcept { return bins_; }
 

@@ -43,6 +43,25 @@ void check_data(const scenario& s, remarks& out) {
                    "moves pixels"});
 }
 
+/// Pixels are moved by the task, or brought to another size: both at once have no meaning of their own.
+void check_sizes(const scenario& s, remarks& out) {
+  const bool moves = s.tasks.kind == task_kind::domain_incremental &&
+                     (s.tasks.transform == task_transform::permute || s.tasks.transform == task_transform::affine);
+  if (!moves)
+    return;
+  const auto refuse = [&](const char* key, const char* expected) {
+    out.push_back({{key, "tasks.transform"},
+                   fmt::format("{}: expected {}, because tasks.transform moves the pixels of images as they are", key,
+                               expected)});
+  };
+  if (s.data.resize > 0)
+    refuse("data.resize", "0");
+  if (s.data.crop > 0)
+    refuse("data.crop", "0");
+  if (s.training.augment == augmentation_kind::resized_crop_flip)
+    refuse("training.augment", "another word than \"resized-crop-flip\"");
+}
+
 void check_class_order(const scenario& s, remarks& out) {
   const auto* word = std::get_if<std::string>(&s.tasks.class_order);
   const bool hundred = s.data.name == "cifar100" || (is_synthetic(s) && s.data.classes == 100);
@@ -100,6 +119,7 @@ void check_class_incremental(const scenario& s, remarks& out) {
 
 void check_tasks(const scenario& s, remarks& out) {
   const auto& tasks = s.tasks;
+  check_sizes(s, out);
   check_class_order(s, out);
   if (tasks.kind == task_kind::class_incremental)
     check_class_incremental(s, out);

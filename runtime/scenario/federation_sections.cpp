@@ -21,9 +21,11 @@ key_table data_keys(data_section& to) {
                "Only the first n training rows of each class, after train_rows; 0: all.");
   keys.integer("test_per_class", to.test_per_class, {.low = 0},
                "Only the first n test rows of each class, after test_rows; 0: all.");
-  keys.choice("normalize", to.normalize, {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}},
-              "Pixels minus the data set's mean, over its deviation, or just in [0, 1]. MNIST, Fashion-MNIST and CIFAR "
-              "have constants of their own; of all others both are 0.5.");
+  keys.choice(
+      "normalize", to.normalize,
+      {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}, {"measured", normalization::measured}},
+      "Pixels minus a mean, over a deviation: the data set's published ones, or 0.5 and 0.5 (EMNIST, USPS, "
+      "digits, PACS, made-up rows); unit: in [0, 1]; measured: those of the training rows that are read.");
   keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
   keys.integers("shape", to.shape, {.low = 1, .high = 65'536},
                 "synthetic: [features], or [channels, height, width] of images.");
@@ -34,6 +36,11 @@ key_table data_keys(data_section& to) {
       "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
   keys.integer("side", to.side, {.low = 8, .high = 1'024},
                "imagenet-subset, nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
+  keys.integer("resize", to.resize, {.low = 0, .high = 1'024},
+               "Pixels of the shorter side that images are brought to before nets see them, by bicubic interpolation "
+               "as Pillow does it; 0: as the data set has them.");
+  keys.integer("crop", to.crop, {.low = 0, .high = 1'024},
+               "Pixels of a side of the middle of images, which nets see, after data.resize; 0: all of it.");
   return keys;
 }
 

@@ -24,7 +24,10 @@ key_table model_keys(model_section& to) {
   keys.word("name", to.name, names_of(models()),
             "The net; `mneme list models` describes them, their own keys follow here.");
   keys.path("module", to.module,
-            "TorchScript file that is the net, in place of a net of this program; empty: none. See docs/modules.md.");
+            "TorchScript file or, with native_code, AOTInductor package that is the net, in place of a net of this "
+            "program; empty: none. See docs/modules.md.");
+  keys.flag("native_code", to.native_code,
+            "Modules may be AOTInductor packages: compiled code, which may do whatever this process may.");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
               "module: what it returns for a row: features, behind which a head of the run's own stands, or the scores "
               "of the classes.");
@@ -63,8 +66,10 @@ key_table training_keys(training_section& to) {
   keys.choice("augment", to.augment,
               {{"none", augmentation_kind::none},
                {"crop-flip", augmentation_kind::crop_flip},
-               {"crop-flip-jitter", augmentation_kind::crop_flip_jitter}},
-              "Padded random crops and mirror images, with random brightness if wanted.");
+               {"crop-flip-jitter", augmentation_kind::crop_flip_jitter},
+               {"resized-crop-flip", augmentation_kind::resized_crop_flip}},
+              "Padded random crops and mirror images, with random brightness if wanted; resized-crop-flip: a random "
+              "part of 5 to 100 % of the image instead, brought to its size or to data.crop.");
   return keys;
 }
 

@@ -25,7 +25,6 @@ std::vector<condition> conditions(const scenario& s) {
                    s.data.name != "tiny-imagenet" && s.data.name != "imagenet-r" && s.data.name != "mini-imagenet" &&
                    !folders;
   const auto split = s.partition.kind;
-  const auto step = s.training.schedule == schedule_kind::step;
   const auto domains = s.tasks.kind == task_kind::domain_incremental;
   const auto comes_and_goes = s.enrolment.kind == enrolment_kind::random;
   const auto async = s.rounds.mode == round_mode::async;
@@ -82,8 +81,9 @@ std::vector<condition> conditions(const scenario& s) {
        "only devices.availability = \"file\""},
       {"model.name", s.model.module.empty(), "only scenarios without model.module"},
       {"model.module_output", !s.model.module.empty(), "only scenarios with model.module"},
-      {"training.milestones", step, "only training.schedule = \"step\""},
-      {"training.factor", step, "only training.schedule = \"step\""},
+      {"model.native_code", !s.model.module.empty() || !needs.module_files.empty(), "only scenarios with modules"},
+      {"training.milestones", s.training.schedule == schedule_kind::step, "only training.schedule = \"step\""},
+      {"training.factor", s.training.schedule == schedule_kind::step, "only training.schedule = \"step\""},
       {"training.momentum", s.training.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\""},
   };
 }

@@ -9,7 +9,7 @@ namespace mneme {
 class model_kind;
 class strategy;
 
-enum class normalization { mean_std, unit };
+enum class normalization { mean_std, unit, measured };
 struct data_section {
   std::string name = "fashion-mnist";
   std::filesystem::path root{};
@@ -22,6 +22,8 @@ struct data_section {
   std::int64_t rows = 100'000;         ///< synthetic
   std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
   std::int64_t side = 224;             ///< Data sets in folders of pictures: pixels of a side.
+  std::int64_t resize = 0;             ///< Pixels of the shorter side that images are brought to; 0: as they are.
+  std::int64_t crop = 0;               ///< Pixels of a side of their middle, which is shown; 0: all.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -114,8 +116,9 @@ struct devices_section {
 enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{}; ///< TorchScript file that is the net; empty: `name` is.
+  std::filesystem::path module{}; ///< TorchScript file or AOTInductor package that is the net; empty: `name` is.
   bool module_scores = false;     ///< What it returns are scores of the classes, not features.
+  bool native_code = false;       ///< Modules may be AOTInductor packages.
   std::filesystem::path weights{}, seed_weights{};
   std::filesystem::path backbone{}; ///< A scenario whose last net this run's begins with; empty: none.
   trainable_part trainable = trainable_part::all;
@@ -124,7 +127,7 @@ struct model_section {
 
 enum class optimizer_kind { sgd, adam, adamw };
 enum class schedule_kind { constant, cosine, step };
-enum class augmentation_kind { none, crop_flip, crop_flip_jitter };
+enum class augmentation_kind { none, crop_flip, crop_flip_jitter, resized_crop_flip };
 struct training_section {
   optimizer_kind optimizer = optimizer_kind::sgd;
   std::int64_t epochs = 1;

@@ -43,6 +43,37 @@ span with_room(span values, const std::optional<double>& low, const std::optiona
   return made;
 }
 
+/// A curve of more points than a picture has room for, as the lowest and the highest of each stretch; its band from the
+/// least to the most of a stretch.
+chart_curve thinned(chart_curve curve) {
+  constexpr std::size_t points_max = 1000;
+  if (curve.points.size() <= points_max)
+    return curve;
+  const auto stretch = static_cast<std::ptrdiff_t>((2 * curve.points.size() + points_max - 1) / points_max);
+  std::vector<std::pair<double, double>> points;
+  for (auto from = curve.points.begin(); from != curve.points.end();) {
+    const auto to = from + std::min(stretch, curve.points.end() - from);
+    const auto [low, high] =
+        std::minmax_element(from, to, [](const auto& a, const auto& b) { return a.second < b.second; });
+    points.push_back(std::min(*low, *high)); // by x
+    if (low != high)
+      points.push_back(std::max(*low, *high));
+    from = to;
+  }
+  std::vector<std::array<double, 3>> band;
+  for (auto from = curve.band.begin(); from != curve.band.end();) {
+    const auto to = from + std::min(stretch, curve.band.end() - from);
+    band.push_back(*from);
+    for (; from != to; ++from) {
+      band.back()[1] = std::min(band.back()[1], (*from)[1]);
+      band.back()[2] = std::max(band.back()[2], (*from)[2]);
+    }
+  }
+  curve.points = std::move(points);
+  curve.band = std::move(band);
+  return curve;
+}
+
 class svg_canvas {
 public:
   svg_canvas(span x, span y) : x_(x), y_(y) {}
@@ -110,7 +141,7 @@ public:
   void cell_text(double x, double y, const std::string& text, bool on_dark) {
     text_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"11\" fill=\"{}\">{}</text>\n",
-                    x, y, on_dark ? "#ffffff" : "#08306b", text);
+                    x, y, on_dark ? "#ffffff" : "#000000", text);
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
@@ -148,8 +179,9 @@ void draw_names(svg_canvas& on, const std::vector<chart_curve>& curves, double f
 
 std::string group_colour(std::size_t group) {
   // A contrast of 3 and more against white and against #161616.
-  static constexpr std::array<const char*, 8> colours{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0",
-                                                      "#b7791f", "#d53f8c", "#1d93a3", "#7a7f87"};
+  static constexpr std::array<const char*, 12> colours{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0",
+                                                       "#b7791f", "#d53f8c", "#1d93a3", "#7a7f87",
+                                                       "#6470e0", "#7d8b1f", "#a0674b", "#e0606a"};
   return colours[group % colours.size()];
 }
 
@@ -177,7 +209,7 @@ std::string svg_of(const line_chart& chart, bool alone) {
     if (mark >= across.low && mark <= across.high)
       on.line(on.x(mark), top, on.x(mark), height - bottom, "stroke-opacity=\"0.4\" stroke-dasharray=\"4 4\"");
   for (const auto& curve : chart.curves)
-    on.curve(curve);
+    on.curve(thinned(curve));
   if (alone)
     draw_names(on, chart.curves, height + 10.0);
   const double names = alone ? 18.0 * static_cast<double>(chart.curves.size()) + 10.0 : 0.0;
@@ -186,7 +218,7 @@ std::string svg_of(const line_chart& chart, bool alone) {
 
 std::string svg_of(const heat_map& chart, bool alone) {
   constexpr std::size_t written_max = 14; // columns in which a number fits
-  constexpr double dark_from = 0.55;
+  constexpr double dark_from = 0.65;      // either colour of words has a contrast of 4.5 there, and more elsewhere
   svg_canvas on({0.0, 1.0}, {0.0, 1.0});
   const double cell_width = plot_width / static_cast<double>(std::max<std::size_t>(1, chart.columns.size()));
   const double cell_height = plot_height / static_cast<double>(std::max<std::size_t>(1, chart.rows.size()));

@@ -41,7 +41,8 @@ struct heat_map {
 [[nodiscard]] std::string group_colour(std::size_t group);
 
 /// An <svg> element with a title and a description. Lines and words have the colour of the text around it; alone, as a
-/// file, they are dark on white. Equal charts give equal text.
+/// file, they are dark on white. Equal charts give equal text. A curve is drawn with at most 1,000 points: of a longer
+/// one, the lowest and the highest of each of up to 500 stretches.
 [[nodiscard]] std::string svg_of(const line_chart& chart, bool alone);
 [[nodiscard]] std::string svg_of(const heat_map& chart, bool alone);
 

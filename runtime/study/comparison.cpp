@@ -82,6 +82,7 @@ diagnostics unfit_runs(const std::vector<stored_run>& runs) {
   diagnostics wrong;
   if (runs.empty())
     wrong.push_back({"", "no run to compare; expected folders of runs, as in mneme compare runs/*"});
+  const auto first = std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run.status == "done"; });
   for (const auto& run : runs) {
     const auto where = run.folder.string();
     if (run.status == "damaged")
@@ -89,9 +90,9 @@ diagnostics unfit_runs(const std::vector<stored_run>& runs) {
     else if (run.status != "done")
       wrong.push_back({where, fmt::format("the run is {}{}; end it with `mneme resume {}`, or leave it out", run.status,
                                           run.error.empty() ? "" : " (" + run.error + ")", where)});
-    else if (run.version != runs.front().version)
+    else if (run.version != first->version)
       wrong.push_back({where, fmt::format("mixed: computed by mneme {}, but {} by {}; run one of them again",
-                                          run.version, runs.front().folder.string(), runs.front().version)});
+                                          run.version, first->folder.string(), first->version)});
   }
   return wrong;
 }
@@ -233,7 +234,7 @@ compared_row row_of(const std::vector<std::string>& labels, const std::vector<co
         continue;
       const auto value = value_of(*run, column.metric);
       if (!value)
-        wrong.insert(wrong.end(), value.error().begin(), value.error().end());
+        append(wrong, value.error());
       else if (*value)
         cell.by_seed[run->seed] = **value;
     }
@@ -289,8 +290,8 @@ expected<comparison> compare_runs(const std::vector<stored_run>& runs, const com
   for (const auto& metric : request.metrics)
     if (!is_metric(runs, metric))
       wrong.push_back({"", "no run has the metric '" + metric + "'" + suggestion(metric, metric_names(runs))});
-  for (auto& found : unfit_cells(grouped(runs, every_key)))
-    wrong.push_back(std::move(found));
+  if (wrong.empty()) // else cells would be mixed for want of a key
+    wrong = unfit_cells(grouped(runs, every_key));
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
 

@@ -22,9 +22,10 @@ main, header { max-width: 1440px; margin: 0 auto; padding: 0 16px; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; } h3 { font-size: 1rem; margin: 0 0 4px; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)); gap: 16px; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)); gap: 16px; }
 figure { margin: 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px; background: var(--box); }
 figure svg { display: block; width: 100%; height: auto; color: var(--ink); }
+@media (max-width: 600px) { figure svg { font-size: 18px; } }
 figcaption { color: var(--soft); font-size: 0.85rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; border: 0; padding: 0; margin: 8px 0 16px; }
 .legend label { display: inline-flex; align-items: center; gap: 6px; min-height: 24px; }
@@ -39,11 +40,11 @@ a { color: var(--link); } :focus-visible { outline: 3px solid var(--link); outli
 )";
 
 constexpr std::string_view script = R"(
-document.addEventListener('change', (event) => {
-  if (event.target.closest('.legend'))
-    for (const mark of document.querySelectorAll('g[data-group="' + event.target.value + '"]'))
-      mark.style.display = event.target.checked ? '' : 'none';
-});
+const show = (choice) => {
+  for (const mark of document.querySelectorAll('g[data-group="' + choice.value + '"]'))
+    mark.style.display = choice.checked ? '' : 'none';
+};
+document.addEventListener('change', (event) => { if (event.target.closest('.legend')) show(event.target); });
 document.getElementById('theme').addEventListener('click', () => {
   const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
     (!document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
@@ -51,12 +52,21 @@ document.getElementById('theme').addEventListener('click', () => {
 });
 )";
 
+// Pictures and tables alone are replaced where nothing else has changed: what is open, chosen or focused stays so.
 constexpr std::string_view live_script = R"(
 const events = new EventSource('events' + location.search);
+const parts = (main) => [...main.querySelectorAll('figure > svg, .scroll > table')];
+const frame = (main) => [...main.querySelectorAll('figure, legend, label, li, summary')]
+  .map((part) => part.id || part.textContent).join();
 events.onmessage = async () => {
   const answer = await fetch('.' + location.search);
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  document.querySelector('main').replaceWith(page.querySelector('main'));
+  const now = document.querySelector('main'), next = page.querySelector('main'), fresh = parts(next);
+  if (frame(now) === frame(next))
+    parts(now).forEach((part, k) => part.replaceWith(fresh[k]));
+  else
+    now.replaceWith(next);
+  document.querySelectorAll('.legend input').forEach(show);
 };
 events.onerror = () => { document.getElementById('state').textContent = 'no longer served'; events.close(); };
 )";

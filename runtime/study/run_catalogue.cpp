@@ -139,7 +139,9 @@ void run_catalogue::add(const fs::path& folder, const std::string& stamp) {
   auto read = read_stored_run(folder);
   if (!read) {
     const auto& found = read.error().front();
-    read = stored_run{.folder = folder, .status = "damaged", .error = found.where + ": " + found.text};
+    const auto within = folder.string() + "/";
+    const auto where = found.where.starts_with(within) ? found.where.substr(within.size()) : found.where;
+    read = stored_run{.folder = folder, .status = "damaged", .error = where + ": " + found.text};
   }
   database_statement row(*database_, "INSERT INTO runs (folder, stamp) VALUES (?1, ?2)");
   row.bind(1, folder.lexically_relative(folder_).string()).bind(2, stamp).run();

@@ -26,6 +26,10 @@ digest128 content_of(const dataset& source) {
     digest.add(map.across_channels);
     digest.add(digest_of(std::as_bytes(std::span(map.pixels))));
   }
+  if (source.shown.changes()) {
+    digest.add(source.shown.resize);
+    digest.add(source.shown.crop);
+  }
   for (const auto* values : {&source.scale, &source.shift})
     for (const auto value : *values)
       digest.add(static_cast<double>(value));

@@ -135,9 +135,35 @@ void fused_training::take_weights() {
     else
       weights_.select(0, k).copy_(client.start);
   }
+  keep_frozen_views();
   take_result_memory();
   if (!direct_ && !result_.defined())
-    optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_);
+    optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_, &buffers_.moments);
+}
+
+/// What stays the same in all steps is made here, client by client.
+void fused_training::keep_frozen_views() {
+  row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
+  const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
+                     std::all_of(clients_.begin(), clients_.end(), [&](const client& trained) {
+                       return frozen_views::may_keep(options_, *trained.job);
+                     });
+  if (!keeps)
+    return;
+  frozen_views views(*row_wise_, options_, choice_, *loss_);
+  behind_front_ = !options_.evaluation && views.has_front();
+  taught_once_ = views.has_teacher();
+  for (auto& client : clients_) {
+    if (client.plan.steps() == 0)
+      break;
+    if (taught_once_)
+      client.taught = views.taught(client.job->samples, client.teacher, images_);
+    if (!behind_front_)
+      continue;
+    client.in_front = std::make_unique<train_job>(*client.job);
+    client.in_front->samples = views.behind_front(client.job->samples, client.start, images_);
+    client.job = client.in_front.get();
+  }
 }
 
 const at::Tensor& fused_training::start_of(const client& trained) const {
@@ -171,10 +197,13 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   auto& group = view_of(run);
   const training_mode training{name_streams(run, epoch, s), &choice_};
   buffers_.kept.maps = options_.maps;
-  const auto seen = net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
-                                 options_.evaluation ? nullptr : &training);
+  const auto seen =
+      behind_front_
+          ? row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes, buffers_.kept, training)
+          : net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
+                         options_.evaluation ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
-  const auto teacher = teachers_view(run);
+  const auto teacher = taught_once_ ? kept_teachers_view(run, shape, s) : teachers_view(run);
   const auto result = (*loss_)({.logits = seen.logits,
                                 .features = seen.features,
                                 .labels = buffers_.labels,
@@ -235,6 +264,23 @@ activations fused_training::teachers_view(model_run run) {
   activations shown{.features = whole(features), .logits = whole(logits)};
   for (const auto& parts : maps)
     shown.maps.push_back(whole(parts));
+  return shown;
+}
+
+/// The same from what was kept.
+activations fused_training::kept_teachers_view(model_run run, const step_shape& shape, std::int64_t s) const {
+  activations shown;
+  if (options_.taught_features)
+    shown.features = at::empty({run.count, shape.own, net_.feature_width()}, at::kFloat);
+  if (options_.taught.size() > 0)
+    shown.logits = at::empty({run.count, shape.own, options_.taught.size()}, at::kFloat);
+  const auto place_in = [](at::Tensor& whole, std::int64_t k) {
+    return whole.defined() ? whole.mutable_data_ptr<float>() + k * whole.stride(0) : nullptr;
+  };
+  for (std::int64_t k = 0; k < run.count; ++k) {
+    const auto& client = clients_[static_cast<std::size_t>(run.first + k)];
+    client.taught.copy_to(client.positions_of(s), shape.own, place_in(shown.features, k), place_in(shown.logits, k));
+  }
   return shown;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/models/dense_chain.hpp"
+#include "runtime/training/frozen_views.hpp"
 #include "runtime/training/optimizers.hpp"
 #include "runtime/training/step_rows.hpp"
 #include <map>
@@ -22,6 +23,7 @@ struct training_buffers {
   std::vector<std::int64_t> row_labels{};         ///< [B]
   std::vector<std::int64_t> order{};              ///< Positions of rows in an epoch, client after client.
   tape kept{}, taught{};
+  moment_buffers moments{};
 };
 
 /// One group. Clients are sorted by steps, then by the padded size of the last step, so that those still
@@ -40,6 +42,8 @@ private:
     std::size_t place = 0; // in the batch
     at::Tensor start{};    // [P] on the device
     at::Tensor teacher{};  // the same, where there is one
+    std::unique_ptr<train_job> in_front{}; // the job, its rows as features: where the front is frozen
+    taught_rows taught{}; // where the teacher is asked once
     double loss_sum = 0.0; // over the steps of the last epoch
     bool finite = true;    // on a device: whether its weights are
   };
@@ -51,6 +55,7 @@ private:
   void place_orders();
   void take_memory();
   void take_weights();
+  void keep_frozen_views();
   void begin_epoch(client& trained, std::int64_t epoch) const;
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
   /// One step of clients whose steps are of one shape.
@@ -63,6 +68,7 @@ private:
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
   activations teachers_view(model_run run);
+  activations kept_teachers_view(model_run run, const step_shape& shape, std::int64_t s) const;
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
   void take_result_memory();
@@ -76,11 +82,13 @@ private:
 
   const training_options options_;
   const model& net_;
+  const row_wise_model* row_wise_ = nullptr; // the net, where it is one
   loss_ref loss_;
   image_store& images_;
   training_buffers& buffers_;
   bool direct_; // plain SGD: gradients go straight to the weights
   bool told_;   // rows have targets in place of labels
+  bool behind_front_ = false, taught_once_ = false;
   parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                          // sorted; those without steps at the end

@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
+#include "runtime/training/shown_images.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -86,6 +87,11 @@ augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, s
   key.index = static_cast<std::uint64_t>(epoch) << 32U | static_cast<std::uint64_t>(position);
   rng_stream draw(key);
   augmentation how;
+  if (kind == augmentation_kind::resized_crop_flip) {
+    how.part = draw.bits64();
+    how.flip = draw.below(2) == 1;
+    return how;
+  }
   how.down = static_cast<std::int32_t>(draw.below(2 * crop_padding_px + 1)) - crop_padding_px;
   how.right = static_cast<std::int32_t>(draw.below(2 * crop_padding_px + 1)) - crop_padding_px;
   how.flip = draw.below(2) == 1;
@@ -141,15 +147,17 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   const auto plane = shape[1] * shape[2], total = shape[0] * plane, files = source.files_rows();
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
+  const auto stored = source.images.stride(0); // bytes of an image
   const auto runs = runs_of(source, plane, total);
   const auto prefetch = [&](std::size_t i) { // a row is some cache lines from anywhere in memory
     if (i >= rows.size() || rows[i] == padding_row)
       return;
-    fetch_lines(images + source.in_file(rows[i]) * total, total);
+    fetch_lines(images + source.in_file(rows[i]) * stored, stored);
   };
-  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(tuning::prefetched_rows_bytes / total, 1, 12));
+  const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(tuning::prefetched_rows_bytes / stored, 1, 12));
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
+  image_viewer viewer(source);
   std::vector<float> moved, cropped; // taken only where pixels move
   for (std::size_t i = 0; i < rows.size(); ++i, out += total) {
     prefetch(i + ahead);
@@ -159,9 +167,10 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
-    const auto* const image = images + source.in_file(row) * total;
-    const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
     const auto how = augment.empty() ? augmentation{} : augment[i];
+    const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
+    MNEME_CHECK(is_identity(map) || !(source.shown.changes() || how.part), row); // the scenario's reader refuses both
+    const auto* const image = viewer.shown(images + source.in_file(row) * stored, how.part);
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {
       normalise_row(source, image, runs, how.brightness, out);

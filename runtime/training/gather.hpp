@@ -4,6 +4,7 @@
 #include "runtime/data/dataset.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
+#include <optional>
 #include <span>
 namespace mneme {
 
@@ -11,9 +12,10 @@ namespace mneme {
 
 /// How one row is augmented.
 struct augmentation {
-  std::int32_t down = 0, right = 0; ///< The crop's place within the image padded by 4: -4 .. 4 from its middle.
-  bool flip = false;                ///< Left and right exchanged, after the crop.
-  float brightness = 1.0F;          ///< Multiplies pixels in [0, 1], which are clamped then.
+  std::int32_t down = 0, right = 0;    ///< The crop's place within the image padded by 4: -4 .. 4 from its middle.
+  bool flip = false;                   ///< Left and right exchanged, after the crop.
+  float brightness = 1.0F;             ///< Multiplies pixels in [0, 1], which are clamped then.
+  std::optional<std::uint64_t> part{}; ///< Draws the part that is shown in place of the image (drawn_part()).
 };
 inline constexpr std::int32_t crop_padding_px = 4;
 
@@ -25,8 +27,8 @@ inline constexpr std::int32_t crop_padding_px = 4;
 /// In place of a row: zeros, as the padding of a step needs them.
 inline constexpr std::int64_t padding_row = -1;
 
-/// Writes rows into out [rows.size(), C, H, W] float32 at `out`. Transforms come first, then the
-/// augmentation (outside the image is black), then the data set's normalisation.
+/// Writes rows into out [rows.size(), C, H, W] float32 at `out`. Transforms, or the size that is shown, come first,
+/// then the augmentation (outside the image is black), then the data set's normalisation.
 /// @param augment one entry per row, or empty: none
 /// @pre every row is a row of `source` or padding_row
 void gather(const dataset& source, std::span<const std::int64_t> rows, std::span<const augmentation> augment,

@@ -72,6 +72,7 @@ at::Tensor packed_rows(const dataset& source, std::span<const std::int64_t> rows
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
+    MNEME_CHECK(!how.part && !source.shown.changes(), row); // those are the host's
     *to = {.file_row = static_cast<std::int32_t>(row % files),
            .transform = static_cast<std::int32_t>(row / files),
            .brightness = how.brightness,

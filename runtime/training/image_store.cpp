@@ -1,13 +1,22 @@
 #include "runtime/training/image_store.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include <ATen/ops/empty.h>
+#include <algorithm>
 namespace mneme {
+namespace {
+
+bool made_by_host(const dataset& source, std::span<const augmentation> augment) {
+  const auto has_part = [](const augmentation& how) { return how.part.has_value(); };
+  return source.shown.changes() || std::any_of(augment.begin(), augment.end(), has_part);
+}
+
+} // namespace
 
 void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source,
                               std::span<const std::int64_t> rows, std::span<const augmentation> augment,
                               std::span<const rng_key> noise) {
-  if (source->vectors.defined())
-    return gather_vectors_into(out, *source, rows, noise);
+  if (source->vectors.defined() || made_by_host(*source, augment))
+    return gather_on_host(out, *source, {.rows = rows, .augment = augment, .noise = noise});
   if (device_.is_cpu())
     return gather(*source, rows, augment, out.mutable_data_ptr<float>());
   if (rows.empty())
@@ -24,14 +33,12 @@ void image_store::forget_unused() {
   std::erase_if(copies_, [](const auto& known) { return known.second.source.expired(); });
 }
 
-/// Vectors are few and short-lived: they are gathered by the host.
-void image_store::gather_vectors_into(at::Tensor& out, const dataset& source, std::span<const std::int64_t> rows,
-                                      std::span<const rng_key> noise) const {
-  if (device_.is_cpu())
-    return gather_vectors(source, rows, noise, out.mutable_data_ptr<float>());
-  auto host = at::empty(out.sizes(), at::kFloat);
-  gather_vectors(source, rows, noise, host.mutable_data_ptr<float>());
-  out.copy_(host);
+/// Vectors are few and short-lived, and images in another size are made from bytes: the host gathers both.
+void image_store::gather_on_host(at::Tensor& out, const dataset& source, const asked_rows& asked) const {
+  auto host = device_.is_cpu() ? out : at::empty(out.sizes(), at::kFloat);
+  gather_any(source, asked.rows, asked.augment, asked.noise, host.mutable_data_ptr<float>());
+  if (!device_.is_cpu())
+    out.copy_(host);
 }
 
 } // namespace mneme

@@ -23,8 +23,12 @@ public:
   [[nodiscard]] std::size_t copies() const noexcept { return copies_.size(); }
 
 private:
-  void gather_vectors_into(at::Tensor& out, const dataset& source, std::span<const std::int64_t> rows,
-                           std::span<const rng_key> noise) const;
+  struct asked_rows {
+    std::span<const std::int64_t> rows{};
+    std::span<const augmentation> augment{};
+    std::span<const rng_key> noise{};
+  };
+  void gather_on_host(at::Tensor& out, const dataset& source, const asked_rows& asked) const;
 
   struct copy {
     std::weak_ptr<const dataset> source{};

@@ -8,14 +8,16 @@ namespace {
 using namespace kernels::cuda;
 
 /// The run's rows of a tensor [K, P].
-rows_of<float> rows_in(const at::Tensor& whole, model_run run) {
+kernels::cuda::rows_of<float> rows_in(const at::Tensor& whole, model_run run) {
   if (!whole.defined())
     return {};
   MNEME_CHECK(whole.dim() == 2 && whole.stride(1) == 1 && run.first + run.count <= whole.size(0), whole.sizes(),
               whole.strides(), run.first, run.count);
   return {whole.mutable_data_ptr<float>() + run.first * whole.stride(0), whole.stride(0)};
 }
-rows_of<const float> constant(const rows_of<float>& rows) { return {rows.data, rows.pitch}; }
+kernels::cuda::rows_of<const float> constant(const kernels::cuda::rows_of<float>& rows) {
+  return {rows.data, rows.pitch};
+}
 
 std::vector<piece_list> lists_of(std::span<const segment> trained) {
   std::vector<piece_list> lists;

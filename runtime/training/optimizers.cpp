@@ -5,28 +5,44 @@
 #include "runtime/training/optimizer_calls.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <algorithm>
 #include <cmath>
 namespace mneme {
 namespace {
 
 float* row_of(const at::Tensor& whole, std::int64_t k) { return whole.mutable_data_ptr<float>() + k * whole.stride(0); }
 
-/// Zeros as [K, P], with rows as far apart as those of `like`: what is aligned there is aligned here.
-at::Tensor zeros_beside(const at::Tensor& like) {
+/// Memory as [K, P], with rows as far apart as those of `like`: what is aligned there is aligned here. On a CPU its
+/// contents are undefined; a device's kernels begin with zeros.
+at::Tensor moments_beside(const at::Tensor& like, at::Tensor* memory) {
   MNEME_CHECK(like.stride(0) >= like.size(1) && like.stride(1) == 1, like.sizes(), like.strides());
-  return at::zeros({like.size(0), like.stride(0)}, like.options()).narrow(1, 0, like.size(1));
+  const auto floats = like.size(0) * like.stride(0);
+  at::Tensor whole;
+  if (!like.is_cpu())
+    whole = at::zeros({floats}, like.options());
+  else if (!memory)
+    whole = at::empty({floats}, like.options());
+  else if (memory->defined() && memory->numel() >= floats)
+    whole = memory->narrow(0, 0, floats);
+  else
+    whole = *memory = at::empty({floats}, like.options());
+  return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
 }
+
+// Weights of one model that are clipped and moved while they are in the first-level cache.
+constexpr std::int64_t block_floats = 2048;
 
 } // namespace
 
 optimizer::optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights,
-                     at::Tensor gradients)
-    : options_(options), trained_(std::move(trained)), weights_(std::move(weights)), gradients_(std::move(gradients)) {
+                     at::Tensor gradients, moment_buffers* memory)
+    : options_(options), trained_(std::move(trained)), weights_(std::move(weights)), gradients_(std::move(gradients)),
+      begun_(static_cast<std::size_t>(weights_.size(0))) {
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
   if (adaptive || options_.momentum != 0.0)
-    first_ = zeros_beside(weights_);
+    first_ = moments_beside(weights_, memory ? &memory->first : nullptr);
   if (adaptive)
-    second_ = zeros_beside(weights_);
+    second_ = moments_beside(weights_, memory ? &memory->second : nullptr);
 }
 
 std::int64_t optimizer::buffers(const training_options& options) {
@@ -41,12 +57,8 @@ void optimizer::step(model_run run, std::span<const std::int64_t> step_of) {
   MNEME_CHECK(std::ssize(step_of) == run.count, step_of.size(), run.count);
   if (!weights_.is_cpu())
     return step_on_device(run, step_of);
-  if (options_.clip_norm > 0.0)
-    clip(run);
-  if (options_.optimizer == optimizer_kind::sgd)
-    sgd(run);
-  else
-    adam(run, step_of);
+  for (std::int64_t k = run.first; k < run.first + run.count; ++k)
+    step_alone(k, step_of[static_cast<std::size_t>(k - run.first)]);
 }
 
 void optimizer::step_on_device(model_run run, std::span<const std::int64_t> step_of) {
@@ -74,34 +86,42 @@ void optimizer::clip_on_device(model_run run) {
     kernels::cuda::start_on(device, call);
 }
 
-void optimizer::clip(model_run run) {
-  for (std::int64_t k = run.first; k < run.first + run.count; ++k) {
-    float* const g = row_of(gradients_, k);
-    double squares = 0.0;
-    for (const auto& piece : trained_)
-      kernels::add_squares(squares, g + piece.offset, piece.size);
-    const double factor = options_.clip_norm / (std::sqrt(squares) + clip_epsilon);
-    if (factor < 1.0)
-      for (const auto& piece : trained_)
-        kernels::scale(g + piece.offset, piece.size, static_cast<float>(factor));
-  }
+/// What the gradients of model k are multiplied with, at most 1.
+float optimizer::clip_factor(std::int64_t k) const {
+  if (options_.clip_norm <= 0.0)
+    return 1.0F;
+  const float* const g = gradients_.const_data_ptr<float>() + k * gradients_.stride(0);
+  double squares = 0.0;
+  for (const auto& piece : trained_)
+    kernels::add_squares(squares, g + piece.offset, piece.size);
+  return static_cast<float>(std::min(options_.clip_norm / (std::sqrt(squares) + clip_epsilon), 1.0));
 }
 
-void optimizer::sgd(model_run run) {
-  const auto with = sgd_step_of(options_);
-  for (std::int64_t k = run.first; k < run.first + run.count; ++k)
-    for (const auto& piece : trained_)
-      kernels::sgd(row_of(weights_, k) + piece.offset, row_of(gradients_, k) + piece.offset,
-                   first_.defined() ? row_of(first_, k) + piece.offset : nullptr, piece.size, with);
-}
-
-void optimizer::adam(model_run run, std::span<const std::int64_t> step_of) {
-  for (std::int64_t k = run.first; k < run.first + run.count; ++k) {
-    const auto with = adam_step_of(options_, step_of[static_cast<std::size_t>(k - run.first)]);
-    for (const auto& piece : trained_)
-      kernels::adam(row_of(weights_, k) + piece.offset, row_of(gradients_, k) + piece.offset,
-                    row_of(first_, k) + piece.offset, row_of(second_, k) + piece.offset, piece.size, with);
-  }
+/// Model k's step on a CPU, its `taken`-th: clipping and the step block by block, so that each weight is fetched once.
+void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
+  const float factor = clip_factor(k);
+  const auto slow = sgd_step_of(options_);
+  const bool adaptive = options_.optimizer != optimizer_kind::sgd;
+  const auto adapted = adaptive ? adam_step_of(options_, taken) : kernels::adam_step{};
+  const bool begins = !begun_[static_cast<std::size_t>(k)];
+  for (const auto& piece : trained_)
+    for (std::int64_t at = piece.offset, end = piece.offset + piece.size; at < end; at += block_floats) {
+      const auto n = std::min(block_floats, end - at);
+      float *const w = row_of(weights_, k) + at, *const g = row_of(gradients_, k) + at;
+      float* const m = first_.defined() ? row_of(first_, k) + at : nullptr;
+      float* const v = second_.defined() ? row_of(second_, k) + at : nullptr;
+      if (begins && m)
+        std::fill_n(m, n, 0.0F);
+      if (begins && v)
+        std::fill_n(v, n, 0.0F);
+      if (factor < 1.0F)
+        kernels::scale(g, n, factor);
+      if (adaptive)
+        kernels::adam(w, g, m, v, n, adapted);
+      else
+        kernels::sgd(w, g, m, n, slow);
+    }
+  begun_[static_cast<std::size_t>(k)] = true;
 }
 
 } // namespace mneme

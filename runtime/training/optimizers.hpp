@@ -12,11 +12,18 @@ struct model_run {
   std::int64_t first = 0, count = 0;
 };
 
+/// Memory of optimizers that one thread uses one after the other, so that its pages are not asked for anew.
+struct moment_buffers {
+  at::Tensor first{}, second{};
+};
+
 /// The state of K optimizers, made afresh for each local training. Touches trained segments only.
 class optimizer {
 public:
-  /// @param weights [K, P], changed in place; @param gradients [K, P]
-  optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights, at::Tensor gradients);
+  /// @param weights [K, P], changed in place; @param gradients [K, P]; clipping may change them
+  /// @param memory outlives the optimizer; null: it has its own
+  optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights, at::Tensor gradients,
+            moment_buffers* memory = nullptr);
 
   /// True if plain gradients, scaled by -learning_rate and added to the weights, are the whole step: then no gradient
   /// need be stored.
@@ -32,9 +39,8 @@ public:
   void step(model_run run, std::span<const std::int64_t> step_of);
 
 private:
-  void clip(model_run run);
-  void sgd(model_run run);
-  void adam(model_run run, std::span<const std::int64_t> step_of);
+  [[nodiscard]] float clip_factor(std::int64_t k) const;
+  void step_alone(std::int64_t k, std::int64_t taken);
   void step_on_device(model_run run, std::span<const std::int64_t> step_of);
   void clip_on_device(model_run run);
 
@@ -42,6 +48,7 @@ private:
   std::vector<segment> trained_;
   at::Tensor weights_, gradients_;
   at::Tensor first_, second_; // [K, P]: momentum; moments of Adam
+  std::vector<bool> begun_;   // [K] on a CPU: true once a model's moments hold values
 };
 
 } // namespace mneme

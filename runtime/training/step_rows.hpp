@@ -35,6 +35,11 @@ struct client_rows {
   replay_order replay{};
 
   [[nodiscard]] std::int64_t replayed_padded() const { return replayed.rows == 0 ? 0 : replayed.padded_rows_of(0); }
+  /// Positions of its own rows in step s of the epoch.
+  [[nodiscard]] std::span<const std::int64_t> positions_of(std::int64_t s) const {
+    const auto first = plan.batch_rows == 0 ? 0 : s * plan.batch_rows;
+    return order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan.rows_of(s)));
+  }
   /// Shuffles its own rows for `epoch`.
   void shuffle(std::int64_t epoch);
 };

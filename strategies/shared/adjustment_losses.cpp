@@ -1,4 +1,5 @@
 #include "strategies/shared/adjustment_losses.hpp"
+#include "runtime/method/partly_taught_loss.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <limits>
@@ -21,7 +22,7 @@ at::Tensor directions(const at::Tensor& rows, const at::Tensor& lengths) {
   return rows / lengths.unsqueeze(1).clamp_min(std::numeric_limits<float>::min());
 }
 
-class adjustment_loss final : public loss {
+class adjustment_loss final : public partly_taught_loss {
 public:
   explicit adjustment_loss(const adjustment_terms& terms) : terms_(terms) {
     identity_ = fmt::format(
@@ -38,6 +39,7 @@ public:
     }
   }
   [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] class_range taught_labels() const override { return {0, terms_.old_classes()}; }
 
   /// Model by model, so that the bits of one do not depend on the others.
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {

@@ -71,6 +71,9 @@ public:
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
+  [[nodiscard]] const std::vector<parameter>& wire_layout(const model&) const override {
+    return net_->learnt.net->layout();
+  }
 
 protected:
   /// Training of module and head on these rows, with the round's options.

@@ -3,6 +3,8 @@
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/fold.hpp"
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+#include <stdexcept>
 #include <utility>
 namespace mneme {
 
@@ -11,7 +13,9 @@ void weighted_average::add(const at::Tensor& value, double weight) {
   MNEME_CHECK(value.scalar_type() == at::kFloat && value.is_contiguous(), value.scalar_type(), value.sizes());
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
-  MNEME_CHECK(value.numel() == sum_.numel(), value.numel(), sum_.numel());
+  if (value.numel() != sum_.numel()) // of another checkpoint, perhaps
+    throw std::invalid_argument(
+        fmt::format("an upload of {} numbers cannot be averaged with uploads of {}", value.numel(), sum_.numel()));
   if (value.device() != sum_.device()) // it comes from a checkpoint
     sum_ = sum_.to(value.device());
   waiting_.push_back({.values = value, .weight = weight});
@@ -36,6 +40,10 @@ void weighted_average::persist(archive& state) {
   fold_waiting();
   auto sum = empty() ? at::Tensor() : sum_; // else zeros
   state(sum)(weight_);
+  const bool holds =
+      sum.defined() ? weight_ > 0.0 && sum.scalar_type() == at::kDouble && sum.dim() == 1 : weight_ == 0.0;
+  if (state.loading() && !holds)
+    throw archive_error("has a mean of no uploads, or uploads without a mean");
   sum_ = sum;
 }
 

@@ -1,5 +1,6 @@
 // What every method must do, whatever it does besides.
 #include "runtime/base/archive.hpp"
+#include "runtime/method/wire.hpp"
 #include "tests/support/method_driver.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -161,6 +162,21 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
     CHECK(at::isfinite(after).all().item<bool>());
     const auto next = server->open_round(federated.place);
     CHECK(next.weights->bytes() == in.weights->bytes());
+  }
+}
+
+TEST_CASE("what a method sends crosses a link of eight bits, each parameter by its own scale") {
+  for (const auto& entry : strategies()) {
+    INFO(entry.name);
+    federation federated(entry.name);
+    const auto& layout = federated.method->wire_layout(*federated.net);
+    const auto server = federated.method->make_server();
+    const auto in = opened(federated, *server);
+    const auto upload = run_round(*federated.method, *federated.device, federated.work_for(0, in, nullptr)).upload;
+    for (const auto& sent : {in.weights, in.extra, in.first_contact, upload}) {
+      const auto arrived = across_the_wire(sent, wire_format::int8, layout);
+      CHECK(wire_bytes(arrived.get(), wire_format::int8) == wire_bytes(sent.get(), wire_format::int8));
+    }
   }
 }
 

@@ -142,8 +142,8 @@ TEST_CASE("what VER-Sampled sends are samples under a key of the round, of rows 
     const auto chosen = drawn_positions(20, 4, {.seed = 5, .purpose = material_draw, .visit = visit});
     const embedding_rows current{.features = federated.memory[0]->at("features.1"),
                                  .labels = federated.memory[0]->at("labels.1")};
-    const auto z = sampled(current.at(chosen), federated.net->shape(),
-                           {.seed = 5, .purpose = sample_draw, .visit = visit});
+    const auto z =
+        sampled(current.at(chosen), federated.net->shape(), {.seed = 5, .purpose = sample_draw, .visit = visit});
     CHECK(at::equal(upload->at("rehearsal.z.1"), z));
   }
 }
@@ -195,10 +195,10 @@ TEST_CASE("the server's batches are those that its key draws of the pool, balanc
         for (const auto& result : federated.run(task, task == 0 ? std::vector{0U, 1U} : std::vector{0U})) {
           const auto t = std::to_string(task + 1);
           if (result.upload->find("rehearsal.mu." + t)) // all is sent in the first round of a task
-            pool.add({task}, {.features = at::cat({result.upload->at("rehearsal.mu." + t),
-                                                   result.upload->at("rehearsal.log_sigma." + t)},
-                                                  1),
-                              .labels = result.upload->at("rehearsal.labels." + t)});
+            pool.add({task},
+                     {.features = at::cat(
+                          {result.upload->at("rehearsal.mu." + t), result.upload->at("rehearsal.log_sigma." + t)}, 1),
+                      .labels = result.upload->at("rehearsal.labels." + t)});
         }
         REQUIRE(federated.server_trainings.size() == 1);
         const auto expected =
@@ -271,4 +271,14 @@ TEST_CASE("the classifier begins with the last weights of the whole net") {
   CHECK(from.net->encoder()->size() + size == whole.numel());
   CHECK(at::equal(classifier_setup(from.setup()).initial->at(flat_weights),
                   whole.narrow(0, from.net->encoder()->size(), size)));
+}
+
+TEST_CASE("the federated classifier may begin with a draw of its own, which follows the seed") {
+  federation shared({}), own({{"classifier_start", "own"}}), again({{"classifier_start", "own"}});
+  const auto sent = [](federation& from) { return from.sent(0).weights->at(flat_weights); };
+  CHECK(at::equal(sent(shared), classifier_setup(shared.setup()).initial->at(flat_weights)));
+  CHECK_FALSE(at::equal(sent(own), sent(shared)));
+  CHECK(at::equal(sent(own), sent(again)));
+  CHECK(at::equal(own.encoder(), shared.encoder())); // what the encoder begins with is the same
+  CHECK_THAT(sent(own).std().item<float>(), WithinRel(sent(shared).std().item<float>(), 0.2F));
 }

@@ -5,6 +5,7 @@
 #include "strategies/shared/anchored_loss.hpp"
 #include "strategies/shared/generators/adam.hpp"
 #include "strategies/shared/generators/image_dreams.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/program_check.hpp"
 #include <catch2/catch_approx.hpp>
@@ -149,6 +150,50 @@ TEST_CASE("a generator's objective is PyTorch's, step by step") {
     theirs.step(expected, {.rate = 0.01, .beta1 = 0.5});
     past = found.seen_statistics;
   }
+}
+
+TEST_CASE("matching batch statistics through a residual net is PyTorch's, step by step") {
+  const auto golden = golden_record("lander/resnet8"); // tools/export/lander_reference.py
+  constexpr std::int64_t px = 16, images = 12;
+  const auto net = model_named("resnet8", {3, px, px}, classes + embedding);
+  const auto made_net = [&](const std::string& prefix) {
+    auto flat = at::empty({net->size()}, at::kFloat);
+    for (const auto& entry : net->layout())
+      put_as_in_files(flat, entry,
+                      entry.buffer ? at::tensor(golden["running"][entry.name].get<std::vector<float>>(), at::kFloat)
+                                   : made_values(prefix + entry.name, entry.shape));
+    return flat;
+  };
+  const auto teacher = made_net("teacher."), student = made_net("student.");
+  const auto values_of = [](const std::string& name, at::IntArrayRef sizes) {
+    return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
+  };
+  const dream_settings with{.shape = {3, px, px}, .classes = classes, .seen = 4, .embedding = embedding};
+  const auto anchors = values_of("anchors", {classes, embedding});
+  const auto labels = at::arange(images, at::kLong) % 4;
+  adam pixels(2 * values_of("pixels", {images, 3, px, px}));
+  at::Tensor past;
+  for (std::size_t step = 0; step < golden["steps"].size(); ++step) {
+    const auto& expected = golden["steps"][step];
+    const bool adverse = expected["adversary"] != 0.0;
+    const auto x = leaf_of(pixels.weights());
+    const auto found = loss_of_dreams(*net, with, teacher, adverse ? student : at::Tensor{}, x, labels, anchors, past);
+    INFO("step " << step);
+    const auto check = [&](const char* name, const at::Tensor& value) {
+      INFO(name);
+      CHECK(value.item<double>() == Approx(expected[name].get<double>()).epsilon(1e-4));
+    };
+    check("statistics", found.statistics);
+    check("labels", found.labels);
+    check("bound", found.bound);
+    check("adversary", found.adversary);
+    check("total", found.total);
+    const auto slope = gradients_of(found.total, {x}).front();
+    check_summary("gradient", slope, expected["gradient"], 1e-3);
+    pixels.step(slope, {.rate = 0.02, .beta1 = 0.5});
+    past = found.seen_statistics;
+  }
+  check_summary("pixels at the end", pixels.weights(), golden["pixels"], 1e-3);
 }
 
 TEST_CASE("the pool has a batch of each round from the last of the warm-up on, every seen class, and falls in loss") {

@@ -255,5 +255,9 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
         std::string::npos);
   CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
+  const auto staying = method->check(
+      {.net = model_named("linear", {1, 1, features}, classes), .staying_share = 0.01, .shape = {1, 1, features}});
+  REQUIRE(staying.size() == 1); // who keeps its old task has no statistics of the new one
+  CHECK(staying[0].where == "tasks.staying_share");
   CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

@@ -1,6 +1,7 @@
 #include "strategies/shared/weighted_average.hpp"
-#include <ATen/ATen.h>
+#include "runtime/base/archive.hpp"
 #include "tests/support/tensors.hpp"
+#include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;
@@ -48,4 +49,30 @@ TEST_CASE("a weighted average that was taken starts again from nothing") {
   mean.add(at::full({2}, 3.0F), 1.0);
   mean.add(at::full({2}, 6.0F), 2.0);
   CHECK(at::equal(mean.take(), at::full({2}, 5.0F)));
+}
+
+TEST_CASE("a saved average whose parts do not belong together is refused, and another size of upload too") {
+  const auto refused = [](at::Tensor sum, double weight) {
+    archive saved;
+    saved(sum)(weight);
+    const auto bytes = saved.contents();
+    archive loading(bytes, 0, bytes->size());
+    weighted_average mean;
+    try {
+      mean.persist(loading);
+    } catch (const archive_error&) {
+      return true;
+    }
+    return false;
+  };
+  CHECK_FALSE(refused(at::ones({3}, at::kDouble), 2.0));
+  CHECK_FALSE(refused(at::Tensor(), 0.0));
+  CHECK(refused(at::Tensor(), 6.3e-321));
+  CHECK(refused(at::ones({3}, at::kFloat), 2.0));
+  CHECK(refused(at::ones({3, 1}, at::kDouble), 2.0));
+  CHECK(refused(at::ones({3}, at::kDouble), 0.0));
+  CHECK(refused(at::ones({3}, at::kDouble), -1.0));
+  weighted_average mean;
+  mean.add(at::ones({3}), 1.0);
+  CHECK_THROWS_AS(mean.add(at::ones({4}), 1.0), std::invalid_argument);
 }

@@ -74,6 +74,21 @@ class Checks(unittest.TestCase):
                          ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-include",
                           "own.hpp", "-Werror", "-Wno-unknown-warning-option", "/x/a.cpp"])
 
+    def test_sources_that_are_compiled_as_one_are_known_by_their_own_paths(self):
+        with tempfile.TemporaryDirectory() as folder:
+            both = os.path.join(folder, "unity_0_cxx.cxx")
+            with open(both, "w", encoding="utf-8") as file:
+                file.write("/* made by CMake */\n\n#include \"/x/a.cpp\"\n\n#include \"/x/b.cpp\"\n")
+            commands = os.path.join(folder, "compile_commands.json")
+            with open(commands, "w", encoding="utf-8") as file:
+                json.dump([{"file": both, "directory": "/x", "command": f"c++ -DA -c {both}"},
+                           {"file": "/x/c.cpp", "directory": "/x", "command": "c++ -DC -c /x/c.cpp"}], file)
+            entries = clang_check.entries_of(commands)
+        self.assertEqual({path: entry["file"] for path, entry in entries.items()},
+                         {path: path for path in ("/x/a.cpp", "/x/b.cpp", "/x/c.cpp")})
+        self.assertEqual(clang_check.clang_command(entries["/x/b.cpp"])[-4:],
+                         ["-DA", "-Werror", "-Wno-unknown-warning-option", "/x/b.cpp"])
+
     def test_a_source_that_lives_on_the_precompiled_headers_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             header = os.path.join(folder, "cmake_pch.hxx")

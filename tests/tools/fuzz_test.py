@@ -1,4 +1,4 @@
-"""A short search with tools/fuzz, and that its parts find what is planted."""
+"""A minute of search with tools/fuzz, and that its parts find what is planted."""
 import json
 import os
 import random
@@ -15,7 +15,9 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from checkpoint_bytes import with_checksum  # noqa: E402
 from key_tables import KeyTables  # noqa: E402
 from mutations import mutated  # noqa: E402
+from node_streams import DamagedMessage, MessageReader, framed  # noqa: E402
 from scenario_draws import drawn_scenario  # noqa: E402
+from started_programs import StartedPrograms  # noqa: E402
 
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
 # Stands for a reader that does not survive what it reads: files of odd length end it by a signal.
@@ -43,13 +45,14 @@ class Fuzz(unittest.TestCase):
         return path
 
     def test_random_scenarios_end_alike_however_they_are_computed(self):
-        done = self.search("scenarios", "--count", "2", "--seed", "100", "--seconds", "60")
+        done = self.search("scenarios", "--count", "3", "--seed", "100", "--seconds", "10")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"[12] drawn, \d refused, \d done, \d failed alike, 0 found")
+        self.assertRegex(done.stdout, r"[1-3] drawn, \d refused, \d done, \d failed alike, 0 found")
 
     def test_damaged_files_of_every_kind_are_refused_in_words(self):
         done = self.search("readers", "--count", "2", "--seconds", "600")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("peak memory in parts of the honest input's: toml 1.", done.stdout)
         for reader in ("toml", "safetensors", "idx", "gz", "xz", "cifar", "pacs", "jpeg", "partition", "availability",
                        "torn_checkpoint", "forged_checkpoint"):
             self.assertIn(f"2 {reader}", done.stdout)
@@ -57,9 +60,26 @@ class Fuzz(unittest.TestCase):
     def test_writes_that_fail_leave_a_run_that_can_go_on(self):
         if not (shutil.which("cc") or shutil.which("gcc")):
             self.skipTest("no C compiler")
-        done = self.search("faults", "--count", "6", "--seconds", "60")
+        done = self.search("faults", "--count", "6", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"\d+ calls, \d+ went on, \d+ resumed, \d+ refused, 0 found")
+        self.assertRegex(done.stdout, r"[1-6] disturbed, \d went on, \d resumed, \d refused, 0 found")
+
+    def test_memory_that_is_refused_leaves_a_run_that_can_go_on(self):
+        if not (shutil.which("cc") or shutil.which("gcc")):
+            self.skipTest("no C compiler")
+        done = self.search("memory", "--count", "8", "--seconds", "8")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"[1-8] disturbed, \d went on, \d resumed, \d refused, 0 found")
+
+    def test_signals_at_any_moment_leave_a_run_that_can_go_on(self):
+        done = self.search("signals", "--count", "8", "--seconds", "8")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"[1-8] disturbed, \d went on, \d resumed, \d refused, 0 found")
+
+    def test_nodes_and_runs_bear_damaged_messages(self):
+        done = self.search("nodes", "--count", "40", "--seconds", "8")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"\d+ replayed, \d at work, 0 found")
 
     def test_a_reader_that_ends_by_a_signal_is_found(self):
         done = self.search("readers", "--count", "5", "--only", "partition",
@@ -84,6 +104,36 @@ class Fuzz(unittest.TestCase):
         honest = json.dumps(list(range(500))).encode()
         self.assertEqual(mutated(honest, random.Random(3)), mutated(honest, random.Random(3)))
         self.assertTrue(any(mutated(honest, random.Random(seed)) != honest for seed in range(5)))
+
+    def test_messages_are_read_from_frames_and_framed_alike(self):
+        messages = [b"a", bytes(range(256)) * 2000, b"bc"]
+        stream = b"mneme\n\x01\x00" + b"".join(map(framed, messages))
+        for piece in (1000, 7001, len(stream)):
+            reader, found = MessageReader(), []
+            for first in range(0, len(stream), piece):
+                found += reader.feed(stream[first:first + piece])
+            self.assertEqual(found, messages)
+
+    def test_one_message_of_a_stream_is_damaged_and_the_others_pass(self):
+        stream = b"mneme\n\x01\x00" + b"".join(map(framed, [b"one", b"two", b"three"]))
+        damage = DamagedMessage(1, lambda message: message + b"!")
+        passed = b"".join(damage(0, stream[at:at + 5]) for at in range(0, len(stream), 5))
+        self.assertEqual(MessageReader().feed(passed), [b"one", b"two!", b"three"])
+
+    def test_a_program_is_started_again_and_again(self):
+        programs = StartedPrograms(PROGRAM, self.folder, 60)
+        self.addCleanup(programs.close)
+        self.assertEqual(programs.run(["list", "strategies"]).code, 0)
+        refused = programs.run(["validate", os.path.join(self.folder, "absent.toml")])
+        self.assertEqual(refused.code, 2)
+        self.assertIn("absent.toml", refused.errors)
+        self.assertGreater(refused.peak_bytes, 1 << 20)
+        self.assertEqual(programs.run(["list", "models"]).code, 0)
+
+    def test_a_program_that_does_not_end_is_asked_to_end(self):
+        programs = StartedPrograms(self.script("sleeper", "#!/bin/sh\nexec sleep 100\n"), self.folder, 0.5)
+        self.addCleanup(programs.close)
+        self.assertEqual(programs.run(["now"]).code, -15)
 
     def test_the_checksum_of_a_forged_checkpoint_fits(self):
         out = os.path.join(self.folder, "run")

@@ -9,7 +9,7 @@ from program import ROOT, run_tests  # noqa: E402
 
 sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tools", "studies")]
 sys.dont_write_bytecode = True
-import fil_ver  # noqa: E402
+import beta_picture  # noqa: E402
 import plot  # noqa: E402
 
 
@@ -36,8 +36,11 @@ class Drawing(unittest.TestCase):
         self.assertEqual(found, [(60, 340), (580, 60), (320, 200)])
 
     def test_the_study_draws_two_curves_in_the_order_of_sigma(self):
-        svg = fil_ver.svg([{"beta": "1e-2", "sigma": 0.5, "first": 100, "later": 0},
-                           {"beta": "0", "sigma": 0.25, "first": 50, "later": 25}])
+        table = ["strategy.beta,metric,runs,mean"]
+        for beta, *means in (("1e-2", 0.5, 100, 0, 0, 0), ("0", 0.25, 50, 10, 20, 45)):
+            table += [f"{beta},{metric},1,{mean}" for metric, mean in
+                      zip(("sigma_mean", "task_1", "task_2", "task_3", "task_4"), means)]
+        svg = beta_picture.svg(beta_picture.points_of(table))
         lines = [line.getAttribute("points") for line in elements(svg, "polyline")]
         self.assertEqual(lines[1:], ["190.0,200.0 320.0,60.0", "190.0,270.0 320.0,340.0"])
         self.assertEqual(len(elements(svg, "circle")), 4)

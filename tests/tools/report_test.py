@@ -1,12 +1,15 @@
 """mneme report, new and completion from outside."""
+import itertools
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
+import zlib
 from html.parser import HTMLParser
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -58,6 +61,57 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
+
+
+class Pixels:
+    """A PNG with eight bits a channel, read by its specification."""
+
+    def __init__(self, path):
+        data = content_of(path)
+        assert data[:8] == b"\x89PNG\r\n\x1a\n"
+        at, packed = 8, b""
+        while at < len(data):
+            size, kind = struct.unpack(">I4s", data[at:at + 8])
+            body = data[at + 8:at + 8 + size]
+            assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0]
+            if kind == b"IHDR":
+                self.width, self.height, depth, colours, *rest = struct.unpack(">IIBBBBB", body)
+                assert (depth, rest) == (8, [0, 0, 0])
+            packed += body if kind == b"IDAT" else b""
+            at += 12 + size
+        self.channels = {2: 3, 6: 4}[colours]
+        self.rows = self.unfiltered(zlib.decompress(packed))
+
+    def unfiltered(self, data):
+        stride, back = self.width * self.channels, self.channels
+        rows, above = [], bytes(stride)
+        for y in range(self.height):
+            kind, row = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+            if kind == 1:
+                for channel in range(back):
+                    row[channel::back] = (value % 256 for value in itertools.accumulate(row[channel::back]))
+            elif kind == 2:
+                row = bytearray((value + up) % 256 for value, up in zip(row, above))
+            for i in range(stride if kind > 2 else 0):
+                left, up, corner = (row[i - back], above[i], above[i - back]) if i >= back else (0, above[i], 0)
+                if kind == 3:
+                    guess = (left + up) // 2
+                else:
+                    to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+                    guess = left if to_left <= to_up and to_left <= to_corner else up if to_up <= to_corner else corner
+                row[i] = (row[i] + guess) % 256
+            rows.append(row)
+            above = row
+        return rows
+
+    def at(self, x, y):
+        """The colour, as in SVG, at a place in the picture's units."""
+        row, column = self.rows[round(2 * y)], round(2 * x) * self.channels
+        return "#" + bytes(row[column:column + 3]).hex()
+
+    def colours(self, left, top, right, bottom):
+        """All that there are in a box in the picture's units."""
+        return {self.at(x / 2, y / 2) for y in range(2 * top, 2 * bottom) for x in range(2 * left, 2 * right)}
 
 
 def content_of(path):
@@ -128,6 +182,33 @@ class ReportTest(unittest.TestCase):
             root = xml.etree.ElementTree.parse(os.path.join(self.path("figures"), name)).getroot()
             self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
             self.assertTrue(root.find("{http://www.w3.org/2000/svg}title").text)
+
+    def test_figures_are_pictures_of_dots(self):
+        self.page(self.path("runs"), "--png", self.path("dots"), "--svg", self.path("drawn"))
+        self.assertEqual({name[:-4] for name in os.listdir(self.path("dots"))}, CHARTS)
+        curves = Pixels(self.path("dots/accuracy-rounds.png"))
+        self.assertEqual((curves.width, curves.height), (2 * 680, 2 * (380 + 10 + 2 * 18)))  # room for two names
+        self.assertEqual(curves.at(2, 2), "#ffffff")
+        self.assertEqual([curves.at(82, 390), curves.at(82, 408)], ["#3182ce", "#d9541e"])  # beside their names
+        self.assertTrue("#222222" in curves.colours(100, 382, 300, 398), "the first has no name: is there no font?")
+        self.assertTrue("#d9541e" in curves.colours(70, 20, 660, 330), "the last curve is not drawn")
+        matrix = Pixels(self.path("dots/matrix-1.png"))
+        self.assertEqual((matrix.width, matrix.height), (2 * 680, 2 * 380))
+        with open(self.path("drawn/matrix-1.svg"), encoding="utf-8") as file:
+            cells = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="[\d.]+" fill="(#\w+)"',
+                               file.read())
+        self.assertEqual(len(cells), 3)
+        for x, y, colour in cells:
+            self.assertEqual(matrix.at(float(x) + 5, float(y) + 5), colour)
+        self.assertEqual(matrix.at(600, 100), "#ffffff")  # nothing is known of a task before it has come
+
+    def test_pictures_of_dots_need_their_program(self):
+        bare = {name: value for name, value in os.environ.items() if name != "PATH"}
+        done = mneme("report", self.path("runs"), "-o", self.path("bare.html"), "--png", self.path("bare"),
+                     environment={**bare, "PATH": self.folder})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--png: error: found no rsvg-convert in $PATH", done.stderr)
+        self.assertFalse(os.path.exists(self.path("bare.html")))
 
     def test_what_is_not_done_is_a_warning_and_what_is_damaged_an_error(self):
         shutil.copytree(self.path("runs"), self.path("worse"))

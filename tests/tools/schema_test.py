@@ -21,6 +21,7 @@ TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool,
 # number fits into, or on the machine.
 BEYOND_A_SCHEMA = (
     "a module that is not there; tokens in images, under transforms that move pixels; "
+    "images in another size, under transforms that move pixels; "
     "public rows beside a partition file; "
     "more clients in flight than there are; a server that waits for uploads that never come; nobody stays; a day too "
     "short; availability without its file; an availability file that is not there; a seed beyond 64 bits; a number "

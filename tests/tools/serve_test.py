@@ -2,11 +2,13 @@
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -22,11 +24,14 @@ class Serve(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="mneme-serve-test-")
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def run_served(self, *options, rounds=1_000_000):
-        """A run that is far from its end, and where it is shown."""
+    def run_served(self, *options, rounds=1_000_000, files_max=None):
+        """A run that is far from its end and may have `files_max` files open, and where it is shown."""
+        def limited():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         run = subprocess.Popen([PROGRAM, "run", SMOKE, "--quiet", "--threads", "1", "--out",
                                 os.path.join(self.folder, "run"), "--set", f"rounds.per_task={rounds}", "--set",
-                                "evaluation.every=1", "--serve", "0", *options], stderr=subprocess.PIPE, text=True)
+                                "evaluation.every=1", "--serve", "0", *options], stderr=subprocess.PIPE, text=True,
+                               preexec_fn=limited if files_max else None)
         self.addCleanup(run.stderr.close)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
@@ -82,24 +87,54 @@ class Serve(unittest.TestCase):
             self.assertEqual(refused.exception.code, 401)
             refused.exception.close()
 
-    def test_idle_and_malformed_requests_change_nothing(self):
-        run, address, port = self.run_served()
-        peers = []
-        for k in range(200):
-            peer = socket.create_connection(("127.0.0.1", port), timeout=60)
-            self.addCleanup(peer.close)
-            peers.append(peer)
-            try:
-                if k % 2:
-                    peer.sendall((b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 20000, b"\r\n\r\n\r\n",
-                                  b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")[k // 2 % 4])
-            except OSError:  # dropped already
-                pass
+    def rounds_done(self):
+        path = os.path.join(self.folder, "run", "metrics.jsonl")
+        if not os.path.exists(path):
+            return 0
+        with open(path, encoding="utf-8") as file:
+            return file.read().count("\n")
+
+    def checkpoints(self):
+        """Those that there are; the newest is the last."""
+        folder = os.path.join(self.folder, "run", "checkpoint")
+        names = os.listdir(folder) if os.path.exists(folder) else []
+        return sorted(name for name in names if name.endswith(".checkpoint"))
+
+    @staticmethod
+    def is_connected(peer):
+        try:
+            return bool(peer.getpeername())
+        except OSError:
+            return False
+
+    def test_a_thousand_idle_connections_and_malformed_requests_change_nothing(self):
+        run, address, port = self.run_served("--set", "checkpoint.every=1", "--set", "checkpoint.force=true",
+                                             files_max=256)
+        peers = [socket.socket() for _ in range(1000)]  # that say nothing; those that are not accepted wait before it
+        for peer in peers:
+            peer.setblocking(False)
+            peer.connect_ex(("127.0.0.1", port))
+        while not all(map(self.is_connected, peers)):
+            self.assertIsNone(run.poll())
+            time.sleep(0.01)
+        before, written = self.rounds_done(), self.checkpoints()
+        while self.rounds_done() < before + 100:
+            self.assertIsNone(run.poll())
+            time.sleep(0.01)
+        self.assertGreater(self.checkpoints(), written)  # files can still be opened
         for peer in peers:
             peer.close()
+        for k in range(200):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+                try:
+                    peer.sendall((b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 20000, b"\r\n\r\n\r\n",
+                                  b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")[k % 4])
+                except OSError:  # dropped already
+                    pass
         self.assertIn('status="running"', self.get(address + "metrics")[0])
         run.terminate()
         self.assertEqual(run.wait(timeout=60), 130)
+        self.assertNotIn("warning", run.stderr.read())
 
     def test_who_looks_changes_no_digest(self):
         self.assertEqual(self.digest_of("--serve", "0"), self.digest_of())

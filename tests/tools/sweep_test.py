@@ -1,15 +1,17 @@
 """mneme sweep, compare and list runs from outside: skips, resumes, failures, tables, exit codes."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
 
 SCENARIO = """title = "Swept"
 [data]
@@ -86,6 +88,35 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(self.table("killed"), self.table("whole"))
         self.assertEqual(self.table("whole").count("\n"), 1 + 2 * 5)
 
+    def test_runs_share_the_memory_of_a_data_set(self):
+        needs_data(self, "fashion-mnist")
+        process = subprocess.Popen([PROGRAM, "sweep", os.path.join(ROOT, "scenarios", "quickstart.toml"), "--seeds",
+                                    "1,2", "--jobs", "2", "--threads", "1", "--quiet", "--set", "evaluation.every=1",
+                                    "--out", self.path("runs")], stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while self.evaluations("runs") < [2, 2]:  # then both have their rows
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+            children = file.read().split()
+        self.assertEqual(len(children), 2)
+        for child in children:  # has the rows, and no copy of them
+            with open(f"/proc/{child}/smaps_rollup", encoding="ascii") as file:
+                sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", file.read(), re.M))
+            self.assertGreater(1024 * int(sizes["Rss"]), 60_000 * 784)
+            self.assertLess(1024 * (int(sizes["Private_Clean"]) + int(sizes["Private_Dirty"])), 60_000 * 784)
+
+    def evaluations(self, out):
+        """How many each run has written, the fewest first."""
+        counts = []
+        for name in os.listdir(self.path(out)) if os.path.exists(self.path(out)) else []:
+            path = os.path.join(self.path(out), name, "metrics.jsonl")
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    counts.append(file.read().count("\n"))
+        return sorted(counts) if len(counts) == 2 else []
+
     def test_runs_are_those_of_mneme_run(self):
         self.assertEqual(self.sweep("swept", "--quiet").returncode, 0)
         alone = mneme("run", self.scenario, "--set", "training.learning_rate=0.02", "--set", "seed=3", "--quiet",
@@ -148,7 +179,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(dry.returncode, 0, dry.stderr)
         self.assertEqual(dry.stdout.count("new      swept training.learning_rate="), 8)
         self.assertFalse(os.path.exists(self.path("none")))
-        for study, runs in (("fil_ver", 30), ("stsa", 4)):
+        for study, runs in (("fil_ver", 30), ("fil_ver_beta", 6), ("stsa", 4)):
             planned = mneme("sweep", os.path.join(ROOT, "tools", "studies", study + ".toml"), "--dry-run", "--out",
                             self.path("none"))
             self.assertEqual((planned.returncode, planned.stderr), (0, ""))

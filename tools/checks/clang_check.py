@@ -5,9 +5,24 @@ g++ 12 and clang disagree about coroutines; a method has to be right for both. T
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+
+
+def entries_of(commands):
+    """What the build says of each source, by its path. Sources that are compiled as one have that one's command."""
+    entries = {}
+    with open(commands, encoding="utf-8") as file:
+        listed = json.load(file)
+    for entry in listed:
+        sources = [entry["file"]]
+        if os.path.basename(entry["file"]).startswith("unity_"):
+            with open(entry["file"], encoding="utf-8") as text:
+                sources = re.findall(r'^#include "([^"]+)"', text.read(), re.M)
+        entries.update({source: {**entry, "file": source} for source in sources})
+    return entries
 
 
 def plain_flags(entry):
@@ -38,8 +53,7 @@ def check(entry):
 
 def main():
     commands, folder = sys.argv[1], os.path.abspath(sys.argv[2]) + os.sep
-    with open(commands, encoding="utf-8") as file:
-        entries = {entry["file"]: entry for entry in json.load(file) if entry["file"].startswith(folder)}
+    entries = {file: entry for file, entry in entries_of(commands).items() if file.startswith(folder)}
     if not entries:
         sys.exit(f"{commands}: no source below {folder}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

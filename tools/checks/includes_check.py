@@ -5,13 +5,12 @@ without precompiled headers, so COUNT are drawn; the commit is the seed, and ano
 """
 import concurrent.futures
 import hashlib
-import json
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from clang_check import plain_flags  # noqa: E402
+from clang_check import entries_of, plain_flags  # noqa: E402
 
 
 def drawn(files, count, seed):
@@ -27,9 +26,8 @@ def check(entry):
 
 def main():
     commands, count = sys.argv[1], int(sys.argv[2])
-    with open(commands, encoding="utf-8") as file:
-        entries = {os.path.relpath(entry["file"]): entry for entry in json.load(file)
-                   if "cmake_pch.hxx" in entry["command"]}
+    entries = {os.path.relpath(file): entry for file, entry in entries_of(commands).items()
+               if "cmake_pch.hxx" in entry["command"]}
     sources = [file for file in entries if not file.startswith("build" + os.sep)]
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
     chosen = drawn(sources, count, commit)

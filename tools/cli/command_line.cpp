@@ -107,6 +107,8 @@ private:
     to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
     to.add_option("--metrics-port", serve.metrics_port, "Figures for Prometheus, on 127.0.0.1; 0: any free port.")
         ->type_name("PORT");
+    to.add_flag("--native-code", serve.native_code,
+                "Load compiled modules (model.native_code) that runs send: they may do whatever this process may.");
     to.add_option("--status", serve.status, "Ask a node what it is doing: a JSON object.")->type_name("HOST:PORT");
     to.add_option("--make-keys", serve.keys, "Write certificates of an authority and of a node into a new folder.")
         ->type_name("DIR");
@@ -163,6 +165,8 @@ private:
     to.add_option("DIR", report.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
     to.add_option("-o,--out", report.file, "The page; default: report.html.")->type_name("FILE");
     to.add_option("--svg", report.svg, "Write each figure as a file of its own, too.")->type_name("DIR");
+    to.add_option("--png", report.png, "Write each figure as a PNG of two dots for each of its units, too.")
+        ->type_name("DIR");
     to.add_option("--tensorboard", report.tensorboard, "Write event files for TensorBoard, a folder for each run.")
         ->type_name("DIR");
     bind_where(to, report.where);

@@ -14,12 +14,13 @@ struct node_arguments {
   std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
 };
 
-/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT]`, `mneme node --status HOST:PORT`,
-/// `mneme node --make-keys DIR`
+/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT] [--native-code]`,
+/// `mneme node --status HOST:PORT`, `mneme node --make-keys DIR`
 struct serve_arguments {
   std::string listen{}, status{}, keys{}; ///< One of them is given.
   std::string threads{};                  ///< Empty: one per core
   std::string metrics_port{};             ///< Empty: none
+  bool native_code = false;               ///< Compiled modules that runs send may be loaded.
   node_arguments on{};
 };
 
@@ -68,11 +69,11 @@ struct compare_arguments {
   std::string columns{}, baseline{}, format = "text";
 };
 
-/// `mneme report DIR... [-o FILE] [--svg DIR] [--tensorboard DIR] [--where FILTER]...`
+/// `mneme report DIR... [-o FILE] [--svg DIR] [--png DIR] [--tensorboard DIR] [--where FILTER]...`
 struct report_arguments {
   std::vector<std::string> folders{}, where{};
   std::string file{};        ///< "": report.html
-  std::string svg{};         ///< Folder for single figures; "": none
+  std::string svg{}, png{};  ///< Folders for single figures; "": none
   std::string tensorboard{}; ///< Folder for event files, a folder for each run; "": none
 };
 

@@ -34,6 +34,7 @@ int serve(const serve_arguments& arguments) {
   const auto served = serve_as_node({.listen = *address,
                                      .tls = tls_option(arguments.on),
                                      .threads = *threads,
+                                     .native_code = arguments.native_code,
                                      .metrics_port = *metrics,
                                      .interrupts = &watch_interrupts(),
                                      .say = [](const std::string& line) {

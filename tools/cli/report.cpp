@@ -2,6 +2,7 @@
 #include "runtime/study/report_page.hpp"
 #include "runtime/study/tensorboard_events.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/png_picture.hpp"
 #include "tools/cli/study_options.hpp"
 #include <fmt/format.h>
 namespace mneme {
@@ -34,6 +35,22 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
   return made;
 }
 
+/// Each figure as a file of its own, in the forms that are asked for.
+expected<void> write_figures(const std::vector<report_figure>& figures, const report_arguments& arguments) {
+  for (const auto& folder : {arguments.svg, arguments.png})
+    if (!folder.empty())
+      std::filesystem::create_directories(folder);
+  for (const auto& figure : figures) {
+    if (!arguments.svg.empty())
+      write_atomically(std::filesystem::path(arguments.svg) / (figure.text.id + ".svg"), figure.alone);
+    if (arguments.png.empty())
+      continue;
+    if (auto drawn = write_png(std::filesystem::path(arguments.png) / (figure.text.id + ".png"), figure.alone); !drawn)
+      return drawn;
+  }
+  return {};
+}
+
 } // namespace
 
 int report_runs(const report_arguments& arguments) {
@@ -47,7 +64,7 @@ int report_runs(const report_arguments& arguments) {
     if (auto made = with_files(std::move(run), warnings))
       reported.push_back(std::move(*made));
     else
-      wrong.insert(wrong.end(), made.error().begin(), made.error().end());
+      append(wrong, made.error());
   if (!wrong.empty())
     return print_errors(wrong);
   for (const auto& made : reported)
@@ -59,12 +76,9 @@ int report_runs(const report_arguments& arguments) {
   const auto groups = grouped_runs(std::move(reported));
   const auto figures = figures_of(groups);
   const std::filesystem::path file = arguments.file.empty() ? "report.html" : arguments.file;
+  if (const auto written = write_figures(figures, arguments); !written)
+    return print_errors(written.error());
   write_atomically(file, report_page(groups, figures, warnings));
-  if (!arguments.svg.empty()) {
-    std::filesystem::create_directories(arguments.svg);
-    for (const auto& figure : figures)
-      write_atomically(std::filesystem::path(arguments.svg) / (figure.text.id + ".svg"), figure.alone);
-  }
   std::printf("%s\n", file.c_str());
   return exit_done;
 }

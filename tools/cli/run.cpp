@@ -54,7 +54,7 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
   for (const auto& file : arguments.scenarios) {
     auto read = read_scenario(file, settings ? *settings : overrides{});
     if (!read) {
-      wrong.insert(wrong.end(), read.error().begin(), read.error().end());
+      append(wrong, read.error());
       continue;
     }
     print_warnings(read->warnings, arguments.quiet  ? warning_style::none

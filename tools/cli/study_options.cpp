@@ -6,8 +6,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void append(diagnostics& to, const diagnostics& found) { to.insert(to.end(), found.begin(), found.end()); }
-
 } // namespace
 
 expected<std::vector<run_filter>> where_option(const std::vector<std::string>& texts, const run_catalogue& catalogue) {

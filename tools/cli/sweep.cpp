@@ -57,7 +57,7 @@ diagnostics share_data(std::vector<pending_run>& runs) {
       if (rows)
         at->second = std::make_shared<const raw_data>(std::move(*rows));
       else
-        wrong.insert(wrong.end(), rows.error().begin(), rows.error().end());
+        append(wrong, rows.error());
     }
     run.data = at->second;
   }
@@ -301,8 +301,6 @@ private:
   const std::atomic<int>& interrupts_ = watch_interrupts();
   sweep_progress view_{stdout, style_option(arguments_.quiet, arguments_.json)};
 };
-
-void append(diagnostics& to, const diagnostics& found) { to.insert(to.end(), found.begin(), found.end()); }
 
 /// What the command line says, and what a sweep file says if one is named.
 sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {

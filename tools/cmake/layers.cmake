@@ -31,7 +31,7 @@ layer(actors/proxy method compute)
 layer(actors/run base settings data modules storage method population training results federation scenario live transport protocol scheduler server proxy compute nodes)
 
 target_link_libraries(mneme_transport PRIVATE OpenSSL::SSL)
-target_link_libraries(mneme_modules PRIVATE ZLIB::ZLIB)
+target_link_libraries(mneme_modules PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_data PRIVATE JPEG::JPEG PNG::PNG ZLIB::ZLIB LibLZMA::LibLZMA)
 target_link_libraries(mneme_storage PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_results PRIVATE nlohmann_json::nlohmann_json ZLIB::ZLIB)

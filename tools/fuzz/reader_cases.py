@@ -54,10 +54,10 @@ class ReaderCase:
         return path
 
     def command(self, damaged):
-        """The words that read the damaged bytes."""
+        """The words behind the program's name that read the damaged bytes."""
         with open(self.target, "wb") as file:
             file.write(damaged)
-        return [self.program, *self.words]
+        return self.words
 
 
 def _idx_images(rows, side):
@@ -161,7 +161,8 @@ def availability_case(folder, program):
                          _scenario(devices='availability = "file"\navailability_file = "a.csv"'))
 
 
-MODULE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios", "smoke", "tiny.pt")
+SMOKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios", "smoke")
+MODULE = os.path.join(SMOKE, "tiny.pt")
 IMAGES = 'name = "synthetic"\nshape = [3, 10, 10]\nclasses = 3\nrows = 30'
 
 
@@ -200,17 +201,18 @@ def forged_module_code_case(folder, program):
 class _RunFolderCase(ReaderCase):
     """A file of a run that was interrupted; every command reads a fresh copy of its folder."""
 
-    def __init__(self, folder, program, named=None, mend=None):
+    def __init__(self, folder, program, named=None, mend=None, smoke=None):
         self._kept, self._mend = os.path.join(folder, "kept"), mend or (lambda data: data)
         shutil.rmtree(self._kept, ignore_errors=True)
         os.makedirs(folder, exist_ok=True)
-        scenario = os.path.join(folder, "s.toml")
-        with open(scenario, "w", encoding="utf-8") as file:
-            file.write(_scenario().replace("fedavg", "fed-ewc").replace('"single"', '"class-incremental"\ncount = 3'))
-        environment = dict(os.environ)
+        scenario = os.path.join(SMOKE, f"{smoke}.toml") if smoke else os.path.join(folder, "s.toml")
+        if smoke is None:
+            with open(scenario, "w", encoding="utf-8") as file:
+                file.write(_scenario().replace("fedavg", "fed-ewc").replace('"single"',
+                                                                            '"class-incremental"\ncount = 3'))
+        rounds = [] if smoke else ["--set", "rounds.per_task=3"]
         subprocess.run([program, "run", scenario, "--quiet", "--trace", "--out", self._kept, "--threads", "1", "--set",
-                        "checkpoint.force=true", "--set", "rounds.per_task=3"], check=True, env=environment,
-                       capture_output=True)
+                        "checkpoint.force=true", *rounds], check=True, capture_output=True)
         for name in ("summary.json", "model.safetensors"):
             os.remove(os.path.join(self._kept, name))
         folder_of_checkpoints = os.path.join(self._kept, "checkpoint")
@@ -241,6 +243,17 @@ def forged_checkpoint_case(folder, program):
     """As torn, but the checksum fits: sizes, ids and counts are all that stands between the file and memory."""
     return _RunFolderCase(folder, program, mend=with_checksum)
 
+
+def _forged_smoke_case(smoke):
+    """What a method remembers on clients and on the server, and a proxy, in forged checkpoints."""
+    return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, smoke=smoke)
+
+
+forged_memories_of_fil_ver_case = _forged_smoke_case("fil-ver")
+forged_memories_of_lga_case = _forged_smoke_case("lga")
+forged_memories_of_fedhaf_case = _forged_smoke_case("fedhaf")
+forged_memories_of_stsa_case = _forged_smoke_case("stsa_estimated")
+forged_memories_of_osi_fl_case = _forged_smoke_case("osi-fl")
 
 CASES = {name[:-len("_case")]: made for name, made in list(globals().items())
          if name.endswith("_case") and not name.startswith("_")}

@@ -50,7 +50,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   if (both->test.empty())
     return failed(found->front().parent_path().string(), "no class has five images: fetch the data set again");
   const auto read = [&](const std::vector<photograph>& photographs, row_limits limits) {
-    return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::centre);
+    return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::centre_bicubic);
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),

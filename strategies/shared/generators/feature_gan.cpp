@@ -45,7 +45,7 @@ using labels_list = std::vector<std::int64_t>;
 constexpr std::int64_t steps_of_slice = 50;
 
 /// What is drawn in a step, one kind apart from the other.
-enum class draw_kind : std::uint64_t { rows, made, old_labels, old, old_made, server };
+enum class gan_draw : std::uint64_t { rows, made, old_labels, old, old_made, server };
 
 /// Rows that play the same part in every call: [K, B, D] and [K, B].
 struct labelled {
@@ -79,16 +79,16 @@ private:
     adam generator{}, critic{};
   };
   void play(std::span<const program_call> calls, players& both, std::int64_t step) const;
-  [[nodiscard]] rng_key key_of(const program_call& call, std::int64_t step, draw_kind kind) const {
+  [[nodiscard]] rng_key key_of(const program_call& call, std::int64_t step, gan_draw kind) const {
     auto key = call.stream;
     key.index = static_cast<std::uint64_t>(step) << 8U | static_cast<std::uint64_t>(kind);
     return key;
   }
-  [[nodiscard]] labels_list drawn_labels(const program_call& call, std::int64_t step, draw_kind kind,
+  [[nodiscard]] labels_list drawn_labels(const program_call& call, std::int64_t step, gan_draw kind,
                                          class_range among) const;
   [[nodiscard]] labelled real_rows(std::span<const program_call> calls, std::int64_t step) const;
   [[nodiscard]] labelled rows_of_generators(const program_call& call, std::int64_t step) const;
-  [[nodiscard]] labelled made_rows(std::span<const program_call> calls, std::int64_t step, draw_kind kind,
+  [[nodiscard]] labelled made_rows(std::span<const program_call> calls, std::int64_t step, gan_draw kind,
                                    const at::Tensor& generator,
                                    const std::function<labels_list(std::size_t)>& labels) const;
   [[nodiscard]] at::Tensor stacked(std::span<const program_call> calls, const char* name) const;
@@ -111,7 +111,7 @@ at::Tensor gan_game::stacked(std::span<const program_call> calls, const char* na
   return at::stack(rows);
 }
 
-labels_list gan_game::drawn_labels(const program_call& call, std::int64_t step, draw_kind kind,
+labels_list gan_game::drawn_labels(const program_call& call, std::int64_t step, gan_draw kind,
                                    class_range among) const {
   labels_list labels;
   rng_stream draw(key_of(call, step, kind));
@@ -131,7 +131,7 @@ labelled gan_game::real_rows(std::span<const program_call> calls, std::int64_t s
       continue;
     }
     const auto& rows = call.in.at("features");
-    const auto places = at::tensor(drawn_labels(call, step, draw_kind::rows, {0, rows.size(0)}), at::kLong);
+    const auto places = at::tensor(drawn_labels(call, step, gan_draw::rows, {0, rows.size(0)}), at::kLong);
     features.push_back(rows.index_select(0, places.to(rows.device())));
     labels.push_back(call.in.at("labels").index_select(0, places.to(rows.device())));
   }
@@ -149,7 +149,7 @@ labelled gan_game::rows_of_generators(const program_call& call, std::int64_t ste
     labels_list own;
     for (std::int64_t i = 0; i < each; ++i)
       own.push_back(fresh[(step + m * each + i) % fresh.numel()].item<std::int64_t>());
-    auto key = key_of(call, step, draw_kind::rows);
+    auto key = key_of(call, step, gan_draw::rows);
     key.visit += static_cast<std::uint32_t>(m) << 24U;
     codes.push_back(gan_->codes(own, key));
     labels.insert(labels.end(), own.begin(), own.end());
@@ -160,7 +160,7 @@ labelled gan_game::rows_of_generators(const program_call& call, std::int64_t ste
           at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, with_.batch)};
 }
 
-labelled gan_game::made_rows(std::span<const program_call> calls, std::int64_t step, draw_kind kind,
+labelled gan_game::made_rows(std::span<const program_call> calls, std::int64_t step, gan_draw kind,
                              const at::Tensor& generator, const std::function<labels_list(std::size_t)>& labels) const {
   std::vector<at::Tensor> codes, listed;
   for (std::size_t k = 0; k < calls.size(); ++k) {
@@ -209,40 +209,40 @@ void gan_game::play(std::span<const program_call> calls, players& both, std::int
   const bool replays = with_.old_classes > 0 && calls.front().in.find("old_generator");
   labelled old;
   if (replays)
-    old = made_rows(calls, step, draw_kind::old, stacked(calls, "old_generator"), [&](std::size_t k) {
-      return drawn_labels(calls[k], step, draw_kind::old_labels, {0, with_.old_classes});
+    old = made_rows(calls, step, gan_draw::old, stacked(calls, "old_generator"), [&](std::size_t k) {
+      return drawn_labels(calls[k], step, gan_draw::old_labels, {0, with_.old_classes});
     });
   const double share = replays ? 0.5 : 1.0;
 
   // The critic's step, with the generator as it is.
   const auto fixed = both.generator.weights();
-  const auto made = made_rows(calls, step, draw_kind::made, fixed, labels_of(real.labels));
+  const auto made = made_rows(calls, step, gan_draw::made, fixed, labels_of(real.labels));
   const auto critic = leaf_of(both.critic.weights());
   auto loss = (likelihood(scores(critic, real.features), real.labels, true) +
                likelihood(scores(critic, made.features), made.labels, false)) *
               share;
   if (replays) {
-    const auto own_old = made_rows(calls, step, draw_kind::old_made, fixed, labels_of(old.labels));
+    const auto own_old = made_rows(calls, step, gan_draw::old_made, fixed, labels_of(old.labels));
     loss = loss + (likelihood(scores(critic, old.features), old.labels, true) +
                    likelihood(scores(critic, own_old.features), own_old.labels, false)) *
                       share;
   }
   if (with_.consistency > 0.0 && calls.front().in.find("server_generator")) {
     const auto server =
-        made_rows(calls, step, draw_kind::server, stacked(calls, "server_generator"), labels_of(real.labels));
+        made_rows(calls, step, gan_draw::server, stacked(calls, "server_generator"), labels_of(real.labels));
     loss = loss + consistency(critic, real, made, server);
   }
   both.critic.step(gradients_of(loss, {critic}).front(), with_.rates);
 
   // The generator's, against the critic as it has become.
   const auto generator = leaf_of(both.generator.weights());
-  const auto against = [&](draw_kind kind, const at::Tensor& labels) {
+  const auto against = [&](gan_draw kind, const at::Tensor& labels) {
     const auto rows = made_rows(calls, step, kind, generator, labels_of(labels));
     return likelihood(scores(both.critic.weights(), rows.features), rows.labels, true) * share;
   };
-  auto fooled = against(draw_kind::made, real.labels);
+  auto fooled = against(gan_draw::made, real.labels);
   if (replays)
-    fooled = fooled + against(draw_kind::old_made, old.labels);
+    fooled = fooled + against(gan_draw::old_made, old.labels);
   both.generator.step(gradients_of(fooled, {generator}).front(), with_.rates);
 }
 

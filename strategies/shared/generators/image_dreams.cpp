@@ -88,7 +88,7 @@ dream_loss loss_of_dreams(const model& net, const dream_settings& with, const at
 
 namespace {
 
-enum class draw_kind : std::uint64_t { noise, student };
+enum class dream_draw : std::uint64_t { noise, student };
 
 class dreams final : public looped_program {
 public:
@@ -127,7 +127,7 @@ private:
   [[nodiscard]] dreamer gone_on(const program_call& call) const;
   void dream(const program_call& call, dreamer& now) const;
   void teach(const program_call& call, dreamer& now) const;
-  [[nodiscard]] rng_key key_of(const program_call& call, draw_kind kind) const {
+  [[nodiscard]] rng_key key_of(const program_call& call, dream_draw kind) const {
     auto key = call.stream;
     key.index = static_cast<std::uint64_t>(call.slice) << 8U | static_cast<std::uint64_t>(kind);
     return key;
@@ -190,7 +190,7 @@ at::Tensor dreams::noisy(const program_call& call, const at::Tensor& labels) con
   const auto [variance, mean] = at::var_mean(embedded, at::OptionalIntArrayRef({0}), 0, true);
   const auto level = (embedded - mean) / (variance + 1e-5).sqrt();
   const auto chunks = (with_.batch + with_.seen - 1) / with_.seen;
-  const auto layers = drawn_normal({chunks, with_.noise, anchors.size(1)}, key_of(call, draw_kind::noise));
+  const auto layers = drawn_normal({chunks, with_.noise, anchors.size(1)}, key_of(call, dream_draw::noise));
   std::vector<at::Tensor> made;
   for (std::int64_t i = 0; i < chunks; ++i) {
     const auto first = i * with_.seen, count = std::min(with_.seen, with_.batch - first);
@@ -245,7 +245,7 @@ void dreams::teach(const program_call& call, dreamer& now) const {
   const auto scale = at::tensor(with_.scale, at::kFloat).to(call.device());
   const auto shift = at::tensor(with_.shift, at::kFloat).to(call.device());
   const training_mode training;
-  rng_stream draw(key_of(call, draw_kind::student));
+  rng_stream draw(key_of(call, dream_draw::student));
   const double T = with_.student_temperature;
   for (std::int64_t step = 0; step < with_.student_steps; ++step) {
     std::vector<std::int64_t> places;

@@ -96,6 +96,22 @@ TEST_CASE("a shard makes exactly the released batches ready, and reports when th
   CHECK(finished(tested.take_reports().at(0)) == std::vector<std::uint64_t>{12});
 }
 
+TEST_CASE("a round that is at work already, and a job that does not wait, are refused") {
+  const auto run = hand_made_run(6);
+  shard_of_loop host(*run);
+  auto& tested = host.tested;
+  const auto complaint = [&](const composition& ids) {
+    CHECK_THROWS_WITH(tested.release({ids}), ContainsSubstring("was released and does not wait"));
+  };
+  tested.start(wave_of(*run, 2)); // 10 and 11
+  CHECK_THROWS_WITH(tested.start(wave_of(*run, 1)), "assignment 10 was started a second time");
+  complaint(ids_of({12}));
+  complaint({{.assignment = {10}, .stage = 1, .step = 0}});
+  complaint({{.assignment = {10}, .stage = 0, .step = 1}});
+  tested.release({ids_of({10})});
+  complaint(ids_of({11, 10}));
+}
+
 TEST_CASE("large uploads are reported as they come, and the last report says so") {
   const auto run = hand_made_run(6, 20'000);
   shard_of_loop host(*run);

@@ -175,6 +175,23 @@ TEST_CASE("every client is as likely as any other to hold much under Dirichlet",
   }
 }
 
+TEST_CASE("under a large beta every client holds an equal share of every class (FedHAF's fact H10)", "[partition]") {
+  for (const auto kind : {partition_kind::dirichlet, partition_kind::dirichlet_capped}) {
+    auto from = split_by(kind, 8);
+    from.partition.beta = 1e6;
+    const auto split = make_partition(from, curriculum_of(from, 4, 1600)).value();
+    const auto rows = all_rows(*split, from, {0});
+    numbers every(1600);
+    std::iota(every.begin(), every.end(), 0);
+    CHECK(joined(rows) == every); // each row once
+    for (std::int64_t label = 0; label < 4; ++label) {
+      const auto [most, least] = extremes(rows, [label](std::int64_t row) { return row % 4 == label; });
+      CHECK(least >= 48); // of 50
+      CHECK(most <= 52);
+    }
+  }
+}
+
 TEST_CASE("the tiniest beta gives whole classes to single clients and loses no row", "[partition]") {
   auto from = split_by(partition_kind::dirichlet, 10);
   from.partition.beta = 1e-4;

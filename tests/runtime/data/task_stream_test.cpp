@@ -17,7 +17,8 @@ scenario with_tasks(tasks_section tasks) {
   from.tasks = std::move(tasks);
   for (const char* key : {"count", "classes", "first_classes", "classes_per_task", "transform"})
     from.key_places[std::string("tasks.") + key] = key;
-  from.key_places["data.train_rows"] = "train_rows";
+  for (const char* key : {"train_rows", "resize", "crop"})
+    from.key_places[std::string("data.") + key] = key;
   return from;
 }
 
@@ -169,4 +170,39 @@ TEST_CASE("pixels are scaled by the constants of their channel or to [0, 1]", "[
   const auto unit = make_task_stream(from, data);
   CHECK(unit->test->scale == std::vector<float>{1 / 255.0F, 1 / 255.0F});
   CHECK(unit->test->shift == std::vector<float>{0, 0});
+}
+
+TEST_CASE("pixels are scaled by what is measured of the training rows", "[curriculum]") {
+  auto data = hand_made_data(2, 4, {2, 1, 2});
+  for (auto* table : {&data.train, &data.test}) {
+    table->images.select(1, 0).fill_(51); // alike: no deviation
+    table->images.select(1, 1).select(2, 0).fill_(0);
+    table->images.select(1, 1).select(2, 1).fill_(table == &data.train ? 102 : 255);
+  }
+  auto from = with_tasks({.count = 1});
+  from.data.normalize = normalization::measured;
+  const auto made = make_task_stream(from, data);
+  REQUIRE(made);
+  for (const auto* split : {made->train.get(), made->test.get()}) {
+    CHECK(51 * split->scale[0] + split->shift[0] == Catch::Approx(0.0).margin(1e-6));
+    CHECK(255 * split->scale[0] + split->shift[0] == Catch::Approx(0.8)); // 1 - 0.2, over 1
+    CHECK(0 * split->scale[1] + split->shift[1] == Catch::Approx(-1.0));  // (0 - 0.2) / 0.2
+    CHECK(102 * split->scale[1] + split->shift[1] == Catch::Approx(1.0));
+  }
+}
+
+TEST_CASE("images are shown in the size that is asked for, and no larger part of them", "[curriculum]") {
+  auto from = with_tasks({.count = 1});
+  from.data.resize = 12;
+  from.data.crop = 10;
+  const auto made = make_task_stream(from, hand_made_data(2, 4, {2, 3, 6}));
+  REQUIRE(made);
+  CHECK(made->train->shape() == std::array<std::int64_t, 3>{2, 10, 10});
+  CHECK(made->test->shape() == std::array<std::int64_t, 3>{2, 10, 10});
+  from.data.crop = 13;
+  CHECK(first_finding(make_task_stream(from, hand_made_data(2, 4, {2, 3, 6}))) ==
+        "crop: data.crop = 13: the images have 12 x 24 pixels; expected at most 12, or a larger data.resize");
+  from.data = {.resize = 1024};
+  CHECK(first_finding(make_task_stream(from, hand_made_data(2, 4, {2, 3, 60}))) ==
+        "resize: data.resize = 1024: images of 3 x 60 pixels become 1024 x 20480; expected at most 4096 pixels a side");
 }

@@ -1,6 +1,7 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/kernels/products.hpp"
 #include <catch2/catch_test_macros.hpp>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -153,4 +154,58 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
       kernels::multiply(product);
       CHECK(std::memcmp(in_place.data(), elsewhere.data(), before.size() * sizeof(float)) == 0);
     }
+}
+
+TEST_CASE("large row products, whose operands are copied side by side, have the bits of single rows", "[kernels]") {
+  // 24 rows, 32 terms and 64 columns are the least; panels hold 128 terms, blocks 96 rows. 200 columns leave a rest.
+  for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+           {24, 64, 160}, {30, 200, 300}, {97, 300, 32}, {131, 192, 128}, {200, 90, 129}})
+    for (const bool across : {false, true}) // a(i, p) lies row by row, or column by column
+      for (const bool adds : {false, true}) {
+        const auto a = drawn(m * k, 1), b = drawn(k * (n + 3), 2), before = drawn(m * n, 4);
+        std::vector<float> together(before.size(), 9.0F), alone(before.size(), 9.0F);
+        const auto rows_of = [&](std::int64_t first, std::int64_t rows, std::vector<float>& to) {
+          kernels::multiply(kernels::row_product{.a = a.data() + first * (across ? 1 : k),
+                                                 .a_row = across ? 1 : k,
+                                                 .a_step = across ? m : 1,
+                                                 .b = b.data(),
+                                                 .b_row = n + 3,
+                                                 .before = adds ? before.data() + first * n : nullptr,
+                                                 .c = to.data() + first * n,
+                                                 .c_row = n,
+                                                 .m = rows,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .scale = -0.3F});
+        };
+        rows_of(0, m, together);
+        for (std::int64_t i = 0; i < m; ++i)
+          rows_of(i, 1, alone);
+        if (std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)))
+          FAIL("m " << m << " n " << n << " k " << k << (across ? " across" : "") << (adds ? " added" : ""));
+      }
+}
+
+TEST_CASE("long products of dots have the bits of single rows, however many columns wait in the cache", "[kernels]") {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<std::int64_t, 3>>{{40, 70, 512}, {64, 33, 700}, {120, 24, 256}, {24, 9, 9000}}) {
+    const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(n, 3);
+    std::vector<float> together(static_cast<std::size_t>(m * n)), alone(together.size());
+    const auto rows_of = [&](std::int64_t first, std::int64_t rows, std::vector<float>& to) {
+      kernels::multiply(kernels::dot_product{.a = a.data() + first * k,
+                                             .a_row = k,
+                                             .b = b.data(),
+                                             .b_row = k,
+                                             .c = to.data() + first * n,
+                                             .c_row = n,
+                                             .m = rows,
+                                             .n = n,
+                                             .k = k,
+                                             .bias = bias.data()});
+    };
+    rows_of(0, m, together);
+    for (std::int64_t i = 0; i < m; ++i)
+      rows_of(i, 1, alone);
+    CHECK(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)) == 0);
+  }
 }

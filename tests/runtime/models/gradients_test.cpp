@@ -30,7 +30,8 @@ private:
 struct norm_like {
   std::int64_t groups_max = 0; // 0: batch
   bool training = false;
-  std::string trained{}; // names of layers in training mode begin with it
+  std::string trained{};   // names of layers in training mode begin with it
+  bool both_sides = false; // zeros of option A, which is not normalisation, but goes where it goes
   at::Tensor operator()(const named_weights& weights, const std::string& name, const at::Tensor& x) const {
     const auto weight = weights[name + ".weight"], bias = weights[name + ".bias"];
     if (groups_max > 0)
@@ -56,9 +57,11 @@ at::Tensor residual_block(const named_weights& weights, const norm_like& norm, c
     y = norm(weights, name + ".bn3", plain_convolution(weights, name + ".conv3", at::relu(y)));
   if (weights[name + ".downsample.0.weight"].defined())
     x = norm(weights, name + ".downsample.1", plain_convolution(weights, name + ".downsample.0", x, stride));
-  else if (stride > 1) // option A
+  else if (stride > 1) { // option A
+    const auto zeros = y.size(1) - x.size(1), before = norm.both_sides ? zeros / 2 : 0;
     x = at::constant_pad_nd(x.slice(2, 0, std::nullopt, stride).slice(3, 0, std::nullopt, stride),
-                            {0, 0, 0, 0, 0, y.size(1) - x.size(1)});
+                            {0, 0, 0, 0, before, zeros - before});
+  }
   return at::relu(x + y);
 }
 
@@ -191,6 +194,12 @@ TEST_CASE("gradients of every model equal autograd's", "[models]") {
 TEST_CASE("gradients of residual nets equal autograd's, in both modes and with every key", "[models]") {
   at::set_num_threads(1);
   const shape3 small{3, 5, 6}; // few values: none lies where rounding decides about a ReLU
+  for (const bool training : {false, true})
+    compare({net_of("resnet8", small, 6, {{"shortcut", "option-a-both-sides"}}),
+             small,
+             {1, 5},
+             {},
+             {.training = training, .both_sides = true}});
   for (const auto* const shortcut : {"option-a", "conv1x1"})
     for (const bool training : {false, true})
       compare({net_of("resnet8", small, 6, {{"shortcut", shortcut}}), small, {1, 5}, {}, {0, training}});

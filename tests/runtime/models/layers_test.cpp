@@ -352,6 +352,7 @@ TEST_CASE("layers without parameters have the gradients of finite differences", 
   check_slopes(mean_pool_layer(in), pass, x);
   check_slopes(subsampling_layer(in, 2, 8), pass, x);
   check_slopes(subsampling_layer(in, 1, 3), pass, x);
+  check_slopes(subsampling_layer(in, 2, 8, 2), pass, x);
   check_slopes(channels_last_layer(in), pass, x);
   check_slopes(chosen_token_layer(3, 0), pass, x);
   check_slopes(chosen_token_layer(3, 34), pass, x);
@@ -372,6 +373,9 @@ TEST_CASE("subsampling takes every second pixel and leaves further channels empt
   layer.forward({none, 1, 1, {}}, in, out, kept);
   CHECK(same_bits(out.flatten(), at::tensor({1.0F, 0.0F, 0.0F, 3.0F, 0.0F, 0.0F, //
                                              7.0F, 0.0F, 0.0F, 9.0F, 0.0F, 0.0F})));
+  subsampling_layer({3, 3, 1}, 2, 3, 1).forward({none, 1, 1, {}}, in, out, kept); // channels of zeros on both sides
+  CHECK(same_bits(out.flatten(), at::tensor({0.0F, 1.0F, 0.0F, 0.0F, 3.0F, 0.0F,  //
+                                             0.0F, 7.0F, 0.0F, 0.0F, 9.0F, 0.0F})));
 }
 
 TEST_CASE("dropout drops its share, scales the rest, and draws by key alone", "[models]") {

@@ -70,6 +70,8 @@ public:
       streams_.push_back({.seed = 5, .client = {k}});
   }
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// Its rows are tokens below `vocabulary`.
+  void read_tokens(std::int64_t vocabulary) { in_ = in_.abs().mul(10).floor().remainder(vocabulary); }
 
   /// Models first .. first + count - 1, forward and backward.
   [[nodiscard]] results pass(std::int64_t first, std::int64_t count, const places& at, bool add) {
@@ -207,7 +209,8 @@ std::vector<subject> others() {
   made.emplace_back("dropout", std::make_unique<dropout_layer>(21, 0, 0.25), 21, 1);
   made.emplace_back("samples", std::make_unique<sampling_layer>(sampling_layer::shape{.width = 21}), 42, 1);
   made.emplace_back("channels last", std::make_unique<channels_last_layer>(images), images.floats(), 1);
-  made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9), images.floats(), 1);
+  for (const std::int64_t first : {0, 1})
+    made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9, first), images.floats(), 1);
   made.emplace_back("resizing", std::make_unique<resize_layer>(images, 8, 4), images.floats(), 1, 3, false);
   for (const auto kind : {upsampling::nearest, upsampling::bilinear})
     made.emplace_back("upsampling", std::make_unique<upsampling_layer>(images, 10, 7, kind), images.floats(), 1);
@@ -220,6 +223,17 @@ std::vector<subject> others() {
     made.emplace_back("activation " + std::to_string(static_cast<int>(kind)),
                       std::make_unique<activation_layer>(77, kind, 0.01), 77, 1);
   made.emplace_back("a token", std::make_unique<chosen_token_layer>(21, 2), 105, 1);
+  made.emplace_back("words",
+                    std::make_unique<token_embedding_layer>(token_embedding_layer::shape{.tokens = 5,
+                                                                                         .vocabulary = 11,
+                                                                                         .channels = 21,
+                                                                                         .positions = 6,
+                                                                                         .types = 2,
+                                                                                         .weight_offset = 3,
+                                                                                         .position_offset = 240,
+                                                                                         .type_offset = 370}),
+                    5, 420, 3, false);
+  made.back().read_tokens(11);
   for (const std::int64_t hidden : {5, 16})
     made.emplace_back("memory of " + std::to_string(hidden),
                       std::make_unique<lstm_layer>(lstm_layer::shape{.tokens = 5,

@@ -36,3 +36,13 @@ TEST_CASE("chains that a parser would recurse into are refused") {
   }
   CHECK_THAT(code_excess("if a:\n" + repeated(" ", 1'001) + "x = 1\n"), ContainsSubstring("indented by 1001 columns"));
 }
+
+TEST_CASE("an element without an index is refused, and an empty list is not") {
+  for (const auto* const code : {"y = x[]\n", "y = f(x[ ], 1)\n", "y = (a)[]\n", "y = x[0][]\n", "y = [1][]\n"}) {
+    CAPTURE(code);
+    CHECK_THAT(code_excess(code), ContainsSubstring("takes an element and does not say which"));
+  }
+  for (const auto* const code :
+       {"__parameters__ = []\n", "f([], 1)\n", "return []\n", "if x in []:\n", "y = x[0]\n", "[[]]\n"})
+    CHECK(code_excess(code).empty());
+}

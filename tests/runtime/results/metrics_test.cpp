@@ -36,6 +36,15 @@ TEST_CASE("the figures of three equal tasks, as the sheet of STSA works them (fa
   CHECK(figures.forgetting == Approx(12.5));
 }
 
+TEST_CASE("forgetting of three tasks by hand, with the last task and without (FedHAF's fact H13)") {
+  // The best of each column before the last row: 90, 80. At the end 40, 85, 60.
+  const auto figures = metrics_of({.rows = {{90}, {70, 80}, {40, 85, 60}}, .pooled = {90, 75, (40 + 85 + 60) / 3.0}});
+  CHECK(figures.forgetting == Approx(((90 - 40) + (80 - 85)) / 2.0));
+  CHECK(figures.forgetting_including_last == Approx(((90 - 40) + (85 - 85)) / 2.0)); // the paper's: never below zero
+  CHECK(figures.forgetting_from_first == Approx(((90 - 40) + (80 - 85)) / 2.0));
+  CHECK(figures.average_incremental_accuracy == Approx((90 + 75 + 185 / 3.0) / 3.0));
+}
+
 TEST_CASE("one task is learnt and nothing is forgotten") {
   const auto figures = metrics_of({.rows = {{75}}, .pooled = {75}});
   CHECK(figures.average_incremental_accuracy == 75.0);

@@ -78,3 +78,11 @@ TEST_CASE("a line says what the bin holds, counted from one") {
         R"("staleness_mean":0.5})");
   CHECK(json_text(timeline_bin{}).find(R"("staleness_mean":null)") != std::string::npos);
 }
+
+TEST_CASE("a round that the timeline has is not added again") {
+  timeline course;
+  course.add({.first = {3}, .last = {3}});
+  CHECK_THROWS_AS(course.add({.first = {3}, .last = {3}}), std::invalid_argument);
+  CHECK_THROWS_AS(course.add({.first = {2}, .last = {2}}), std::invalid_argument);
+  CHECK(course.bins().size() == 1);
+}

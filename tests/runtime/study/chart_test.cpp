@@ -39,6 +39,26 @@ TEST_CASE("steps hold until the next, a single point is drawn, and marks outside
   CHECK(count(svg_of(line_chart{.text = {"a", "t", "d", "x", "y"}}, false), "nan") == 0);
 }
 
+TEST_CASE("a long curve is drawn with a thousand points, and what stands out in it stays") {
+  line_chart chart{.text = {"a", "t", "d", "x", "y"}, .y_min = 0.0, .y_max = 100.0};
+  chart_curve curve{.name = "one"};
+  for (int x = 0; x <= 10'000; ++x) { // 50, but for 100 at 2,500 and 0 at 5,000; the band is from 40 to 60
+    curve.points.emplace_back(x, x == 2500 ? 100.0 : x == 5000 ? 0.0 : 50.0);
+    curve.band.push_back({double(x), x == 5000 ? 0.0 : 40.0, 60.0});
+  }
+  chart.curves.push_back(std::move(curve));
+  const auto text = svg_of(chart, false);
+  const auto line = text.substr(text.find("<polyline points=\"")), drawn = line.substr(0, line.find("\" fill"));
+  // 10,001 points are 477 stretches of 21, and of each the first of the lowest and the last of the highest are drawn.
+  CHECK(count(drawn, ",") == 2 * 477);
+  CHECK(count(drawn, "217.5,20.0 ") == 1);
+  CHECK(count(drawn, "365.0,330.0 ") == 1);
+  const auto band = text.substr(text.find("<polygon points=\"")), edges = band.substr(0, band.find("\" fill"));
+  CHECK(count(edges, ",") == 2 * 477);
+  CHECK(count(edges, ",330.0 ") == 1);
+  CHECK(count(edges, ",144.0 ") == 477);
+}
+
 TEST_CASE("a heat map has a cell for each value, darker where it is larger") {
   const heat_map map{.text = {"m", "t", "d", "task", "after task"},
                      .rows = {"1", "2"},

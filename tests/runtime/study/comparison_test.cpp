@@ -95,13 +95,17 @@ TEST_CASE("keys make rows and columns, in the order of their numbers") {
 TEST_CASE("runs that cannot be compared are all named") {
   const scratch_folder here;
   auto runs = six_runs(here.path());
+  runs[0].status = "damaged"; // its version is not known
+  runs[0].version = "";
+  runs[0].error = "scenario.toml: is damaged";
   runs[1].status = "interrupted";
   runs[3].version = "0.0.9";
   runs[4].status = "damaged";
   runs[4].error = "summary.json: is damaged";
   const auto wrong = compare_runs(runs, {});
   REQUIRE_FALSE(wrong);
-  CHECK(wrong.error().size() == 3);
+  CHECK(wrong.error().size() == 4);
+  CHECK(any_says(wrong.error(), "fedavg1", "scenario.toml: is damaged"));
   CHECK(any_says(wrong.error(), "fedavg2", "the run is interrupted; end it with `mneme resume"));
   CHECK(any_says(wrong.error(), "fedprox1", "mixed: computed by mneme 0.0.9"));
   CHECK(any_says(wrong.error(), "fedprox2", "is damaged"));
@@ -121,6 +125,7 @@ TEST_CASE("what stands in one cell must differ in the seed alone") {
   REQUIRE_FALSE(unknown);
   CHECK(any_says(unknown.error(), "", "no run has the scenario key 'strategy.nam'; did you mean 'strategy.name'?"));
   CHECK(any_says(unknown.error(), "", "no run has the metric 'final_acuracy'; did you mean 'final_accuracy'?"));
+  CHECK(unknown.error().size() == 2);
   CHECK_FALSE(compare_runs({}, {}));
 }
 

@@ -78,5 +78,5 @@ TEST_CASE("a damaged run is listed as such") {
   const auto runs = run_catalogue(here.path()).find({});
   REQUIRE(runs.size() == 1);
   CHECK(runs[0].status == "damaged");
-  CHECK(runs[0].error.find("summary.json: is damaged") != std::string::npos);
+  CHECK(runs[0].error.starts_with("summary.json: is damaged")); // the folder is beside it
 }

@@ -93,6 +93,24 @@ TEST_CASE("a batch does not change while the host packs the next one", "[gpu]") 
     CHECK(same_bits(batches[i].cpu(), again[i]));
 }
 
+TEST_CASE("a device keeps no copy of rows that nobody refers to", "[gpu]") {
+  MNEME_NEEDS_DEVICE(device);
+  image_store store(device);
+  const auto gathered = [&] {
+    auto source = std::make_shared<const dataset>(shown_data({3, 8, 8}));
+    auto out = at::empty({1, 3, 8, 8}, at::TensorOptions(at::kFloat).device(device));
+    store.gather_into(out, source, std::vector<std::int64_t>{0}, {});
+    return source;
+  };
+  const auto kept = gathered();
+  CHECK(store.copies() == 1);
+  auto made = gathered();
+  CHECK(store.copies() == 2);
+  made.reset();
+  store.forget_unused();
+  CHECK(store.copies() == 1);
+}
+
 TEST_CASE("uploads folded on a device make the mean that the CPU makes", "[gpu]") {
   MNEME_NEEDS_DEVICE(device);
   for (const std::int64_t size : {1, 7, 1000, 1'000'003})

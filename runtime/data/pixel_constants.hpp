@@ -1,0 +1,14 @@
+/// pixel_constants: mean and deviation of the pixels of a split, counted exactly.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <vector>
+namespace mneme {
+
+/// What pixels in [0, 1] have, per channel.
+struct pixel_constants {
+  std::vector<double> mean{}, deviation{}; ///< [C]; a deviation of 0, of pixels that are all alike, is given as 1.
+};
+/// @param images [N, C, H, W] uint8 @pre at least one pixel
+[[nodiscard]] pixel_constants measured_constants(const at::Tensor& images);
+
+} // namespace mneme

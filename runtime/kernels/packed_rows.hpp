@@ -1,0 +1,130 @@
+/// packed_rows: products of rows of large matrices, from copies of b that stay in the first-level cache.
+#pragma once
+#include "runtime/kernels/instruction_set.hpp"
+#include "runtime/kernels/products.hpp"
+namespace mneme::kernels {
+
+// Rows of b that lie a page apart drive each other out of the first-level cache. Here a panel of its columns is copied,
+// with as many terms as fit, and sums wait in memory for the terms of the next panel, as they are: no bit differs from
+// that of a tile that reads all terms at once.
+
+inline constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
+/// Columns of a panel.
+template <class Set>
+inline constexpr std::int64_t panel_columns = Set::lanes * (Set::accumulators == 16 ? 4 : 2);
+
+/// A panel of b: `terms` terms from `from` on, side by side for all of its columns.
+struct packed_panel {
+  const float* values = nullptr;
+  std::int64_t from = 0, terms = 0;
+  bool first = false, last = false; ///< It holds the first terms of all, the last ones.
+};
+
+/// `Rows` rows of c from `at` on, all columns of the panel. `waiting` holds the sums so far.
+template <class Set, int Rows, bool Adds>
+MNEME_INLINE void packed_tile(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
+                              std::int64_t at) {
+  constexpr int lanes = Set::lanes, vectors = panel_columns<Set> / lanes, width = lanes * vectors;
+  using vec = typename floats<lanes>::type;
+  vec sums[Rows][vectors] = {};
+  if (!panel.first)
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < vectors; ++v)
+        load(sums[r][v], waiting + r * width + v * lanes);
+  const std::int64_t a_row = product.a_row, a_step = product.a_step, c_row = product.c_row;
+  const float* b = panel.values;
+  for (std::int64_t p = 0; p < panel.terms; ++p, a += a_step, b += width) {
+    vec column[vectors];
+    for (int v = 0; v < vectors; ++v)
+      load(column[v], b + v * lanes);
+    for (int r = 0; r < Rows; ++r) {
+      const float factor = a[r * a_row];
+      for (int v = 0; v < vectors; ++v)
+        sums[r][v] += factor * column[v];
+    }
+  }
+  if (!panel.last) {
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < vectors; ++v)
+        store(waiting + r * width + v * lanes, sums[r][v]);
+    return;
+  }
+  const float scale = product.scale;
+  for (int r = 0; r < Rows; ++r)
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t place = at + r * c_row + v * lanes;
+      if constexpr (Adds) {
+        vec there;
+        load(there, product.before + place);
+        store(product.c + place, vec(scale * sums[r][v] + there));
+      } else {
+        store(product.c + place, vec(scale * sums[r][v]));
+      }
+    }
+}
+
+/// `rows` rows of c from `at` on in tiles of `Rows`, what is left over in ever lower ones. `a` is the first row's.
+template <class Set, int Rows, bool Adds>
+MNEME_INLINE void packed_bands(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
+                               std::int64_t rows, std::int64_t at) {
+  for (; rows >= Rows; rows -= Rows) {
+    packed_tile<Set, Rows, Adds>(product, panel, a, waiting, at);
+    a += Rows * product.a_row;
+    waiting += Rows * panel_columns<Set>;
+    at += Rows * product.c_row;
+  }
+  if constexpr (Rows > 1)
+    if (rows > 0)
+      packed_bands<Set, Rows == 6 ? 4 : Rows / 2, Adds>(product, panel, a, waiting, rows, at);
+}
+
+/// Copies a panel's columns, from j on.
+template <class Set>
+MNEME_INLINE void pack_columns(const row_product& product, std::int64_t from, std::int64_t terms, std::int64_t j,
+                               float* panel) {
+  constexpr std::int64_t width = panel_columns<Set>;
+  for (std::int64_t p = 0; p < terms; ++p)
+    for (std::int64_t v = 0; v < width; v += Set::lanes) {
+      typename floats<Set::lanes>::type values;
+      load(values, product.b + (from + p) * product.b_row + j + v);
+      store(panel + p * width + v, values);
+    }
+}
+
+/// The columns of c that fill whole panels.
+template <class Set, bool Adds>
+MNEME_INLINE void multiply_packed(const row_product& whole) {
+  constexpr std::int64_t width = panel_columns<Set>, terms_max = first_cache_floats / width;
+  constexpr std::int64_t block_rows = 96;  // of c: they read a panel before the next one is copied
+  constexpr std::int64_t across_max = 128; // terms of rows of a that lie across
+  alignas(64) float panel[first_cache_floats], waiting[block_rows * width], across[block_rows * across_max];
+  auto product = whole;
+  for (std::int64_t i = 0; i < whole.m; i += block_rows) {
+    const std::int64_t rows = whole.m - i < block_rows ? whole.m - i : block_rows;
+    const float* a = whole.a + i * whole.a_row;
+    if (whole.a_row == 1 && whole.a_step != 1 && whole.k <= across_max && whole.k <= terms_max) {
+      for (std::int64_t p = 0; p < whole.k; ++p)
+        for (std::int64_t r = 0; r < rows; ++r)
+          across[p * block_rows + r] = a[r + p * whole.a_step];
+      a = across;
+      product.a_row = 1;
+      product.a_step = block_rows;
+    }
+    for (std::int64_t j = 0; j + width <= whole.n; j += width)
+      for (std::int64_t from = 0; from < whole.k; from += terms_max) {
+        const std::int64_t terms = whole.k - from < terms_max ? whole.k - from : terms_max;
+        pack_columns<Set>(whole, from, terms, j, panel);
+        packed_bands<Set, 6, Adds>(product, {panel, from, terms, from == 0, from + terms == whole.k},
+                                   a + from * product.a_step, waiting, rows, i * whole.c_row + j);
+      }
+  }
+}
+
+/// Rows enough to share a copied panel, and terms enough for a tile to be worth its stores.
+MNEME_INLINE bool pays_to_pack(const row_product& product) {
+  constexpr std::int64_t rows_min = 24, terms_min = 32, columns_min = 64;
+  return product.m >= rows_min && product.k >= terms_min && product.n >= columns_min &&
+         product.k * product.n > first_cache_floats;
+}
+
+} // namespace mneme::kernels

@@ -1,0 +1,102 @@
+#include "runtime/training/frozen_views.hpp"
+#include "runtime/method/partly_taught_loss.hpp"
+#include "runtime/models/layer.hpp"
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+#include <numeric>
+namespace mneme {
+namespace {
+
+/// Puts the rows of `from` [1, m, W] at `positions` of a new [n, W], zeros elsewhere.
+at::Tensor scattered(const at::Tensor& from, std::span<const std::int64_t> positions, std::int64_t n) {
+  const auto width = from.size(2);
+  auto to = std::ssize(positions) == n ? at::empty({n, width}, at::kFloat) : at::zeros({n, width}, at::kFloat);
+  const auto* row = from.const_data_ptr<float>();
+  for (const auto position : positions) {
+    std::copy_n(row, width, to.mutable_data_ptr<float>() + position * width);
+    row += width;
+  }
+  return to;
+}
+
+void copy_rows(const at::Tensor& from, std::span<const std::int64_t> positions, std::int64_t padded, float* to) {
+  const auto width = from.size(1);
+  for (const auto position : positions)
+    to = std::copy_n(from.const_data_ptr<float>() + position * width, width, to);
+  std::fill_n(to, (padded - std::ssize(positions)) * width, 0.0F);
+}
+
+} // namespace
+
+void taught_rows::copy_to(std::span<const std::int64_t> positions, std::int64_t padded, float* features_to,
+                          float* logits_to) const {
+  if (features_to)
+    copy_rows(features, positions, padded, features_to);
+  if (logits_to)
+    copy_rows(logits, positions, padded, logits_to);
+}
+
+bool frozen_views::may_keep(const training_options& options, const train_job& job) {
+  return options.augment == augmentation_kind::none && options.replay_rows == 0 && options.maps.empty() &&
+         !job.samples.source->deviations.defined();
+}
+
+bool frozen_views::has_front() const { return options_.epochs > 0 && net_.trains_behind_features(trained_); }
+
+bool frozen_views::has_teacher() const {
+  return (options_.taught.size() > 0 || options_.taught_features) && net_.passes_rows_alone();
+}
+
+/// The pass of some of the rows in evaluation mode, [1, m, D] and [1, m, classes].
+activations frozen_views::shown(const sample_view& samples, std::span<const std::int64_t> positions,
+                                const at::Tensor& weights, class_range classes, image_store& images) {
+  std::vector<std::int64_t> rows;
+  for (const auto position : positions)
+    rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
+  const auto [channels, height, width] = samples.source->shape();
+  if (!inputs_.defined())
+    inputs_ = at::empty({0}, at::kFloat);
+  reshape_buffer(inputs_, {1, std::ssize(rows), channels, height, width}, inputs_);
+  auto listed = inputs_.flatten(0, 1);
+  images.gather_into(listed, samples.source, rows, {});
+  kept_.for_backward = false;
+  return net_.forward(weights.unsqueeze(0), inputs_, classes, &kept_);
+}
+
+sample_view frozen_views::behind_front(const sample_view& samples, const at::Tensor& weights, image_store& images) {
+  const auto n = samples.size();
+  auto places = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(n));
+  std::iota(places->begin(), places->end(), 0);
+  auto made = std::make_shared<dataset>();
+  made->vectors = scattered(shown(samples, *places, weights, {}, images).features, *places, n);
+  for (const auto row : *samples.rows)
+    made->labels.push_back(samples.source->label(row));
+  return {.source = std::move(made), .rows = std::move(places), .marks = samples.marks};
+}
+
+taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& teacher, image_store& images) {
+  const auto n = samples.size();
+  const auto* const partly = dynamic_cast<const partly_taught_loss*>(&objective_);
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto label = samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]) - options_.classes.low;
+    const auto compared = partly ? partly->taught_labels() : class_range{label, label + 1};
+    if (compared.low <= label && label < compared.high)
+      positions.push_back(i);
+  }
+  taught_rows made;
+  activations seen;
+  if (!positions.empty())
+    seen = shown(samples, positions, teacher, options_.taught, images);
+  const auto kept = [&](const at::Tensor& values, std::int64_t width) {
+    return values.defined() ? scattered(values, positions, n) : at::zeros({n, width}, at::kFloat);
+  };
+  if (options_.taught_features)
+    made.features = kept(seen.features, net_.feature_width());
+  if (options_.taught.size() > 0)
+    made.logits = kept(seen.logits, options_.taught.size());
+  return made;
+}
+
+} // namespace mneme

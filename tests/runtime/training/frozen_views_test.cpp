@@ -1,0 +1,136 @@
+// What frozen nets show of rows is made once: with the bits of making it in every step.
+#include "runtime/method/partly_taught_loss.hpp"
+#include "runtime/models/network.hpp"
+#include "runtime/training/executor.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/learning.hpp"
+#include "tests/support/tensors.hpp"
+#include "tests/support/wrapped_model.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t pixels = 20, classes = 4;
+
+/// Two blocks with batch norms and dropout before the features, one behind them.
+std::shared_ptr<const network> split_net() {
+  auto net = std::make_shared<network>("front and head", shape3{1, 1, pixels});
+  const auto add_block = [&](const std::string& name, std::int64_t width) {
+    net->add_linear(name + ".fc", width, activation::none);
+    net->add_normalisation(name + ".bn", 0, activation::relu);
+    net->add_dropout(0.25);
+  };
+  add_block("front.a", 17);
+  const auto first = net->here();
+  add_block("front.b", 17);
+  net->add_sum(first, activation::none);
+  net->mark_features();
+  add_block("back", 9);
+  net->add_head("back.head", classes);
+  return net;
+}
+
+/// The same net, which does not say how it passes rows.
+class silent_net final : public wrapped_model {
+public:
+  using wrapped_model::wrapped_model;
+  bool draws() const noexcept override { return true; }
+  bool mixes_rows() const noexcept override { return true; }
+};
+
+/// Cross-entropy, and rows of the first two classes are drawn to what the teacher shows of them.
+class compares_first_classes final : public partly_taught_loss {
+public:
+  std::string identity() const override { return "compares first classes"; }
+  class_range taught_labels() const override { return {0, 2}; }
+  loss_output operator()(const loss_input& in) const override {
+    auto out = (*cross_entropy_objective())(in);
+    const auto weight = (in.row_weight * (in.labels >= 0).logical_and(in.labels < 2)).unsqueeze(2); // [K, B, 1]
+    out.d_logits = out.d_logits + (in.logits - in.teacher) * weight;
+    if (in.teacher_features.defined())
+      out.d_features = (in.features - in.teacher_features) * weight;
+    return out;
+  }
+};
+
+/// Clients with 11, 12, 13 ... rows.
+std::vector<job> clients(const model_ref& net, const std::vector<std::string>& layers, bool taught) {
+  const auto source = drawn_data(80, {1, 1, pixels}, classes);
+  std::vector<job> jobs;
+  for (std::uint32_t k = 0; k < 4; ++k) {
+    const auto moved = [&](std::uint64_t seed) {
+      return weights_only(initial_weights(*net, seed) + 0.1 * drawn({net->size()}, seed + 50).abs());
+    };
+    train_job made{.net = net, .start = moved(3 + k / 2), .samples = rows_from(source, 5 * k, 11 + k)};
+    made.options = {.epochs = 2,
+                    .batch_rows = 8,
+                    .learning_rate = 0.1,
+                    .momentum = 0.9,
+                    .clip_norm = 1.0,
+                    .trained = trainable_part::layers,
+                    .layers = layers,
+                    .classes = {0, classes}};
+    if (taught) {
+      made.objective = std::make_shared<compares_first_classes>();
+      made.teacher = moved(20 + k % 2);
+      made.options.taught = {0, classes};
+      made.options.taught_features = true;
+    }
+    made.stream = {.seed = 1, .client = {k}};
+    jobs.push_back({.id = {{k}, 0, 0}, .request = std::move(made)});
+  }
+  return jobs;
+}
+
+/// Clients that end with other weights where the net does not say that it passes rows alone.
+std::int64_t differing(const std::vector<std::string>& layers, bool taught) {
+  const auto net = split_net();
+  const auto device = make_executor("cpu");
+  const auto kept = clients(net, layers, taught);
+  const auto anew = clients(std::make_shared<silent_net>(net), layers, taught);
+  const auto ours = device->run(kept), theirs = device->run(anew);
+  std::int64_t different = 0;
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    const auto& made = weights_of(ours[k]);
+    CHECK_FALSE(at::equal(made, std::get<train_job>(kept[k].request).start->at(flat_weights)));
+    const auto loss_of = [&](const job_outcome& outcome) {
+      return std::get<train_output>(std::get<work_output>(outcome)).loss_mean;
+    };
+    different += !at::equal(made, weights_of(theirs[k])) || loss_of(ours[k]) != loss_of(theirs[k]);
+  }
+  return different;
+}
+
+} // namespace
+
+TEST_CASE("only a training that leaves all up to the features alone begins behind them", "[training]") {
+  const auto net = split_net();
+  const auto begins = [&](const std::vector<std::string>& layers) {
+    return net->trains_behind_features(parameter_choice::layers_of(*net, layers));
+  };
+  CHECK(begins({"back"}));
+  CHECK_FALSE(begins({"front"}));
+  CHECK_FALSE(begins({"front.b", "back"}));
+  CHECK_FALSE(net->trains_behind_features({}));
+  CHECK(net->passes_rows_alone());
+  network images("a convolution", {3, 8, 8});
+  images.add_convolution("conv", {.filters = 4});
+  images.add_mean_pool();
+  images.add_head("fc", classes);
+  CHECK_FALSE(images.passes_rows_alone()); // convolutions may choose another way for another number of rows
+  CHECK_FALSE(images.trains_behind_features(parameter_choice::head_of(images)));
+}
+
+TEST_CASE("a head that is trained behind features made once has the bits of one whose front runs in each step",
+          "[training]") {
+  CHECK(differing({"back"}, false) == 0);
+}
+
+TEST_CASE("a teacher that is asked once about the rows that count has the bits of one asked in each step",
+          "[training]") {
+  CHECK(differing({"back"}, true) == 0);
+  CHECK(differing({"front"}, true) == 0);
+  CHECK(differing({"front", "back"}, true) == 0);
+}

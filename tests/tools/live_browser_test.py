@@ -1,0 +1,80 @@
+"""The page of mneme run --serve in a headless Chromium: it follows the run, and what a reader has opened stays open."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser, needs_browser  # noqa: E402
+from program import PROGRAM, ROOT, run_tests  # noqa: E402
+
+SMOKE = os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml")
+CURVE = "document.querySelector('#accuracy-rounds polyline').getAttribute('points')"
+
+
+@needs_browser
+class LiveBrowserTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mneme-live-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.run_ = subprocess.Popen([PROGRAM, "run", SMOKE, "--quiet", "--threads", "1", "--out",
+                                      os.path.join(self.folder, "run"), "--set", "rounds.per_task=1000000", "--set",
+                                      "evaluation.every=1", "--serve", "0"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.run_.stderr.close)
+        self.addCleanup(self.run_.wait)
+        self.addCleanup(self.run_.kill)
+        self.address = re.search(r"http://127\.0\.0\.1:\d+/", self.run_.stderr.readline()).group(0)
+        self.browser = Browser(os.path.join(self.folder, "profile"))
+        self.addCleanup(self.browser.end)
+
+    def show(self, width, theme="light"):
+        self.browser.size(width, theme)
+        self.browser.open(self.address)
+        self.wait_while("!document.querySelector('#accuracy-rounds polyline')")
+
+    def wait_while(self, condition, first=""):
+        self.browser.value("(async () => { %s while (%s) await new Promise(wake => setTimeout(wake, 20)); })()"
+                           % (first, condition))
+
+    def wait_for_change(self):
+        self.wait_while(f"{CURVE} === before", first=f"const before = {CURVE};")
+
+    def test_it_follows_the_run_in_silence_and_says_when_it_ends(self):
+        self.show(1440)
+        self.wait_for_change()
+        charts = self.browser.value("Object.fromEntries([...document.querySelectorAll('figure')].map(chart => "
+                                    "[chart.id, chart.querySelectorAll('polyline, rect').length]))")
+        self.assertLessEqual({"accuracy-rounds", "accuracy-time", "enrolment", "traffic"}, set(charts))
+        self.assertGreater(min(charts.values()), 0, charts)
+        self.assertEqual(self.browser.complaints(), [])
+        self.assertEqual([url for url in self.browser.asked() if not url.startswith((self.address, "data:"))], [])
+        self.run_.terminate()
+        self.run_.wait()
+        self.wait_while("!document.getElementById('state').textContent")
+        self.assertEqual(self.browser.value("document.getElementById('state').textContent"), "no longer served")
+
+    def test_what_a_reader_has_chosen_stays(self):
+        self.show(1440)
+        self.browser.value("document.querySelector('details').open = true; document.querySelector('.legend input')"
+                           ".click(); document.querySelector('summary').focus(); 0")
+        self.wait_for_change()
+        kept = self.browser.value("[document.querySelector('details').open, document.querySelector('.legend input')"
+                                  ".checked, document.activeElement.tagName]")
+        self.assertEqual(kept, [True, False, "SUMMARY"])
+        self.assertEqual(self.browser.value("document.querySelector('#accuracy-rounds g[data-group]').style.display"),
+                         "none")
+
+    def test_it_fits_narrow_and_wide_pages_and_breaks_no_rule(self):
+        for width in (360, 1440):
+            for theme in ("light", "dark"):
+                with self.subTest(width=width, theme=theme):
+                    self.show(width, theme)
+                    self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(self.browser.violations(), [])
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,81 @@
+#include "tools/cli/png_picture.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+// Linked into mneme, librsvg would bring 49 libraries and 4.5 ms of CPU to each of its starts; a picture by the program
+// costs 30 ms once.
+constexpr const char* converter = "rsvg-convert";
+
+/// A file in memory, one of the three of a child.
+class memory_file {
+public:
+  memory_file() : descriptor_(::memfd_create("png", MFD_CLOEXEC)) {
+    if (descriptor_ < 0)
+      throw std::system_error(errno, std::generic_category(), "cannot keep a picture in memory");
+  }
+  memory_file(const memory_file&) = delete;
+  memory_file& operator=(const memory_file&) = delete;
+  ~memory_file() { ::close(descriptor_); }
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  void fill(std::string_view bytes) const {
+    if (::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+      throw std::system_error(errno, std::generic_category(), "cannot keep a picture in memory");
+  }
+  [[nodiscard]] std::string content() const {
+    std::string bytes(static_cast<std::size_t>(::lseek(descriptor_, 0, SEEK_END)), '\0');
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::pread(descriptor_, bytes.data(), bytes.size(), 0))));
+    return bytes;
+  }
+
+private:
+  int descriptor_;
+};
+
+/// Its exit code, or the negative errno where it could not be started.
+int converted(const memory_file& in, const memory_file& out, const memory_file& errors) {
+  std::array<const char*, 4> words{converter, "--zoom=2", "--format=png", nullptr};
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, in.descriptor(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, out.descriptor(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, errors.descriptor(), STDERR_FILENO);
+  pid_t child = 0;
+  const int why = ::posix_spawnp(&child, converter, &files, nullptr, const_cast<char* const*>(words.data()), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (why != 0)
+    return -why;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR)
+    continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+} // namespace
+
+expected<void> write_png(const std::filesystem::path& file, std::string_view svg) {
+  const memory_file in, out, errors;
+  in.fill(svg);
+  const int code = converted(in, out, errors);
+  if (code == -ENOENT)
+    return failed("--png", std::string("found no ") + converter +
+                               " in $PATH; expected that of Debian's librsvg2-bin, which tools/bootstrap brings");
+  if (code < 0)
+    throw std::system_error(-code, std::generic_category(), converter);
+  const auto picture = out.content();
+  if (code != 0 || picture.empty())
+    return failed(file.string(), std::string(converter) + " could not draw it: " + errors.content());
+  write_atomically(file, picture);
+  return {};
+}
+
+} // namespace mneme

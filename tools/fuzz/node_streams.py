@@ -1,0 +1,118 @@
+"""What a run and a node say to each other, as bytes: streams in frames (runtime/transport/frames.hpp), and a link
+between the two that records or damages what passes."""
+import socket
+import struct
+import threading
+
+PREAMBLE_BYTES, HEADER_BYTES, FRAME_BYTES_MAX = 8, 8, 1 << 18
+BEGIN, PART = 1, 2
+
+
+class MessageReader:
+    """Bytes go in, whole messages come out; credits and signs of life are left out."""
+
+    def __init__(self):
+        self.bytes, self.preamble, self.coming, self.expected = bytearray(), None, b"", None
+
+    def feed(self, data):
+        self.bytes += data
+        messages = []
+        if self.preamble is None and len(self.bytes) >= PREAMBLE_BYTES:
+            self.preamble = bytes(self.bytes[:PREAMBLE_BYTES])
+            del self.bytes[:PREAMBLE_BYTES]
+        while self.preamble and len(self.bytes) >= HEADER_BYTES:
+            length, kind = struct.unpack("<IB", self.bytes[:5])
+            if len(self.bytes) < HEADER_BYTES + length:
+                break
+            content = bytes(self.bytes[HEADER_BYTES:HEADER_BYTES + length])
+            del self.bytes[:HEADER_BYTES + length]
+            if kind == BEGIN:
+                self.coming, self.expected = b"", struct.unpack("<Q", content)[0]
+            elif kind == PART:
+                self.coming += content
+            if self.expected is not None and len(self.coming) == self.expected:
+                messages.append(self.coming)
+                self.expected = None
+        return messages
+
+    def unread(self):
+        """What has come of a message that is not whole yet, as it came."""
+        begun = framed(self.coming, self.expected) if self.expected is not None else b""
+        return begun + bytes(self.bytes)
+
+
+def framed(message, announced=None):
+    """The frames of a message, or of the first bytes of one that is announced as longer."""
+    out = struct.pack("<IB3xQ", 8, BEGIN, len(message) if announced is None else announced)
+    for first in range(0, len(message), FRAME_BYTES_MAX):
+        part = message[first:first + FRAME_BYTES_MAX]
+        out += struct.pack("<IB3x", len(part), PART) + part
+    return out
+
+
+class Link:
+    """Listens for a run, and carries to a node at `port` what it says. `passing(number, data)` may change what goes
+    to the node in connection `number`, `answering` what comes back."""
+
+    def __init__(self, port, passing=None, answering=None):
+        self.to, self.connections = port, 0
+        self.change = {True: passing, False: answering}
+        self.said = []  # all bytes that runs have said, by connection
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            number, self.connections = self.connections, self.connections + 1
+            self.said.append(bytearray())
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for source, target, is_run in ((near, far, True), (far, near, False)):
+                threading.Thread(target=self._carry, args=(source, target, number, is_run), daemon=True).start()
+
+    def _carry(self, source, target, number, is_run):
+        change = self.change[is_run]
+        try:
+            while data := source.recv(1 << 16):
+                if is_run:
+                    self.said[number] += data
+                target.sendall(change(number, data) if change else data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class DamagedMessage:
+    """Lets a stream pass but for one message, which `damage` changes. A message that is cut, longer or shorter has
+    frames that fit."""
+
+    def __init__(self, at, damage):
+        self.at, self.damage, self.reader, self.seen = at, damage, MessageReader(), 0
+        self.is_done = False
+
+    def __call__(self, number, data):
+        if number > 0 or self.is_done:
+            return data  # later connections are let alone
+        out, begun = b"", self.reader.preamble is not None
+        messages = self.reader.feed(data)
+        if not begun and self.reader.preamble:
+            out += self.reader.preamble
+        for message in messages:
+            if self.seen == self.at:
+                message, self.is_done = self.damage(message), True
+            self.seen += 1
+            out += framed(message)
+        return out + (self.reader.unread() if self.is_done else b"")

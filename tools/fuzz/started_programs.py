@@ -1,0 +1,97 @@
+"""Starts the program thousands of times: each time a copy of a process whose libraries are loaded already, where there
+is a C compiler; else as ever."""
+import os
+import resource
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUT_OF_TIME = 999
+
+
+def built_library(name, folder):
+    """A library to be preloaded, of the C source of this name beside this file; None where there is no C compiler."""
+    os.makedirs(folder, exist_ok=True)
+    out = os.path.join(folder, name + ".so")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return None
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", out, os.path.join(HERE, name + ".c"), "-ldl"],
+                   check=True)
+    return out
+
+
+@dataclass
+class Outcome:
+    code: int        # of the process; negative: a signal; None: it did not end in time
+    errors: str      # what it said on standard error
+    peak_bytes: int  # of its memory
+    seconds: float
+
+
+class StartedPrograms:
+    """@param before: what has to be preloaded first, as a sanitizer's library has to be
+    @param environment, cores: those of all runs; None: as this process has them"""
+
+    def __init__(self, program, folder, limit_s, addresses_bytes=0, before="", environment=None, cores=None):
+        self.program, self.limit_s, self.addresses = program, limit_s, addresses_bytes
+        self.environment, self.cores = environment if environment is not None else dict(os.environ), cores
+        os.makedirs(folder, exist_ok=True)
+        self.errors = os.path.join(folder, f"said-{os.getpid()}-{id(self)}")
+        self.library = built_library("fork_server", folder)
+        self.preloaded = " ".join(name for name in (before, self.library) if name)
+        self.server = None
+
+    def run(self, words):
+        """The outcome of the program with these words behind its name."""
+        began = time.monotonic()
+        code, peak = self._by_server(words) if self.library else self._alone(words)
+        with open(self.errors, "rb") as file:
+            said = file.read().decode("utf-8", "replace")
+        return Outcome(None if code == OUT_OF_TIME else code, said, peak, time.monotonic() - began)
+
+    def close(self):
+        if self.server:
+            self.server.stdin.close()
+            self.server.stdout.close()
+            self.server.wait()
+            self.server = None
+
+    def _by_server(self, words):
+        if self.server is None:
+            environment = {**self.environment, "LD_PRELOAD": self.preloaded, "MNEME_FORK_SERVER": "1"}
+            self.server = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                           env=environment, preexec_fn=self._keep_to_cores)
+        texts = [str(self.limit_s), str(self.addresses), self.errors, *words]
+        order = b"".join(os.fsencode(text) + b"\0" for text in texts)
+        self.server.stdin.write(f"{len(order)}\n".encode() + order)
+        self.server.stdin.flush()
+        answer = self.server.stdout.readline().split()
+        if len(answer) != 2:
+            raise RuntimeError(f"{self.program} does not start copies of itself: {answer}")
+        return int(answer[0]), int(answer[1]) * 1024
+
+    def _alone(self, words):
+        with open(self.errors, "wb") as said:
+            process = subprocess.Popen([self.program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=said, env=self.environment, preexec_fn=self._limit)
+        try:
+            process.wait(timeout=self.limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return OUT_OF_TIME, 0
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # of the largest so far
+        return process.returncode, peak
+
+    def _keep_to_cores(self):
+        if self.cores:
+            os.sched_setaffinity(0, self.cores)
+
+    def _limit(self):
+        self._keep_to_cores()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if self.addresses:
+            resource.setrlimit(resource.RLIMIT_AS, (self.addresses, self.addresses))
