@@ -100,6 +100,8 @@ void uplink_state::check(const start_rounds& wave) const {
     if (assigned.task.value >= tasks || place.task.value >= tasks || !lies_within(place.opened) ||
         !lies_within(place.current))
       throw archive_error("has an assignment of a task, or of classes, that there are not");
+    if (place.round_of_task < 0 || place.round_of_task >= place.rounds_of_task)
+      throw archive_error("has an assignment of a round that its task does not have");
   }
 }
 
