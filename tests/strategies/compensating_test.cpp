@@ -1,4 +1,5 @@
 // What clients of GLFC and LGA train on, and how they find out that a task begins, by hand.
+#include "runtime/base/digest.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/forgetting_losses.hpp"
 #include "strategies/shared/prototype_proxy.hpp"
@@ -150,6 +151,32 @@ TEST_CASE("a client tells its loss which classes are old, of which task, and by 
     CHECK(job.samples.size() == 60 + 2 * 5); // its rows, and five exemplars of each old class
     CHECK((job.options.classes == class_range{0, 5}));
   }
+}
+
+TEST_CASE("only with an oracle do a client's training and memory depend on the task that it is told", "[lga]") {
+  for (const auto* name : {"lga", "glfc"})
+    for (const bool oracle : {false, true}) {
+      CAPTURE(name, oracle);
+      lone_client client(name, {}, oracle);
+      client.take_part(0, 0);
+      const auto told = [&client](std::uint32_t task, class_range current) {
+        auto work = client.work_in(1, 1);
+        auto in = *work.in;
+        in.place.task = {task};
+        in.place.current = current;
+        work.in = std::make_shared<const broadcast>(in);
+        return work;
+      };
+      const auto trained_on = [&client](const assignment& work) { // keys of shuffles are not compared
+        const auto jobs = jobs_of_kind<train_job>(jobs_of_round(*client.method, *client.device, work));
+        return *jobs.at(0).samples.rows;
+      };
+      CHECK((trained_on(told(1, {2, 5})) == trained_on(told(0, {0, 5}))) == !oracle);
+      const auto here = run_round(*client.method, *client.device, told(1, {2, 5}));
+      const auto blanked = run_round(*client.method, *client.device, told(0, {0, 5}));
+      CHECK((digest_of(*here.memory) == digest_of(*blanked.memory)) == !oracle);
+      CHECK((here.counts == blanked.counts) == !oracle);
+    }
 }
 
 TEST_CASE("who has just found out learns from the latest task's best model, others from the one before", "[lga]") {

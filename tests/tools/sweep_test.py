@@ -179,7 +179,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(dry.returncode, 0, dry.stderr)
         self.assertEqual(dry.stdout.count("new      swept training.learning_rate="), 8)
         self.assertFalse(os.path.exists(self.path("none")))
-        for study, runs in (("fil_ver", 30), ("fil_ver_beta", 6), ("stsa", 4)):
+        for study, runs in (("fil_ver", 33), ("fil_ver_beta", 6), ("fil_ver_labels", 9), ("stsa", 4)):
             planned = mneme("sweep", os.path.join(ROOT, "tools", "studies", study + ".toml"), "--dry-run", "--out",
                             self.path("none"))
             self.assertEqual((planned.returncode, planned.stderr), (0, ""))

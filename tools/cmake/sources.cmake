@@ -19,7 +19,7 @@ function(layer folder)
   endforeach()
   if(folder MATCHES "^actors/")
     mneme_precompile(mneme_${name} actors)
-  elseif(name MATCHES "^(models|modules|training|strategies)$")
+  elseif(name MATCHES "^(method|models|modules|training|strategies)$")
     mneme_precompile(mneme_${name} operators)
   elseif(NOT name STREQUAL "kernels") # which knows nothing of LibTorch
     mneme_precompile(mneme_${name} tensors)

@@ -1,5 +1,5 @@
 // A shard without actors and threads: rounds and outcomes go in, reports and batches come out.
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/core/Tensor.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
 #include "actors/compute/shard.hpp"
 #include "runtime/training/executor.hpp"

@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/full.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
 #include "actors/nodes/shared_tensors.hpp"
 #include <catch2/catch_test_macros.hpp>

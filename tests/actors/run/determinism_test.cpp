@@ -1,5 +1,5 @@
 // Same scenario, same bits: for any number of threads, workers, shards, widths and budgets, and under load.
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/core/Tensor.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"

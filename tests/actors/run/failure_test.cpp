@@ -1,5 +1,6 @@
 // A failure ends the run in words that name client, round and job; nothing hangs and nothing finished is lost.
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"

@@ -1,4 +1,9 @@
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
 #include "runtime/base/archive.hpp"
 #include "runtime/base/digest.hpp"

@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/full.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
 #include "runtime/base/rng.hpp"
 #include "runtime/federation/carry.hpp"

@@ -1,5 +1,6 @@
 #include "runtime/results/png.hpp"
-#include <ATen/ATen.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
 #include <catch2/catch_test_macros.hpp>
 #include <zlib.h>
 using namespace mneme;
