@@ -24,9 +24,20 @@ from ways_to_run import Way  # noqa: E402
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
 # Stands for a reader that does not survive what it reads: files of odd length end it by a signal.
 FRAGILE = """#!/bin/sh
-for word in "$@"; do file=$word; done
-case $1 in validate) [ $(($(wc -c <"$(dirname "$file")/p.csv") % 2)) = 0 ] || kill -SEGV $$ ;; esac
+[ "$1" = validate ] && shift || exit 0
+for file in "$@"; do
+  [ $(($(wc -c <"$(dirname "$file")/p.csv") % 2)) = 0 ] || kill -SEGV $$
+done
 exit 0
+"""
+# Stands for a reader that says nothing of files of odd length, and that the others are good.
+SILENT = """#!/bin/sh
+[ "$1" = validate ] && shift || exit 0
+code=0
+for file in "$@"; do
+  [ $(($(wc -c <"$(dirname "$file")/p.csv") % 2)) = 0 ] && echo "$file: ok" || code=2
+done
+exit $code
 """
 
 
@@ -88,6 +99,13 @@ class Fuzz(unittest.TestCase):
                            program=self.script("fragile", FRAGILE))
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("it ended with code -11", done.stdout)
+        self.assertRegex(done.stdout, r"partition, seed \d: ")
+        self.assertNotIn("together", done.stdout)
+
+    def test_a_reader_that_gives_no_reason_for_one_of_many_inputs_is_found(self):
+        done = self.search("readers", "--count", "20", "--only", "partition", program=self.script("silent", SILENT))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("gave no reason", done.stdout)
 
     def test_a_new_key_is_drawn_the_day_it_is_added(self):
         program = self.script("newer", f"""#!/bin/sh

@@ -3,7 +3,7 @@
  *
  * An order:  a line with its number of bytes, then so many: texts that end with a zero each: seconds at most, the
  *            number of the signal for who takes longer, bytes of addresses at most (0: no limit), the file for what is
- *            said on standard error, how many settings of the environment follow, these (NAME=VALUE), and the words
+ *            said on standard output and error, how many settings of the environment follow, these (NAME=VALUE), and the words
  *            behind the program's name.
  * An answer: a line "CODE PEAK": the exit code, or minus the signal that ended it; and the most memory that it had, in
  *            KiB. Who takes longer gets the signal, and has ten seconds more; 999 where it does not end then.
@@ -29,9 +29,9 @@ static main_function real_main;
 static void begin_copy(int count, char** words, const char* bytes_max, const char* errors) {
   const rlim_t addresses = strtoull(bytes_max, NULL, 10);
   const struct rlimit limit = {addresses, addresses}, no_core = {0, 0};
-  const int nothing = open("/dev/null", O_RDWR), said = open(errors, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int nothing = open("/dev/null", O_RDWR), said = open(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   dup2(nothing, 0);
-  dup2(nothing, 1);
+  dup2(said, 1);
   dup2(said, 2);
   close(nothing);
   close(said);

@@ -59,6 +59,16 @@ class ReaderCase:
             file.write(damaged)
         return self.words
 
+    @property
+    def takes_several(self):
+        """The command reads as many inputs as its words name."""
+        return self.words[0] == "validate"
+
+    def is_answered(self, said, inputs):
+        """What was said of so many inputs has a reason for this one, or calls it good."""
+        mine = [line for line in said.splitlines() if inputs == 1 or self.folder + os.sep in line]
+        return any("error: " in line or line.endswith(": ok") for line in mine)
+
 
 def _idx_images(rows, side):
     return struct.pack(">IIII", 0x803, rows, side, side) + bytes(i % 251 for i in range(rows * side * side))

@@ -28,7 +28,7 @@ def built_library(name, folder):
 @dataclass
 class Outcome:
     code: int        # of the process; negative: a signal; None: it did not end in time
-    errors: str      # what it said on standard error
+    errors: str      # what it said on standard output and error
     peak_bytes: int  # of its memory
     seconds: float
 
@@ -83,7 +83,7 @@ class StartedPrograms:
         if self.preloaded:
             environment["LD_PRELOAD"] = self.preloaded
         with open(self.errors, "wb") as said:
-            process = subprocess.Popen([self.program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            process = subprocess.Popen([self.program, *words], stdin=subprocess.DEVNULL, stdout=said,
                                        stderr=said, env=environment, preexec_fn=self._limit)
         try:
             process.wait(timeout=limit_s)
