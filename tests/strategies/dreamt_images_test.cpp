@@ -67,7 +67,7 @@ TEST_CASE("LANDER's generator makes in few steps what its teacher takes for the 
   const auto plain = model_named("resnet8", image, classes);
   const auto oracle = learnt(plain, half(tasks, 1), {0, classes}, nullptr);
 
-  // As scenarios/small has it: 12 rounds of 15 steps instead of 50 of 40, 80 images instead of 256.
+  // Three times the steps of scenarios/small: 12 rounds of 15 steps instead of 50 of 40, 80 images instead of 256.
   dream_settings with{.shape = image, .scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes};
   with.seen = classes, with.embedding = embedding;
   with.noise = 64, with.filters = 16, with.rounds = 12, with.warm_up = 4, with.steps = 15, with.batch = 80;

@@ -1,6 +1,8 @@
 // bench_adjustment: FedHAF's two stages, client-rounds per CPU second over the width of a fused group: 50 clients of
 // 100 new rows and 20 exemplars, 512 features, batch 64, two epochs of the head and one of the module; beside the loop
 // that plain LibTorch code would run: one client after the other, autograd, its own operators.
+// Then what no program of these products can pass: the same products alone, by MKL, at their shapes, without anything
+// around them, and MKL's rate at a large square.
 //   build/release/bench_adjustment [SECONDS_PER_CELL]
 #include "runtime/training/executor.hpp"
 #include "strategies/shared/adjustment_losses.hpp"
@@ -210,6 +212,70 @@ double plain_rate(double seconds) {
   });
 }
 
+// -- products alone
+// -----------------------------------------------------------------------------------------------------
+
+/// a [rows, terms] b [terms, columns], with memory for the result.
+struct product {
+  at::Tensor a, b, c;
+  explicit product(std::int64_t rows, std::int64_t terms, std::int64_t columns)
+      : a(drawn({rows, terms}, 1)), b(drawn({terms, columns}, 2)), c(at::empty({rows, columns}, at::kFloat)) {}
+  [[nodiscard]] double operations() const {
+    return 2.0 * static_cast<double>(a.size(0)) * static_cast<double>(a.size(1)) * static_cast<double>(b.size(1));
+  }
+};
+
+/// A linear layer's rows, and, where it is trained, its gradients and those of what it reads.
+void add_layer(std::vector<product>& to, std::int64_t rows, std::int64_t in, std::int64_t out, bool trained,
+               bool reads_trained) {
+  to.emplace_back(rows, in, out);
+  if (trained)
+    to.emplace_back(in, rows, out);
+  if (reads_trained)
+    to.emplace_back(rows, out, in);
+}
+void add_module(std::vector<product>& to, std::int64_t rows, bool trained) {
+  add_layer(to, rows, features, 512, trained, false);
+  add_layer(to, rows, 512, 512, trained, trained);
+  add_layer(to, rows, 512, 256, trained, trained);
+  add_layer(to, rows, 512, 256, trained, trained); // the shortcut
+}
+
+/// Those of a client's round, when what is frozen is seen once: the fewest that the algorithm has.
+std::vector<product> products_of_round() {
+  constexpr std::int64_t steps[] = {batch, fresh_rows + old_rows - batch};
+  std::vector<product> made;
+  add_module(made, fresh_rows + old_rows, false); // stage 1 reads it in evaluation mode
+  add_module(made, old_rows, false);              // the teacher, whose features both stages read
+  add_layer(made, old_rows, 256, 128, false, false);
+  add_layer(made, old_rows, 128, old_classes, false, false);
+  for (const auto rows : steps) {
+    for (std::int64_t epoch = 0; epoch < head.epochs; ++epoch) {
+      add_layer(made, rows, 256, 128, true, false);
+      add_layer(made, rows, 128, classes, true, true);
+    }
+    add_module(made, rows, true);
+  }
+  return made;
+}
+
+void print_limit(double seconds) {
+  auto round = products_of_round();
+  double operations = 0.0;
+  for (const auto& each : round)
+    operations += each.operations();
+  const double rate = rate_of(1, seconds, [&] {
+    for (auto& each : round)
+      at::mm_out(each.c, each.a, each.b);
+  });
+  product square(2048, 2048, 2048);
+  const double squares = rate_of(1, seconds, [&] { at::mm_out(square.c, square.a, square.b); });
+  const double peak = squares * square.operations();
+  std::printf("  products of a client-round, %.3f GFLOP, by MKL and nothing else: %.1f a CPU second, %.0f GFLOP/s\n"
+              "  a square of 2048 by MKL: %.0f GFLOP/s, or %.1f client-rounds a CPU second\n",
+              operations * 1e-9, rate, rate * operations * 1e-9, peak * 1e-9, peak / operations);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -226,4 +292,5 @@ int main(int argc, char** argv) {
     alone = width == 1 ? rate : alone;
     std::printf("  %5zu %29.1f  %10.2f  %8.1f\n", width, rate, rate / alone, rate / bare);
   }
+  print_limit(seconds);
 }

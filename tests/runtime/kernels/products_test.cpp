@@ -157,9 +157,9 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
 }
 
 TEST_CASE("large row products, whose operands are copied side by side, have the bits of single rows", "[kernels]") {
-  // 24 rows, 32 terms and 64 columns are the least; panels hold 128 terms, blocks 96 rows. 200 columns leave a rest.
+  // 24 rows, 512 terms and 64 columns are the least; panels hold 128 terms, blocks 96 rows. 200 columns leave a rest.
   for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
-           {24, 64, 160}, {30, 200, 300}, {97, 300, 32}, {131, 192, 128}, {200, 90, 129}})
+           {24, 64, 512}, {30, 200, 600}, {97, 300, 513}, {131, 192, 640}, {200, 90, 641}})
     for (const bool across : {false, true}) // a(i, p) lies row by row, or column by column
       for (const bool adds : {false, true}) {
         const auto a = drawn(m * k, 1), b = drawn(k * (n + 3), 2), before = drawn(m * n, 4);

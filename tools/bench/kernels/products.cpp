@@ -155,6 +155,7 @@ std::vector<contest> product_contests() {
         linear_shape{.in = 12544, .out = 128},             // cnn
         linear_shape{.rows = 64, .in = 400, .out = 120},   // lenet
         linear_shape{.rows = 64, .in = 1000, .out = 1000}, // vee
+        linear_shape{.rows = 64, .in = 512, .out = 512},   // FedHAF's module
         linear_shape{.rows = 64, .in = 512, .out = 100}})  // resnet18
     for (const auto& made : {forward_of, input_gradient_of, step_of})
       contests.push_back(made(shape));
