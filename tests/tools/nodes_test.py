@@ -11,7 +11,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import LONG, NodesCase, words  # noqa: E402
-from program import mneme, needs_data, run_tests  # noqa: E402
+from program import PROGRAM, mneme, needs_data, run_tests  # noqa: E402
 
 
 class Nodes(NodesCase):
@@ -67,6 +67,35 @@ class Nodes(NodesCase):
             found, said = self.ended(process, folder)
             self.assertEqual(found["run_digest"], alone["run_digest"])
             self.assertEqual(found["nodes"][0]["losses"], 1, said)
+
+    def test_a_list_of_nodes_is_read_again_at_sighup(self):
+        scenario, _ = LONG
+        settings = words(["rounds.per_task=1500"])
+        alone = self.summary(scenario, "--threads", "1", *settings)
+        first, second = (self.node("--threads", "1") for _ in range(2))
+        listed = os.path.join(self.scratch.name, "nodes")
+
+        def name(*addresses):
+            with open(listed, "w", encoding="utf-8") as file:
+                file.write("".join(address + "\n" for address in addresses))
+            process.send_signal(signal.SIGHUP)
+
+        with open(listed, "w", encoding="utf-8") as file:
+            file.write(first.address + "\n")
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *settings)
+        name(first.address, second.address)
+        second.wait_for("has loaded")
+        name("nonsense")
+        time.sleep(0.3)
+        name(second.address)
+        first.wait_for("waits for the next run")
+        found, said = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual([node["address"] for node in found["nodes"]], [first.address, second.address])
+        self.assertGreater(found["nodes"][1]["client_rounds"], 0)
+        for line in (f"node {second.address} takes part, with 1 workers", "'nonsense' is no address of a node",
+                     "the nodes stay what they were", f"node {first.address} is lost: it is not named any more"):
+            self.assertIn(line, said)
 
     def test_a_node_outlives_its_runs_and_serves_one_at_a_time(self):
         scenario, _ = LONG
@@ -190,6 +219,16 @@ class Nodes(NodesCase):
             done = mneme(*options, *(["--out", self.out()] if options[0] == "run" else []))
             self.assertEqual((done.returncode, done.stdout), (2, ""), f"{options}: {done.stderr}")
             self.assertIn(cause, done.stderr)
+
+    def test_a_node_of_another_build_is_refused_by_name(self):
+        other = os.path.join(self.scratch.name, "mneme")
+        shutil.copy(PROGRAM, other)
+        with open(other, "ab") as file:
+            file.write(b"\0")
+        node = self.node("--threads", "1", program=other)
+        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", self.out())
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("has another build of mneme: ", refused.stderr)
 
     def test_a_node_with_other_data_is_refused_by_name(self):
         needs_data(self, "usps")
