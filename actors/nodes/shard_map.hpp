@@ -24,7 +24,7 @@ public:
   [[nodiscard]] bool is_there(std::uint32_t node) const { return nodes_.at(node).is_there; }
   /// Shards that have no host any more.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
-  /// The node can be given shards. Those that are idle come to it if it was not known, or has other workers than before.
+  /// The node can be given shards. Idle ones come to it if it was not known, or has other workers than before.
   void find(std::uint32_t node, std::int64_t workers);
   /// Another node, which is not there yet.
   void add() { nodes_.push_back({.workers = 0, .is_there = false}); }

@@ -65,6 +65,7 @@ std::vector<node_record> records_of(node_pool& nodes, const node_records& record
     all[n].address = view.address;
     all[n].name = view.name;
     all[n].workers = view.workers;
+    all[n].is_there = view.is_ready;
     all[n].bytes_sent = view.traffic.bytes_sent;
     all[n].bytes_received = view.traffic.bytes_received;
   }

@@ -135,6 +135,40 @@ class Nodes(NodesCase):
         self.assertIn("\nmneme_node_runs_total 1\n", text)
         self.assertIn("\nmneme_node_working 0\n", text)
 
+    def test_a_run_tells_prometheus_of_its_nodes(self):
+        scenario, _ = LONG
+        node = self.node("--threads", "1")
+        process, _ = self.begun(scenario, "--nodes", node.address, "--serve", "0", *words(
+            ["rounds.per_task=100000", "worker.without_nodes=\"wait\""]))
+        place = next(found for found in map(re.compile(r"(http://\S+/)").search, process.stdout) if found).group(1)
+
+        def figure(name):
+            with urllib.request.urlopen(place + "metrics", timeout=10) as answer:
+                return float(re.search(rf'^{name}{{node="{node.address}"}} (\S+)$', answer.read().decode(), re.M)[1])
+
+        until = time.monotonic() + 60
+        while not figure("mneme_run_node_client_rounds_total") and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertGreater(figure("mneme_run_node_client_rounds_total"), 0)
+        self.assertGreater(figure("mneme_run_node_received_bytes_total"), 0)
+        self.assertEqual(figure("mneme_run_node_up"), 1)
+        node.end()
+        while figure("mneme_run_node_up") and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual((figure("mneme_run_node_up"), figure("mneme_run_node_losses_total")), (0, 1))
+
+    def test_what_a_killed_node_leaves_behind_goes_when_another_begins(self):
+        def folders():
+            return [name for name in os.listdir(self.scratch.name) if name.startswith("mneme-node-")]
+
+        killed, kept = (self.node("--threads", "1") for _ in range(2))
+        self.assertEqual(len(folders()), 2)
+        killed.end()
+        self.assertEqual(len(folders()), 2)
+        self.node("--threads", "1")
+        self.assertEqual(len(folders()), 2)
+        self.assertIn('"waits"', mneme("node", "--status", kept.address).stdout)
+
     def test_certificates_that_are_expired_or_sign_themselves_are_not_believed(self):
         if not shutil.which("openssl"):
             self.skipTest("no openssl to make them with")

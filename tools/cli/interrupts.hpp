@@ -1,5 +1,5 @@
-/// interrupts: signals as numbers that count them. The first Ctrl-C, or SIGTERM, asks the run to end, and the second ends
-/// the process at once; SIGHUP asks to read a list of nodes again.
+/// interrupts: signals as numbers that count them. The first Ctrl-C, or SIGTERM, asks the run to end, and the second
+/// ends the process at once; SIGHUP asks to read a list of nodes again.
 #pragma once
 #include <atomic>
 namespace mneme {

@@ -1,5 +1,5 @@
-// fuzz_decoders: libFuzzer's way into every decoder; tools/fuzz/decoders/run builds it, brings honest inputs and starts it.
-//   MNEME_DECODERS=GROUP fuzz_decoders CORPUS...      the first byte of an input says which decoder of the group reads it
+// fuzz_decoders: libFuzzer's way into every decoder; tools/fuzz/decoders/run builds it, brings inputs, starts it.
+//   MNEME_DECODERS=GROUP fuzz_decoders CORPUS...      the first byte of an input picks the decoder of the group
 //   MNEME_DECODERS=list fuzz_decoders                 prints "group name" for each, in the order of that byte
 #include "tools/fuzz/decoders/decoder.hpp"
 #include <ATen/Parallel.h>

@@ -104,9 +104,9 @@ void read_run_folder(bytes in) {
 std::vector<decoder> state_decoders() {
   return {{"state", "checkpoint", read_checkpoint},
           {"state", "tensors", read_tensors},
-          {"records", "safetensors", read_safetensors_file},
-          {"records", "run_json", read_run_json},
-          {"records", "run_folder", read_run_folder}};
+          {"state", "safetensors", read_safetensors_file},
+          {"state", "run_json", read_run_json},
+          {"state", "run_folder", read_run_folder}};
 }
 
 } // namespace mneme::fuzz
