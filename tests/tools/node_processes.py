@@ -152,6 +152,6 @@ class NodesCase(unittest.TestCase):
         process.communicate()
 
     def ended(self, process, folder):
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=1800)
         self.assertEqual(process.returncode, 0, said)
         return self.read(folder), said

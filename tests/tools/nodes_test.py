@@ -1,9 +1,11 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
+import json
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -70,7 +72,7 @@ class Nodes(NodesCase):
 
     def test_a_list_of_nodes_is_read_again_at_sighup(self):
         scenario, _ = LONG
-        settings = words(["rounds.per_task=1500"])
+        settings = words(["rounds.per_task=800"])
         alone = self.summary(scenario, "--threads", "1", *settings)
         first, second = (self.node("--threads", "1") for _ in range(2))
         listed = os.path.join(self.scratch.name, "nodes")
@@ -96,6 +98,46 @@ class Nodes(NodesCase):
         for line in (f"node {second.address} takes part, with 1 workers", "'nonsense' is no address of a node",
                      "the nodes stay what they were", f"node {first.address} is lost: it is not named any more"):
             self.assertIn(line, said)
+
+    def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
+        """One node has four kinds of files, another a module; their paths are the run's alone."""
+        before = self.out()
+        self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", "--quiet", "--out", before).returncode, 0)
+        files = {name: os.path.join(self.scratch.name, name) for name in ("p.csv", "a.csv", "w.safetensors")}
+        shutil.copy(os.path.join(before, "model.safetensors"), files["w.safetensors"])
+        with open(files["a.csv"], "w", encoding="utf-8") as file:
+            file.write("client,from,to\n" + "".join(f"{client},0,100000\n" for client in range(12)))
+        named = words([f"model.weights=\"{files['w.safetensors']}\"", "tasks.kind=\"single\"", "tasks.count=1",
+                       "partition.kind=\"file\"", f"partition.file=\"{files['p.csv']}\"",
+                       "devices.availability=\"file\"", f"devices.availability_file=\"{files['a.csv']}\""])
+        with open(files["p.csv"], "w", encoding="utf-8") as file:
+            file.write("client,row\n" + "".join(f"{row % 12},{row}\n" for row in range(400)))
+        node = self.node("--threads", "1")
+        sent = []
+        for _ in range(2):
+            alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", *named)
+            found = self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address, *named)
+            self.assertEqual(found["run_digest"], alone["run_digest"])
+            sent.append(found["nodes"][0]["bytes_sent"])
+        bytes_of_files = sum(os.path.getsize(path) for path in files.values())
+        self.assertAlmostEqual(sent[0] - sent[1], bytes_of_files, delta=0.2 * bytes_of_files)
+        self.summary("scenarios/smoke/module.toml", "--nodes", node.address)
+        kept = [name for folder, _, names in os.walk(self.scratch.name) for name in names
+                if os.path.basename(folder).startswith("mneme-node-")]
+        self.assertEqual(sorted(re.sub(r"^[0-9a-f]{32}", "DIGEST", name) for name in kept),
+                         ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock", "scenario.toml"])
+
+    def test_a_projection_file_is_sent_like_weights(self):
+        projection = os.path.join(self.scratch.name, "projection.safetensors")
+        header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
+        with open(projection, "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header)
+            file.write(struct.pack(f"<{32 * 48}f", *((i * 37 % 101) / 50 - 1 for i in range(32 * 48))))
+        named = words([f"strategy.projection_file=\"{projection}\""])
+        node = self.node("--threads", "1")
+        alone = self.summary("scenarios/smoke/stsa.toml", *named)
+        found = self.summary("scenarios/smoke/stsa.toml", "--nodes", node.address, *named)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
 
     def test_a_node_outlives_its_runs_and_serves_one_at_a_time(self):
         scenario, _ = LONG
