@@ -31,6 +31,7 @@ node_pool::node_pool(node_pool_settings settings)
 // -- the run's thread -------------------------------------------------------------------------------------------------
 
 expected<void> node_pool::connect() {
+  static_cast<void>(program_facts()); // reads all of the program's file, for which a node would not wait
   std::unique_lock hold(mutex_);
   for (auto& node : nodes_)
     if (const auto place = loop_.found(node.address)) {

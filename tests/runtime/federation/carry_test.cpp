@@ -119,8 +119,12 @@ TEST_CASE("what does not fit together is refused") {
 TEST_CASE("a name for a tensor that is none is refused") {
   one_shelf shared;
   at::Tensor none;
-  archive saved;
-  saved.exchanging(&shared).frozen(none);
+  archive saved; // the first tensor, which comes named
+  std::uint64_t number = 1;
+  std::uint8_t comes = 1;
+  digest128 name{.high = 3, .low = 4};
+  std::int8_t dtype = -1;
+  saved(number)(comes)(name)(dtype);
   archive loaded(saved.contents(), 0, saved.size());
   CHECK_THROWS_AS(loaded.exchanging(&shared).frozen(none), archive_error);
   CHECK(shared.kept.empty());
