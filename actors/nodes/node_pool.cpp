@@ -31,6 +31,7 @@ node_pool::node_pool(node_pool_settings settings)
 // -- the run's thread -------------------------------------------------------------------------------------------------
 
 expected<void> node_pool::connect() {
+  static_cast<void>(program_facts()); // reads all of the program's file, for which a node would not wait
   std::unique_lock hold(mutex_);
   for (auto& node : nodes_)
     if (const auto place = loop_.found(node.address)) {
@@ -106,11 +107,39 @@ void node_pool::drop(node_number which, const std::string& why) {
 void node_pool::reconnect(node_number which) {
   const std::lock_guard hold(mutex_);
   auto& node = nodes_.at(which);
-  if (node.reached != stage::away)
+  if (node.reached != stage::away || !node.is_named)
     return;
   node.wrong.clear();
   node.reached = stage::connecting;
   node.connection = loop_.connect(node.place);
+}
+
+diagnostics node_pool::rename(const std::vector<node_address>& addresses) {
+  diagnostics wrong;
+  std::vector<std::pair<node_address, socket_address>> found;
+  for (const auto& address : addresses)
+    if (const auto place = loop_.found(address))
+      found.emplace_back(address, *place);
+    else
+      wrong.push_back(place.error().front());
+  const std::lock_guard hold(mutex_);
+  for (auto& node : nodes_) {
+    node.is_named = std::find(addresses.begin(), addresses.end(), node.address) != addresses.end();
+    if (!node.is_named && node.reached != stage::away)
+      loop_.close(node.connection, "is not named any more");
+  }
+  for (const auto& [address, place] : found) {
+    const auto known = std::find_if(nodes_.begin(), nodes_.end(),
+                                    [&address = address](const auto& node) { return node.address == address; });
+    if (known == nodes_.end())
+      nodes_.push_back({.address = address, .place = place});
+  }
+  return wrong;
+}
+
+std::size_t node_pool::size() {
+  const std::lock_guard hold(mutex_);
+  return nodes_.size();
 }
 
 void node_pool::interrupt() {
@@ -135,6 +164,7 @@ node_view node_pool::view(node_number which) {
           .name = node.name,
           .workers = node.workers,
           .is_ready = node.reached >= stage::ready,
+          .is_named = node.is_named,
           .traffic = sum_of(node.before, loop_.figures(node.connection))};
 }
 

@@ -33,6 +33,7 @@ struct node_view {
   std::string address{}, name{};
   std::int64_t workers = 0;
   bool is_ready = false;
+  bool is_named = true; ///< It is one of the run's nodes still.
   connection_figures traffic{}; ///< Over all its connections.
 };
 
@@ -56,10 +57,14 @@ public:
   void drop(node_number which, const std::string& why);
   /// Tries again to reach a node that was lost; hooks.found() says if it worked.
   void reconnect(node_number which);
+  /// These are the nodes from now on: others are left, and new ones take part once they are ready, as
+  /// hooks.found() says. What is wrong with addresses, which are passed over. Waits for name servers. @pre begin()
+  [[nodiscard]] diagnostics rename(const std::vector<node_address>& addresses);
   /// Programs of all nodes end between two slices.
   void interrupt();
 
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  /// All that were named at any time.
+  [[nodiscard]] std::size_t size();
   [[nodiscard]] std::int64_t workers();
   [[nodiscard]] node_view view(node_number which);
 
@@ -70,6 +75,7 @@ private:
     socket_address place{};
     connection_id connection = 0;
     stage reached = stage::away;
+    bool is_named = true;
     std::string name{}, peer{};
     std::int64_t workers = 0;
     named_facts world{};

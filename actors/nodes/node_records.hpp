@@ -11,7 +11,9 @@ public:
   template <class Change>
   void change(std::size_t node, Change change) {
     const std::lock_guard hold(mutex_);
-    change(records_.at(node));
+    if (node >= records_.size()) // it was named later
+      records_.resize(node + 1);
+    change(records_[node]);
   }
   [[nodiscard]] std::vector<node_record> all() const {
     const std::lock_guard hold(mutex_);

@@ -145,24 +145,46 @@ void placement_state::take_report(archive& content, known_node& from) {
 
 // -- nodes that come and go -------------------------------------------------------------------------------------------
 
+/// Nodes may have been named, or left, since the last look.
+void placement_state::look_at_names() {
+  while (nodes_.size() < pool_->size()) {
+    nodes_.push_back({.has_joined = false});
+    map_.add();
+  }
+  for (node_number n = 0; n < nodes_.size(); ++n)
+    if (!map_.is_there(n) && !pool_->view(n).is_named) {
+      map_.dismiss(n);
+      nodes_[n].has_joined = nodes_[n].is_refused = false;
+    }
+}
+
 void placement_state::change(const node_change& told) {
+  look_at_names();
   if (!told.is_there)
     return lose(told.node, told.why);
   auto& node = nodes_.at(told.node);
   node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
   node.busy_ns = 0;
-  map_.find(told.node);
+  const auto view = pool_->view(told.node);
+  map_.find(told.node, view.workers);
   records_->change(told.node, [&](node_record& record) {
     record.away_seconds += node.away ? node.away->seconds() : 0.0;
   });
   node.away.reset();
-  warn("node " + pool_->view(told.node).address + " is back");
+  if (std::exchange(node.has_joined, true))
+    warn("node " + view.address + " is back");
+  else
+    warn(fmt::format("node {} takes part, with {} workers", view.address, view.workers));
   place_homeless();
 }
 
 void placement_state::lose(node_number which, const std::string& why) {
-  if (!map_.is_there(which)) // it still cannot be reached
+  if (!map_.is_there(which)) { // it still cannot be reached
+    auto& node = nodes_.at(which);
+    if (!node.has_joined && !std::exchange(node.is_refused, true) && pool_->view(which).is_named)
+      warn("node " + pool_->view(which).address + " takes no part yet: it " + why);
     return;
+  }
   const auto homeless = map_.lose(which);
   for (const auto shard : homeless)
     journals_.at(shard.value).host_lost();
@@ -182,6 +204,7 @@ void placement_state::place_homeless() {
 
 /// Nodes that were lost may be back; programs of all nodes end where the run is to end.
 void placement_state::look_around() {
+  look_at_names();
   for (node_number n = 0; n < nodes_.size(); ++n)
     if (!map_.is_there(n))
       pool_->reconnect(n);

@@ -31,6 +31,8 @@ private:
     std::unique_ptr<run_side_tensors> tensors{};
     std::int64_t busy_ns = 0; // of its present session
     std::optional<recorder_stopwatch> away{};
+    bool has_joined = true; // since it was named
+    bool is_refused = false; // before it could join, which was said
   };
 
   template <class Command>
@@ -40,6 +42,7 @@ private:
   void take_from_here(wave_report& report);
   void change(const node_change& told);
   void lose(node_number which, const std::string& why);
+  void look_at_names();
   void place_homeless();
   void look_around();
   void pass_on(shard_id which);

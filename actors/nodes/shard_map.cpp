@@ -1,19 +1,39 @@
 #include "actors/nodes/shard_map.hpp"
 #include "runtime/base/check.hpp"
 #include <algorithm>
+#include <utility>
 namespace mneme {
 
 shard_map::shard_map(std::size_t shards, std::vector<std::int64_t> workers, bool stays_here) : stays_here_(stays_here) {
+  for (const auto count : workers)
+    nodes_.push_back({.workers = count});
+  homes_.resize(shards);
+  choose_homes();
+  for (const auto home : homes_)
+    places_.push_back({.where = shard_place::kind::node, .node = home});
+}
+
+/// As before where no node has a part in the run.
+void shard_map::choose_homes() {
   std::vector<std::uint32_t> node_of_worker;
-  for (std::uint32_t n = 0; n < workers.size(); ++n) {
-    nodes_.push_back({.workers = workers[n]});
-    node_of_worker.insert(node_of_worker.end(), static_cast<std::size_t>(workers[n]), n);
-  }
-  MNEME_CHECK(!node_of_worker.empty());
-  for (std::size_t s = 0; s < shards; ++s) {
-    homes_.push_back(node_of_worker[s * node_of_worker.size() / shards]);
-    places_.push_back({.where = shard_place::kind::node, .node = homes_.back()});
-  }
+  for (std::uint32_t n = 0; n < nodes_.size(); ++n)
+    node_of_worker.insert(node_of_worker.end(), static_cast<std::size_t>(nodes_[n].workers), n);
+  for (std::size_t s = 0; s < homes_.size() && !node_of_worker.empty(); ++s)
+    homes_[s] = node_of_worker[s * node_of_worker.size() / homes_.size()];
+}
+
+void shard_map::find(std::uint32_t node, std::int64_t workers) {
+  auto& found = nodes_.at(node);
+  found.is_there = true;
+  if (std::exchange(found.workers, workers) != workers)
+    choose_homes();
+}
+
+void shard_map::dismiss(std::uint32_t node) {
+  auto& left = nodes_.at(node);
+  MNEME_CHECK(!left.is_there, node);
+  if (std::exchange(left.workers, 0) != 0)
+    choose_homes();
 }
 
 std::vector<shard_id> shard_map::lose(std::uint32_t node) {

@@ -24,8 +24,12 @@ public:
   [[nodiscard]] bool is_there(std::uint32_t node) const { return nodes_.at(node).is_there; }
   /// Shards that have no host any more.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
-  /// The node can be given shards again.
-  void find(std::uint32_t node) { nodes_.at(node).is_there = true; }
+  /// The node can be given shards. Idle ones come to it if it was not known, or has other workers than before.
+  void find(std::uint32_t node, std::int64_t workers);
+  /// Another node, which is not there yet.
+  void add() { nodes_.push_back({.workers = 0, .is_there = false}); }
+  /// The node has no part in the run any more, and idle shards leave it. @pre it is lost
+  void dismiss(std::uint32_t node);
   /// Shards without a host for which there is one now; they are there when it returns.
   [[nodiscard]] std::vector<shard_id> place_homeless();
   /// Brings an idle shard to where it belongs; true if that is another place.
@@ -33,9 +37,10 @@ public:
 
 private:
   struct known_node {
-    std::int64_t workers = 1;
+    std::int64_t workers = 1; // 0: it has no part in the run
     bool is_there = true;
   };
+  void choose_homes();
   [[nodiscard]] std::optional<std::uint32_t> least_burdened() const;
 
   std::vector<known_node> nodes_;

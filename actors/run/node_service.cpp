@@ -29,6 +29,7 @@ expected<tls_identity_ref> identity_of(const tls_files& files) {
 
 expected<void> serve_as_node(const node_service_settings& settings) {
   prepare_process();
+  static_cast<void>(program_facts()); // reads all of the program's file, for which a peer would not wait
   auto identity = identity_of(settings.tls);
   if (!identity)
     return tl::unexpected(identity.error());
@@ -324,6 +325,7 @@ expected<std::string> status_of_node(const node_address& address, const tls_file
   auto identity = identity_of(tls);
   if (!identity)
     return tl::unexpected(identity.error());
+  static_cast<void>(program_facts()); // as above
   status_question question;
   connection_loop loop(std::move(*identity), {}, question);
   question.loop = &loop;

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fstream>
+#include <sys/file.h>
+#include <sys/stat.h>
 namespace mneme {
 namespace {
 
@@ -15,15 +18,37 @@ void write(const std::filesystem::path& path, std::span<const std::byte> bytes) 
     throw std::runtime_error("'" + path.string() + "' cannot be written");
 }
 
+constexpr std::string_view folder_begin = "mneme-node-";
+constexpr const char* lock_name = "lock";
+
+/// Nodes that were killed leave folders whose locks nobody holds any more. One without a lock is being made, or empty.
+void remove_left_behind(const std::filesystem::path& around) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(around, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    if (!at->path().filename().string().starts_with(folder_begin))
+      continue;
+    const owned_descriptor lock(::open((at->path() / lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    struct stat found {};
+    if (lock.get() >= 0 && ::fstat(lock.get(), &found) == 0 && found.st_uid == ::geteuid() &&
+        ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0)
+      std::filesystem::remove_all(at->path(), ignored);
+  }
+}
+
 } // namespace
 
 // -- files ------------------------------------------------------------------------------------------------------------
 
 node_files::node_files() {
-  auto name = (std::filesystem::temp_directory_path() / "mneme-node-XXXXXX").string();
+  const auto around = std::filesystem::temp_directory_path();
+  remove_left_behind(around);
+  auto name = (around / (std::string(folder_begin) + "XXXXXX")).string();
   if (!::mkdtemp(name.data()))
     throw std::system_error(errno, std::generic_category(), "no folder can be made below '" + name + "'");
   folder_ = name;
+  lock_ = owned_descriptor(::open((folder_ / lock_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (lock_.get() < 0 || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw std::system_error(errno, std::generic_category(), "'" + name + "' cannot be locked");
 }
 
 node_files::~node_files() {

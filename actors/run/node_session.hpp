@@ -5,7 +5,8 @@
 #include <filesystem>
 namespace mneme {
 
-/// Files that runs have sent, by content, for as long as the process lives, in a folder that goes with it.
+/// Files that runs have sent, by content, for as long as the process lives, in a folder that goes with it; folders of
+/// nodes that were killed go when the next one begins.
 class node_files {
 public:
   node_files();
@@ -21,6 +22,7 @@ public:
 private:
   [[nodiscard]] std::filesystem::path path_of(const offered_file& file) const;
   std::filesystem::path folder_;
+  owned_descriptor lock_; // held as long as the process lives
 };
 
 struct node_session {

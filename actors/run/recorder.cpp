@@ -56,6 +56,8 @@ recorder_state::recorder_state(recorder_actor::pointer self, run_context_ref con
   past_.device = context_->device;
   if (setup_.live)
     setup_.live->began(setup_.files->path(), context_->workers, past_.course, past_.evaluations);
+  if (setup_.live && setup_.nodes)
+    setup_.live->has_nodes(setup_.nodes);
 }
 
 template <class Act>

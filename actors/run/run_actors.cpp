@@ -64,9 +64,14 @@ public:
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
         context, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
+    if (setup.nodes && setup.renamed_nodes)
+      list_watch_ = std::make_unique<node_list_watch>(
+          setup.nodes, std::move(setup.renamed_nodes),
+          [to = recorder_](std::string text) { caf::anon_send(to, run_warning{.text = std::move(text)}); });
   }
   /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
   ~run_actors() {
+    list_watch_.reset();
     end(scheduler_);
     end(server_);
     if (proxy_)
@@ -127,6 +132,7 @@ private:
   proxy_actor proxy_;
   placement_actor placement_; // null: there are no nodes
   scheduler_actor scheduler_;
+  std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named
 };
 
 void fail(run_report& report, const std::string& why) {

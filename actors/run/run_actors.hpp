@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
+#include "actors/run/node_list.hpp"
 #include "actors/run/recorder.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
 #include <atomic>
@@ -16,6 +17,7 @@ struct run_actors_setup {
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: the run ends early.
   std::shared_ptr<node_pool> nodes{};               ///< That host the shards; null: workers of this process do.
   std::shared_ptr<node_records> records{};          ///< What the summary says of them.
+  renamed_nodes_function renamed_nodes{};           ///< May be null.
 };
 
 /// Runs the actors to the end; the summary is made even where it cannot be written.

@@ -1,5 +1,6 @@
 #include "actors/run/run_nodes.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "runtime/base/tuning.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
 namespace mneme {
@@ -49,12 +50,12 @@ expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, con
   return nodes;
 }
 
-void spread_over_nodes(run_context& context, node_pool& nodes) {
+void spread_over_nodes(run_context& context, node_pool& nodes, bool may_grow) {
   context.node_workers = nodes.workers();
   const auto far = layout_of(context, context.node_workers);
   context.batches_per_worker = far.batches_per_worker;
   if (context.device == "cpu")
-    context.shards = std::max(context.shards, context.node_workers);
+    context.shards = std::max(context.shards, context.node_workers * (may_grow ? tuning::spare_shards : 1));
 }
 
 std::vector<node_record> records_of(node_pool& nodes, const node_records& records) {
@@ -64,6 +65,7 @@ std::vector<node_record> records_of(node_pool& nodes, const node_records& record
     all[n].address = view.address;
     all[n].name = view.name;
     all[n].workers = view.workers;
+    all[n].is_there = view.is_ready;
     all[n].bytes_sent = view.traffic.bytes_sent;
     all[n].bytes_received = view.traffic.bytes_received;
   }

@@ -62,7 +62,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   context.events_max = options.events_max;
   context.stored_results_max = options.stored_results_max;
   if (nodes) {
-    spread_over_nodes(context, *nodes);
+    spread_over_nodes(context, *nodes, options.renamed_nodes != nullptr);
     if (auto ready = nodes->await_ready(world_facts(context)); !ready)
       return tl::unexpected{ready.error()};
   }
@@ -117,6 +117,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   if (run.nodes) {
     setup.nodes = run.nodes;
     setup.records = std::make_shared<node_records>(run.nodes->size());
+    setup.renamed_nodes = options.renamed_nodes;
     setup.recorder.nodes = [nodes = setup.nodes, records = setup.records] { return records_of(*nodes, *records); };
   }
   const bool resumable = setup.checkpoints != nullptr;

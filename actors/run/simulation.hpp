@@ -1,5 +1,6 @@
 /// simulation: runs one scenario from start to end; what `mneme run` and `mneme resume` call.
 #pragma once
+#include "actors/run/node_list.hpp"
 #include "actors/run/progress.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/settings/scenario.hpp"
@@ -28,6 +29,9 @@ struct run_options {
   std::shared_ptr<const raw_data> data{};
   /// Nodes that host the shards; empty: this process does.
   std::vector<node_address> nodes{};
+  /// Asked several times a second: the nodes as they are named now, where that was asked for since the last time, or
+  /// why it cannot be told; null: they stay as they are.
+  renamed_nodes_function renamed_nodes{};
   tls_files tls{}; ///< For nodes that are not on the loopback.
   /// Kept at the share of the rounds that is done, for another process that shows it; may be null.
   std::atomic<double>* share_done = nullptr;

@@ -221,6 +221,8 @@ void archive::load_frozen(at::Tensor& value) {
     return;
   }
   load_tensor(value);
+  if (comes == exchanged_as::named && !value.defined())
+    throw archive_error("has a name for a tensor that is none");
   if (comes == exchanged_as::named)
     exchange_->keep(name, value);
 }

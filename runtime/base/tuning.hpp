@@ -60,6 +60,9 @@ inline constexpr std::int64_t fruitless_events_max = 100'000, fruitless_events_o
 inline constexpr std::size_t node_tensor_bytes = std::size_t{64} << 20;
 /// Results that wait for the network on a node before its workers wait, too.
 inline constexpr std::uint64_t node_results_bytes = std::uint64_t{64} << 20;
+/// Shards for each worker of the first nodes where others may be named later: a node without a shard has nothing to do.
+/// A guess.
+inline constexpr std::int64_t spare_shards = 4;
 
 // -- how many models side by side (runtime/training) ------------------------------------------------------------------
 

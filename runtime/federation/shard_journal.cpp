@@ -55,7 +55,7 @@ void shard_journal::begin(const start_rounds& wave) {
 
 void shard_journal::begin(const release& wanted) {
   MNEME_CHECK(!wave_, which_.value);
-  wave_.emplace();
+  wave_.emplace(open_wave{});
   mark(wanted.batches, job_state::released);
 }
 

@@ -32,8 +32,17 @@ void live_view::evaluated(const evaluation_record& record) {
   change([&] { run_.evaluations.push_back(record); });
 }
 
+void live_view::has_nodes(std::function<std::vector<node_record>()> tell) {
+  change([&] { tell_nodes_ = std::move(tell); });
+}
+
 void live_view::ended(const std::string& status) {
-  change([&] { run_.status = status; });
+  auto nodes = now().nodes;
+  change([&] {
+    run_.status = status;
+    run_.nodes = std::move(nodes);
+    tell_nodes_ = nullptr;
+  });
 }
 
 void live_view::close() {
@@ -41,9 +50,13 @@ void live_view::close() {
 }
 
 live_run live_view::now() const {
-  const std::lock_guard hold(mutex_);
+  std::unique_lock hold(mutex_);
   auto run = run_;
   run.course = course_.bins();
+  const auto tell = tell_nodes_;
+  hold.unlock(); // nodes have locks of their own
+  if (tell)
+    run.nodes = tell();
   return run;
 }
 

@@ -1,10 +1,12 @@
 /// live_view: what is known of a run while it goes on, for those who look at it from other threads.
 #pragma once
 #include "runtime/results/metrics.hpp"
+#include "runtime/results/run_directory.hpp"
 #include "runtime/results/timeline.hpp"
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 namespace mneme {
 
@@ -16,7 +18,8 @@ struct live_run {
   std::vector<evaluation_record> evaluations{};
   std::int64_t jobs = 0, batches = 0; ///< Since the run began: jobs that ran, and the batches they were fused to.
   std::int64_t workers = 0;
-  double busy_seconds = 0.0; ///< All workers together, in this process.
+  double busy_seconds = 0.0; ///< All workers together, in this process and on nodes.
+  std::vector<node_record> nodes{};
 };
 
 /// Written by the run, which never waits for a reader; read by any thread.
@@ -28,6 +31,8 @@ public:
   /// @param round the latest, as a bin of its own
   void moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds);
   void evaluated(const evaluation_record& record);
+  /// The run has nodes. @param tell called by who reads, on any thread, until the run has ended
+  void has_nodes(std::function<std::vector<node_record>()> tell);
   void ended(const std::string& status);
   /// Nothing more will come, from this run or another: who waits is woken.
   void close();
@@ -45,7 +50,8 @@ private:
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  live_run run_;
+  live_run run_; // with nodes once it has ended
+  std::function<std::vector<node_record>()> tell_nodes_;
   timeline course_;
   std::uint64_t version_ = 0;
   bool closed_ = false;

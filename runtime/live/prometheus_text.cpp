@@ -31,6 +31,36 @@ measurement gauge(const char* name, const char* help, double value) {
   return {.name = name, .help = help, .samples = {{.value = value}}};
 }
 
+/// A sample for each node, labelled with its address.
+measurement by_node(const std::vector<node_record>& nodes, measurement shown, double (*value)(const node_record&)) {
+  for (const auto& node : nodes)
+    shown.samples.push_back({.labels = {{"node", node.address}}, .value = value(node)});
+  return shown;
+}
+
+void add_nodes(std::vector<measurement>& made, const std::vector<node_record>& nodes) {
+  using enum measurement::kind;
+  const auto add = [&](const char* name, const char* help, measurement::kind of_kind,
+                       double (*value)(const node_record&)) {
+    made.push_back(by_node(nodes, {.name = name, .help = help, .of_kind = of_kind}, value));
+  };
+  add("mneme_run_node_up", "1 while the node takes part.", gauge, [](const auto& n) { return n.is_there ? 1.0 : 0.0; });
+  add("mneme_run_node_workers", "Its threads that compute.", gauge,
+      [](const auto& n) { return static_cast<double>(n.workers); });
+  add("mneme_run_node_client_rounds_total", "Rounds of clients that it has computed.", counter,
+      [](const auto& n) { return static_cast<double>(n.client_rounds); });
+  add("mneme_run_node_busy_seconds_total", "Seconds in which its workers computed.", counter,
+      [](const auto& n) { return n.busy_seconds; });
+  add("mneme_run_node_sent_bytes_total", "To the node.", counter,
+      [](const auto& n) { return static_cast<double>(n.bytes_sent); });
+  add("mneme_run_node_received_bytes_total", "From the node.", counter,
+      [](const auto& n) { return static_cast<double>(n.bytes_received); });
+  add("mneme_run_node_losses_total", "How often it was lost.", counter,
+      [](const auto& n) { return static_cast<double>(n.losses); });
+  add("mneme_run_node_away_seconds_total", "For how long it was lost until it was back.", counter,
+      [](const auto& n) { return n.away_seconds; });
+}
+
 } // namespace
 
 std::string prometheus_text(const std::vector<measurement>& measurements) {
@@ -63,6 +93,8 @@ std::vector<measurement> measurements_of(const live_run& run) {
   if (run.batches > 0)
     made.push_back(gauge("mneme_fused_width_mean", "Jobs of a batch.",
                          static_cast<double>(run.jobs) / static_cast<double>(run.batches)));
+  if (!run.nodes.empty())
+    add_nodes(made, run.nodes);
   if (!run.course.empty()) {
     const auto& last = run.course.back();
     const auto count = [](std::int64_t value) { return static_cast<double>(value); };

@@ -22,6 +22,7 @@ struct node_record {
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< By the run, to the node and from it.
   std::int64_t losses = 0;                          ///< How often it was lost,
   double away_seconds = 0.0;                        ///< and for how long until it was back.
+  bool is_there = true;                             ///< Now.
 };
 
 /// Everything summary.json says. `status`: "done", "failed", "interrupted".

@@ -1,7 +1,7 @@
 /// layers: the TOML tables a scenario is put together from, lowest first, and what is wrong with them.
 #pragma once
 #include "runtime/scenario/read.hpp"
-#include <toml++/toml.h>
+#include "runtime/scenario/toml_library.hpp"
 namespace mneme {
 
 /// Where something stands. `line` 0: the source as a whole ("--set" has no lines).

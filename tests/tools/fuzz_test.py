@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -12,10 +13,12 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, run_tests  # noqa: E402
 
-sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+sys.path[:0] = [os.path.join(ROOT, "tools", "fuzz"), os.path.join(ROOT, "tools", "fuzz", "decoders")]
+import seeds  # noqa: E402
 from checkpoint_bytes import with_checksum  # noqa: E402
 from key_tables import KeyTables  # noqa: E402
 from mutations import mutated  # noqa: E402
+from reader_cases import CASES  # noqa: E402
 from node_streams import DamagedMessage, MessageReader, framed  # noqa: E402
 from scenario_draws import drawn_scenario  # noqa: E402
 from started_programs import StartedPrograms  # noqa: E402
@@ -181,6 +184,19 @@ class Fuzz(unittest.TestCase):
         with open(os.path.join(folder, newest), "rb") as file:
             honest = file.read()
         self.assertEqual(with_checksum(honest), honest)
+
+    def test_every_reader_has_a_decoder_or_is_played_by_the_program(self):
+        sources = os.path.join(ROOT, "tools", "fuzz", "decoders")
+        text = ""
+        for name in sorted(os.listdir(sources)):
+            if name.endswith(".cpp"):
+                with open(os.path.join(sources, name), encoding="utf-8") as file:
+                    text += file.read()
+        decoders = set(re.findall(r'{"[a-z]+", "([a-z_]+)", [a-z]', text))
+        played = {name for names in seeds.OF_CASES.values() for name in names}
+        self.assertEqual(played | seeds.BY_PROGRAM_ONLY, set(CASES))
+        self.assertEqual(set(seeds.OF_CASES) - decoders, set())
+        self.assertIn("messages", decoders)
 
 
 if __name__ == "__main__":

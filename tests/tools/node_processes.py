@@ -27,12 +27,12 @@ class Node:
 
     count = 0
 
-    def __init__(self, folder, *options, host="127.0.0.1", port=0, environment=None, before=()):
+    def __init__(self, folder, *options, host="127.0.0.1", port=0, environment=None, before=(), program=PROGRAM):
         Node.count += 1
         self.log = os.path.join(folder, f"node{Node.count}.log")
         around = {**(environment or os.environ), "TMPDIR": folder}  # what a killed node leaves behind goes with it
         with open(self.log, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen([*before, PROGRAM, "node", "--listen", f"{host}:{port}", *options],
+            self.process = subprocess.Popen([*before, program, "node", "--listen", f"{host}:{port}", *options],
                                             cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=around)
         self.port = int(self.wait_for(r"listening on [^ ]*:(\d+)"))
         self.address = f"{host}:{self.port}"
@@ -152,6 +152,6 @@ class NodesCase(unittest.TestCase):
         process.communicate()
 
     def ended(self, process, folder):
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=1800)
         self.assertEqual(process.returncode, 0, said)
         return self.read(folder), said

@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import LONG, Link, NodesCase, kib_of, words  # noqa: E402
-from program import run_tests  # noqa: E402
+from program import ROOT, run_tests  # noqa: E402
 
 SCENARIOS = ("quickstart", "smoke/fedasync", "smoke/stsa", "smoke/fil-ver", "smoke/lga", "smoke/glfc", "smoke/fed-lwf",
              "smoke/resnet8", "smoke/lstm", "smoke/vit", "smoke/central-rehearsal")
@@ -31,17 +31,18 @@ class LostNodes(NodesCase):
         scenario, _ = LONG
         settings = ["rounds.per_task=150", "worker.node_silence=\"1 s\""]
         alone = self.summary(scenario, "--threads", "1", *words(settings))
-        away = []
+        undisturbed_s = {count: self.seconds_over(count, scenario, settings) for count in (2, 4)}
+        lost_s = []
         for seed in range(30):
             draw = random.Random(seed)
             nodes = [self.node("--threads", "1") for _ in range(2 if seed % 2 == 0 else 4)]
             links = [Link(node.port) for node in nodes]
             addresses = ",".join(link.address for link in links)
+            began = time.monotonic()
             process, folder = self.begun(scenario, "--threads", "1", "--nodes", addresses, *words(settings))
             time.sleep(draw.uniform(0.0, 0.5))
             victim = draw.randrange(len(nodes))
             how = draw.choice(("killed", "stopped", "cut"))
-            began = time.monotonic()
             if how == "killed":
                 nodes[victim].process.kill()
             elif how == "stopped":
@@ -52,14 +53,24 @@ class LostNodes(NodesCase):
             took = time.monotonic() - began
             self.assertEqual(found["run_digest"], alone["run_digest"], f"seed {seed}: {how}")
             losses = sum(node["losses"] for node in found["nodes"])
-            away.append(took)
-            print(f"seed {seed}: {how}, {len(nodes)} nodes, {losses} lost, run over {took:.1f} s later", flush=True)
+            lost_s.append(took - undisturbed_s[len(nodes)])
+            print(f"seed {seed}: {how}, {len(nodes)} nodes, {losses} lost, {lost_s[-1]:.1f} s lost", flush=True)
             if losses == 0:
                 self.assertNotIn("lost", said)  # the run was over before it could be noticed
             for link, node in zip(links, nodes):
                 link.close()
                 node.end()
-        print(f"30 failures, mean {sum(away) / len(away):.2f} s from the failure to the end of the run")
+        print(f"30 failures, {sum(lost_s) / len(lost_s):.2f} s lost by each in the mean; undisturbed runs took "
+              + " and ".join(f"{took:.1f} s" for took in undisturbed_s.values()) + " on 2 and 4 nodes")
+
+    def seconds_over(self, count, scenario, settings):
+        """How long a run over so many nodes takes."""
+        nodes = [self.node("--threads", "1") for _ in range(count)]
+        began = time.monotonic()
+        self.summary(scenario, "--threads", "1", "--nodes", ",".join(node.address for node in nodes), *words(settings))
+        for node in nodes:
+            node.end()
+        return time.monotonic() - began
 
 
 @unittest.skipUnless(may_make_hosts(), "network namespaces cannot be made here")
@@ -113,16 +124,58 @@ class Hosts(NodesCase):
                 self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {count} nodes")
             print(f"{name}: {alone['run_digest']} in one process, on two hosts and on four, by TLS", flush=True)
 
+    def test_every_method_gives_one_digest_on_any_hosts(self):
+        """Every smoke scenario: on two hosts and on four by TLS, with one thread and with two, and without TLS on the
+        loopback. MNEME_SCENARIOS names some of them, parted by commas."""
+        named = os.environ.get("MNEME_SCENARIOS")
+        names = named.split(",") if named else sorted(
+            name[:-5] for name in os.listdir(os.path.join(ROOT, "scenarios", "smoke")) if name.endswith(".toml"))
+        keys = self.keys()
+        far = self.far_nodes(4, keys)
+        near = [self.node("--threads", "1") for _ in range(2)]
+        ways = [(far[:2], "1", keys, self.on(1)), (far, "2", keys, self.on(1)), (near, "2", [], ())]
+        wrong = []
+        for name in names:
+            scenario = f"scenarios/smoke/{name}.toml"
+            digests = [self.summary(scenario, "--threads", "1")["run_digest"]]
+            for nodes, threads, options, before in ways:
+                addresses = ",".join(node.address for node in nodes)
+                found = self.summary(scenario, "--threads", threads, "--nodes", addresses, *options, before=before)
+                digests.append(found["run_digest"])
+            print(f"{name}: {' '.join(digests)}", flush=True)
+            if len(set(digests)) > 1:
+                wrong.append(name)
+        self.assertEqual(wrong, [])
+
+    def test_a_broadcast_crosses_a_slow_link_once_for_a_thousand_clients(self):
+        """45 MB of weights to 1,000 clients over 10 Mbit/s. Their uploads, 45 GB, would take ten hours that way: they
+        come back faster."""
+        settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=2000", "tasks.kind=\"single\"",
+                    "tasks.count=1", "clients.count=1000", "rounds.cohort=1000", "rounds.per_task=1",
+                    "partition.kind=\"iid\"", "model.name=\"mlp\"", "model.hidden=[14150]", "worker.models_max=1",
+                    "checkpoint.every=0", "evaluation.every=0"]
+        alone, found, _ = self.over_slow_link(settings, slow_hosts=(1,))
+        weights = alone["download_bytes"] / 1000
+        self.assertGreater(weights, 44e6)
+        self.assertEqual(found["nodes"][0]["client_rounds"], 1000)
+        self.assertLess(found["nodes"][0]["bytes_sent"], 1.02 * weights)
+
     def test_a_slow_link_fills_no_memory(self):
         """45 MB of weights over 10 Mbit/s, there once and back four times."""
         settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=400", "tasks.kind=\"single\"",
                     "tasks.count=1", "clients.count=4", "rounds.cohort=4", "rounds.per_task=1", "model.name=\"mlp\"",
                     "model.hidden=[14150]", "worker.models_max=1", "checkpoint.every=0", "evaluation.every=0"]
+        alone, found, _ = self.over_slow_link(settings)
+        self.assertLess(found["nodes"][0]["bytes_sent"], 1.01 * alone["download_bytes"] / 4)
+
+    def over_slow_link(self, settings, slow_hosts=(1, 2)):
+        """The summaries of one process and of a run over a link on which these hosts send 10 Mbit/s, and the peaks of
+        the run and of its node: both take at most 256 MiB more than one process."""
         scenario = "scenarios/smoke/fedavg.toml"
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         keys = self.keys()
         node = self.far_nodes(1, keys)[0]
-        for host in (1, 2):
+        for host in slow_hosts:
             self.within(host, "tc qdisc add dev eth0 root tbf rate 10mbit burst 64kb limit 256kb")
         began = time.monotonic()
         process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *keys, *words(settings),
@@ -135,15 +188,15 @@ class Hosts(NodesCase):
                 break
             time.sleep(0.2)
         found, _ = self.ended(process, folder)
-        weights = alone["download_bytes"] / 4
         self.assertEqual(found["run_digest"], alone["run_digest"])
-        self.assertLess(found["nodes"][0]["bytes_sent"], 1.01 * weights)
-        print(f"{weights / 1e6:.1f} MB of weights: {found['nodes'][0]['bytes_sent'] / 1e6:.1f} MB to the node, "
+        print(f"{alone['clients']} clients, {found['client_rounds']} uploads: "
+              f"{found['nodes'][0]['bytes_sent'] / 1e6:.1f} MB to the node, "
               f"{found['nodes'][0]['bytes_received'] / 1e6:.1f} MB back in {time.monotonic() - began:.0f} s; peaks "
               f"{alone['peak_rss_bytes'] >> 20} MiB in one process, {peaks[0] >> 10} MiB of the run, "
               f"{peaks[1] >> 10} MiB of the node")
         for peak in peaks:
             self.assertLess(peak * 1024 - alone["peak_rss_bytes"], 256 << 20)
+        return alone, found, peaks
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
+import json
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -11,7 +13,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import LONG, NodesCase, words  # noqa: E402
-from program import mneme, needs_data, run_tests  # noqa: E402
+from program import PROGRAM, mneme, needs_data, run_tests  # noqa: E402
 
 
 class Nodes(NodesCase):
@@ -68,6 +70,75 @@ class Nodes(NodesCase):
             self.assertEqual(found["run_digest"], alone["run_digest"])
             self.assertEqual(found["nodes"][0]["losses"], 1, said)
 
+    def test_a_list_of_nodes_is_read_again_at_sighup(self):
+        scenario, _ = LONG
+        settings = words(["rounds.per_task=800"])
+        alone = self.summary(scenario, "--threads", "1", *settings)
+        first, second = (self.node("--threads", "1") for _ in range(2))
+        listed = os.path.join(self.scratch.name, "nodes")
+
+        def name(*addresses):
+            with open(listed, "w", encoding="utf-8") as file:
+                file.write("".join(address + "\n" for address in addresses))
+            process.send_signal(signal.SIGHUP)
+
+        with open(listed, "w", encoding="utf-8") as file:
+            file.write(first.address + "\n")
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *settings)
+        name(first.address, second.address)
+        second.wait_for("has loaded")
+        name("nonsense")
+        time.sleep(0.3)
+        name(second.address)
+        first.wait_for("waits for the next run")
+        found, said = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual([node["address"] for node in found["nodes"]], [first.address, second.address])
+        self.assertGreater(found["nodes"][1]["client_rounds"], 0)
+        for line in (f"node {second.address} takes part, with 1 workers", "'nonsense' is no address of a node",
+                     "the nodes stay what they were", f"node {first.address} is lost: it is not named any more"):
+            self.assertIn(line, said)
+
+    def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
+        """One node has four kinds of files, another a module; their paths are the run's alone."""
+        before = self.out()
+        self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", "--quiet", "--out", before).returncode, 0)
+        files = {name: os.path.join(self.scratch.name, name) for name in ("p.csv", "a.csv", "w.safetensors")}
+        shutil.copy(os.path.join(before, "model.safetensors"), files["w.safetensors"])
+        with open(files["a.csv"], "w", encoding="utf-8") as file:
+            file.write("client,from,to\n" + "".join(f"{client},0,100000\n" for client in range(12)))
+        named = words([f"model.weights=\"{files['w.safetensors']}\"", "tasks.kind=\"single\"", "tasks.count=1",
+                       "partition.kind=\"file\"", f"partition.file=\"{files['p.csv']}\"",
+                       "devices.availability=\"file\"", f"devices.availability_file=\"{files['a.csv']}\""])
+        with open(files["p.csv"], "w", encoding="utf-8") as file:
+            file.write("client,row\n" + "".join(f"{row % 12},{row}\n" for row in range(400)))
+        node = self.node("--threads", "1")
+        sent = []
+        for _ in range(2):
+            alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", *named)
+            found = self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address, *named)
+            self.assertEqual(found["run_digest"], alone["run_digest"])
+            sent.append(found["nodes"][0]["bytes_sent"])
+        bytes_of_files = sum(os.path.getsize(path) for path in files.values())
+        self.assertAlmostEqual(sent[0] - sent[1], bytes_of_files, delta=0.2 * bytes_of_files)
+        self.summary("scenarios/smoke/module.toml", "--nodes", node.address)
+        kept = [name for folder, _, names in os.walk(self.scratch.name) for name in names
+                if os.path.basename(folder).startswith("mneme-node-")]
+        self.assertEqual(sorted(re.sub(r"^[0-9a-f]{32}", "DIGEST", name) for name in kept),
+                         ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock", "scenario.toml"])
+
+    def test_a_projection_file_is_sent_like_weights(self):
+        projection = os.path.join(self.scratch.name, "projection.safetensors")
+        header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
+        with open(projection, "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header)
+            file.write(struct.pack(f"<{32 * 48}f", *((i * 37 % 101) / 50 - 1 for i in range(32 * 48))))
+        named = words([f"strategy.projection_file=\"{projection}\""])
+        node = self.node("--threads", "1")
+        alone = self.summary("scenarios/smoke/stsa.toml", *named)
+        found = self.summary("scenarios/smoke/stsa.toml", "--nodes", node.address, *named)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+
     def test_a_node_outlives_its_runs_and_serves_one_at_a_time(self):
         scenario, _ = LONG
         node = self.node("--threads", "1")
@@ -105,6 +176,40 @@ class Nodes(NodesCase):
             text = answer.read().decode()
         self.assertIn("\nmneme_node_runs_total 1\n", text)
         self.assertIn("\nmneme_node_working 0\n", text)
+
+    def test_a_run_tells_prometheus_of_its_nodes(self):
+        scenario, _ = LONG
+        node = self.node("--threads", "1")
+        process, _ = self.begun(scenario, "--nodes", node.address, "--serve", "0", *words(
+            ["rounds.per_task=100000", "worker.without_nodes=\"wait\""]))
+        place = next(found for found in map(re.compile(r"(http://\S+/)").search, process.stdout) if found).group(1)
+
+        def figure(name):
+            with urllib.request.urlopen(place + "metrics", timeout=10) as answer:
+                return float(re.search(rf'^{name}{{node="{node.address}"}} (\S+)$', answer.read().decode(), re.M)[1])
+
+        until = time.monotonic() + 60
+        while not figure("mneme_run_node_client_rounds_total") and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertGreater(figure("mneme_run_node_client_rounds_total"), 0)
+        self.assertGreater(figure("mneme_run_node_received_bytes_total"), 0)
+        self.assertEqual(figure("mneme_run_node_up"), 1)
+        node.end()
+        while figure("mneme_run_node_up") and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual((figure("mneme_run_node_up"), figure("mneme_run_node_losses_total")), (0, 1))
+
+    def test_what_a_killed_node_leaves_behind_goes_when_another_begins(self):
+        def folders():
+            return [name for name in os.listdir(self.scratch.name) if name.startswith("mneme-node-")]
+
+        killed, kept = (self.node("--threads", "1") for _ in range(2))
+        self.assertEqual(len(folders()), 2)
+        killed.end()
+        self.assertEqual(len(folders()), 2)
+        self.node("--threads", "1")
+        self.assertEqual(len(folders()), 2)
+        self.assertIn('"waits"', mneme("node", "--status", kept.address).stdout)
 
     def test_certificates_that_are_expired_or_sign_themselves_are_not_believed(self):
         if not shutil.which("openssl"):
@@ -190,6 +295,16 @@ class Nodes(NodesCase):
             done = mneme(*options, *(["--out", self.out()] if options[0] == "run" else []))
             self.assertEqual((done.returncode, done.stdout), (2, ""), f"{options}: {done.stderr}")
             self.assertIn(cause, done.stderr)
+
+    def test_a_node_of_another_build_is_refused_by_name(self):
+        other = os.path.join(self.scratch.name, "mneme")
+        shutil.copy(PROGRAM, other)
+        with open(other, "ab") as file:
+            file.write(b"\0")
+        node = self.node("--threads", "1", program=other)
+        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", self.out())
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("has another build of mneme: ", refused.stderr)
 
     def test_a_node_with_other_data_is_refused_by_name(self):
         needs_data(self, "usps")

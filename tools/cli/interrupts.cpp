@@ -6,7 +6,7 @@ namespace mneme {
 namespace {
 
 // A signal handler reaches nothing but what is global.
-std::atomic<int> interrupts{0};
+std::atomic<int> interrupts{0}, hangups{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void count_interrupt(int) {
@@ -14,16 +14,27 @@ void count_interrupt(int) {
     ::_exit(exit_interrupted);
 }
 
+void count_hangup(int) { hangups.fetch_add(1); }
+
+void handle_by(void (*handler)(int), int signal) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
 } // namespace
 
 const std::atomic<int>& watch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = count_interrupt;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  handle_by(count_interrupt, SIGINT);
+  handle_by(count_interrupt, SIGTERM);
   std::signal(SIGPIPE, SIG_IGN); // a run goes on when its progress is no longer read
   return interrupts;
+}
+
+const std::atomic<int>& watch_hangups() {
+  handle_by(count_hangup, SIGHUP);
+  return hangups;
 }
 
 } // namespace mneme

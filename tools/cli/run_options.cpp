@@ -1,5 +1,6 @@
 #include "tools/cli/run_options.hpp"
 #include "runtime/base/printable.hpp"
+#include "tools/cli/interrupts.hpp"
 #include <charconv>
 namespace mneme {
 
@@ -39,6 +40,13 @@ expected<void> node_options(const node_arguments& arguments, run_options& into) 
   if (!addresses)
     return tl::unexpected(addresses.error());
   into.nodes = std::move(*addresses);
+  if (arguments.nodes.starts_with('@'))
+    into.renamed_nodes = [list = arguments.nodes, &asked = watch_hangups(), heard = 0]() mutable
+        -> std::optional<expected<std::vector<node_address>>> {
+      if (std::exchange(heard, asked.load()) == heard)
+        return std::nullopt;
+      return parsed_addresses(list);
+    };
   return {};
 }
 

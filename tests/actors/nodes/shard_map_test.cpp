@@ -29,7 +29,7 @@ TEST_CASE("shards of a lost node go to the least burdened one, and home when it 
   CHECK(map.place_homeless().size() == 2);
   CHECK((places(map, 4) == std::vector{node(1), node(2), node(1), node(2)}));
   CHECK_FALSE(map.bring_home({0})); // its node is away
-  map.find(0);
+  map.find(0, 2);
   CHECK(map.place_homeless().empty());
   CHECK(map.bring_home({0}));
   CHECK_FALSE(map.bring_home({0}));
@@ -44,9 +44,29 @@ TEST_CASE("without any node shards stay in the run's process, or wait") {
     CHECK(map.lose(1).size() == 2);
     CHECK(map.place_homeless().size() == (stays_here ? 2 : 0));
     CHECK((map.place_of({0}) == (stays_here ? here : nowhere)));
-    map.find(1);
+    map.find(1, 1);
     CHECK(map.place_homeless().size() == (stays_here ? 0 : 2));
     CHECK(map.bring_home({1}) == stays_here);
     CHECK((map.place_of({1}) == node(1)));
   }
+}
+
+TEST_CASE("idle shards come to nodes that are named later, and leave those that are not named any more") {
+  shard_map map(4, {1, 1}, true);
+  CHECK((places(map, 4) == std::vector{node(0), node(0), node(1), node(1)}));
+  map.add();
+  CHECK_FALSE(map.is_there(2));
+  CHECK_FALSE(map.bring_home({3})); // it has no worker yet
+  map.find(2, 2);
+  const std::vector homes{node(0), node(1), node(2), node(2)};
+  for (std::uint32_t s = 0; s < 4; ++s)
+    CHECK(map.bring_home({s}) == (s > 0));
+  CHECK((places(map, 4) == homes));
+  CHECK(map.lose(0).size() == 1);
+  map.dismiss(0);
+  CHECK(map.place_homeless().size() == 1);
+  CHECK((map.place_of({0}) == node(1))); // its home now
+  CHECK_FALSE(map.bring_home({1}));
+  map.find(0, 1);
+  CHECK(map.bring_home({0}));
 }

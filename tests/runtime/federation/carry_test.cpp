@@ -116,6 +116,20 @@ TEST_CASE("what does not fit together is refused") {
   CHECK_THROWS_AS(carry(loaded, back, shared), archive_error);
 }
 
+TEST_CASE("a name for a tensor that is none is refused") {
+  one_shelf shared;
+  at::Tensor none;
+  archive saved; // the first tensor, which comes named
+  std::uint64_t number = 1;
+  std::uint8_t comes = 1;
+  digest128 name{.high = 3, .low = 4};
+  std::int8_t dtype = -1;
+  saved(number)(comes)(name)(dtype);
+  archive loaded(saved.contents(), 0, saved.size());
+  CHECK_THROWS_AS(loaded.exchanging(&shared).frozen(none), archive_error);
+  CHECK(shared.kept.empty());
+}
+
 TEST_CASE("messages with bytes drawn at random are read or refused, and nothing else") {
   one_shelf shared;
   archive starts, reports;

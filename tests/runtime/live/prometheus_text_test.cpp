@@ -39,3 +39,18 @@ TEST_CASE("a run tells its rounds, traffic, jobs and accuracies, and nothing bef
     CHECK(text.find(line) != std::string::npos);
   }
 }
+
+TEST_CASE("a run tells of each of its nodes") {
+  live_run run{.folder = "runs/a", .status = "running"};
+  run.nodes = {{.address = "a:1", .workers = 4, .client_rounds = 7, .busy_seconds = 2.5, .bytes_sent = 100},
+               {.address = "b:2", .workers = 1, .losses = 2, .away_seconds = 1.5, .is_there = false}};
+  const auto text = prometheus_text(measurements_of(run));
+  for (const char* const line :
+       {"mneme_run_node_up{node=\"a:1\"} 1\nmneme_run_node_up{node=\"b:2\"} 0\n",
+        "mneme_run_node_workers{node=\"a:1\"} 4\n", "mneme_run_node_client_rounds_total{node=\"a:1\"} 7\n",
+        "mneme_run_node_busy_seconds_total{node=\"a:1\"} 2.5\n", "mneme_run_node_sent_bytes_total{node=\"a:1\"} 100\n",
+        "mneme_run_node_losses_total{node=\"b:2\"} 2\n", "mneme_run_node_away_seconds_total{node=\"b:2\"} 1.5\n"}) {
+    INFO(line << "in\n" << text);
+    CHECK(text.find(line) != std::string::npos);
+  }
+}

@@ -33,6 +33,14 @@ TEST_CASE("a base that two bases extend is read once, below both", "[scenario]")
   CHECK(read.value.rounds.per_task == 3);
 }
 
+TEST_CASE("letters for which toml++ has no answer are refused where they stand", "[scenario]") {
+  const scenario_folder folder;
+  for (const char* const letter : {"\u02CD", "\u00E9", "\u2CF0"}) {
+    folder.write("a.toml", std::string("[clients]\ncount ") + letter + " = 4\n");
+    CHECK(folder.refusal("a.toml").starts_with("a.toml:2:7: error: not valid TOML: "));
+  }
+}
+
 TEST_CASE("scenarios that extend each other are refused, naming the circle", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "extends = \"b.toml\"\n" + probe_sections);

@@ -1,0 +1,79 @@
+// fuzz_decoders: libFuzzer's way into every decoder; tools/fuzz/decoders/run builds it, brings inputs, starts it.
+//   MNEME_DECODERS=GROUP fuzz_decoders CORPUS...      the first byte of an input picks the decoder of the group
+//   MNEME_DECODERS=list fuzz_decoders                 prints "group name" for each, in the order of that byte
+#include "tools/fuzz/decoders/decoder.hpp"
+#include <ATen/Parallel.h>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <unistd.h>
+
+namespace mneme::fuzz {
+namespace {
+
+std::vector<decoder> all_decoders() {
+  std::vector<decoder> all;
+  for (auto of_file : {network_decoders(), state_decoders(), text_decoders(), data_decoders(), module_decoders()})
+    all.insert(all.end(), std::make_move_iterator(of_file.begin()), std::make_move_iterator(of_file.end()));
+  return all;
+}
+
+/// Those of the group that the environment names.
+std::vector<decoder> asked_for() {
+  const char* const named = std::getenv("MNEME_DECODERS");
+  const std::string_view group = named ? named : "";
+  std::vector<decoder> found;
+  for (auto& known : all_decoders()) {
+    if (group == "list")
+      std::printf("%s %s\n", known.group, known.name);
+    if (group == known.group)
+      found.push_back(std::move(known));
+  }
+  if (group == "list" || found.empty()) {
+    std::fflush(stdout);
+    std::_Exit(group == "list" ? 0 : 2);
+  }
+  return found;
+}
+
+const std::filesystem::path& own_folder() {
+  static const std::filesystem::path folder = [] {
+    std::string name = "/dev/shm/mneme-decoders-" + std::to_string(::getpid());
+    std::filesystem::create_directory(name);
+    return name;
+  }();
+  return folder;
+}
+
+struct folder_remover {
+  ~folder_remover() {
+    std::error_code ignored;
+    std::filesystem::remove_all(own_folder(), ignored);
+  }
+};
+
+} // namespace
+
+std::filesystem::path file_of(bytes content, const std::string& name) {
+  static const folder_remover at_exit;
+  auto path = own_folder() / name;
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+  return path;
+}
+
+} // namespace mneme::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const auto decoders = [] {
+    at::set_num_threads(1);
+    return mneme::fuzz::asked_for();
+  }();
+  if (size == 0)
+    return 0;
+  decoders[data[0] % decoders.size()].read({data + 1, size - 1});
+  return 0;
+}

@@ -1,0 +1,45 @@
+#include "runtime/modules/code_limits.hpp"
+#include "runtime/modules/load_module.hpp"
+#include "runtime/modules/native_package.hpp"
+#include "runtime/modules/pickle_limits.hpp"
+#include "tools/fuzz/decoders/decoder.hpp"
+namespace mneme::fuzz {
+namespace {
+
+constexpr std::uint64_t inflated_bytes_max = std::uint64_t{1} << 24;
+constexpr std::array<std::int64_t, 3> rows_of_run{3, 10, 10};
+
+std::string_view text_of(bytes in) { return {reinterpret_cast<const char*>(in.data()), in.size()}; }
+
+/// The archive, and what is asked of each entry before anybody else reads it.
+void read_archive(bytes in) {
+  const auto entries = zip_entries(in, inflated_bytes_max);
+  if (!entries)
+    return;
+  for (const auto& entry : *entries) {
+    const auto content = zip_content(in, entry);
+    (void)code_excess(content);
+    (void)pickle_excess(content);
+  }
+  if (holds_native_code(*entries))
+    (void)read_package(in, *entries, rows_of_run);
+}
+
+void read_pickle(bytes in) { (void)pickle_excess(text_of(in)); }
+void read_code(bytes in) { (void)code_excess(text_of(in)); }
+
+/// With LibTorch's own readers behind ours.
+void read_module(bytes in) {
+  (void)load_module(file_of(in, "net.pt"), {.input = rows_of_run, .classes = 3});
+}
+
+} // namespace
+
+std::vector<decoder> module_decoders() {
+  return {{"archives", "archive", read_archive},
+          {"archives", "pickle", read_pickle},
+          {"archives", "code", read_code},
+          {"modules", "module", read_module}};
+}
+
+} // namespace mneme::fuzz

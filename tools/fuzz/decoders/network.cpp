@@ -1,0 +1,109 @@
+#include "actors/nodes/node_messages.hpp"
+#include "actors/nodes/shared_tensors.hpp"
+#include "runtime/federation/carry.hpp"
+#include "runtime/transport/frames.hpp"
+#include "tools/fuzz/decoders/decoder.hpp"
+namespace mneme::fuzz {
+namespace {
+
+constexpr std::size_t message_bytes_max = std::size_t{1} << 20;
+
+archive::buffer buffer_of(bytes in) {
+  const auto all = std::as_bytes(in);
+  return std::make_shared<const std::vector<std::byte>>(all.begin(), all.end());
+}
+
+/// A stream in pieces whose length the first byte gives.
+void read_frames(bytes in) {
+  if (in.empty())
+    return;
+  const std::size_t piece = 1 + in.front();
+  frame_reader reader(message_bytes_max);
+  frame_writer writer;
+  try {
+    const auto stream = std::as_bytes(in.subspan(1));
+    for (std::size_t first = 0; first < stream.size(); first += piece) {
+      reader.feed(stream.subspan(first, std::min(piece, stream.size() - first)));
+      for (const auto& message : reader.take_messages())
+        reader.consumed(message->size());
+      writer.confirmed(reader.take_confirmed());
+      if (const auto credit = reader.take_credit(); credit > 0)
+        writer.add_credit(credit);
+    }
+  } catch (const protocol_error&) {
+  }
+}
+
+template <class Content>
+void read_as(archive& content) {
+  Content in;
+  content(in);
+  content.expect_end();
+}
+
+/// Any message, by its kind, as both ends read it.
+void read_message(bytes in) {
+  const auto message = buffer_of(in);
+  try {
+    auto content = reader_of(message);
+    auto kind = node_message::greeting;
+    content(kind);
+    node_side_tensors of_node;
+    run_side_tensors of_run(std::size_t{1} << 16);
+    switch (kind) {
+    case node_message::greeting:
+      return read_as<node_greeting>(content);
+    case node_message::refusal:
+      return read_as<node_refusal>(content);
+    case node_message::offer:
+      return read_as<run_offer>(content);
+    case node_message::wanted_files:
+      return read_as<wanted_files>(content);
+    case node_message::file:
+      return read_as<file_content>(content);
+    case node_message::ready:
+      return read_as<ready_node>(content);
+    case node_message::begin:
+      return read_as<node_layout>(content);
+    case node_message::start: {
+      start_rounds wave;
+      std::vector<digest128> forgotten;
+      carry(content, wave, of_node);
+      content(forgotten);
+      of_node.forget(forgotten);
+      return content.expect_end();
+    }
+    case node_message::release: {
+      release wanted;
+      carry(content, wanted);
+      return content.expect_end();
+    }
+    case node_message::abandon: {
+      abandon rounds;
+      carry(content, rounds);
+      return content.expect_end();
+    }
+    case node_message::report: {
+      node_figures figures;
+      wave_report report;
+      content(figures);
+      of_run.heard(figures.heard);
+      carry(content, report, of_run);
+      return content.expect_end();
+    }
+    case node_message::interrupt:
+      return;
+    case node_message::status:
+      return read_as<node_status>(content);
+    }
+  } catch (const archive_error&) {
+  }
+}
+
+} // namespace
+
+std::vector<decoder> network_decoders() {
+  return {{"network", "frames", read_frames}, {"network", "messages", read_message}};
+}
+
+} // namespace mneme::fuzz
