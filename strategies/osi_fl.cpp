@@ -9,14 +9,17 @@
 // - `oscar-r`: nothing is retained, and lambda / 2 |w - w_(t-1)|^2 holds the model back;
 // - `oscar-il`: nothing is retained (eq. 11).
 //
-// What describes images is an encoder, trained with the generator on rows that no client holds and sent to each client
-// once. In the paper it is a captioner with a text encoder. Where the paper is silent or says two things, ours:
+// What describes images is a captioner with a text encoder, where keys name their modules: `sd77x768` and Stable
+// Diffusion as the authors' code has it, or `embed512` as the paper says and the small generator trained on such
+// embeddings. Without them it is an encoder, trained with the generator on rows that no client holds and sent to each
+// client once. Where the paper is silent or says two things, ours:
 // - p images of each class and task, of all clients together; the scores are of theta_(t-1), as eq. 13 prints
 //   (`moment`), by norms of gradients of what is trained (`criterion`), on the images as they are;
 // - the loss covers the classes of tasks opened so far;
 // - in eq. 12, too, each task counts alike.
 #include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/latent_generator.hpp"
+#include "strategies/shared/parts/picture_parts.hpp"
 #include "strategies/shared/retained_rows.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -44,7 +47,16 @@ struct options {
   bool weighs_tasks = true; // eq. 16; else all rows alike
   double lambda = 0.1;
   generator_settings generator{};
+  picture_parts parts{};
+  std::vector<std::int64_t> shape{}; // of a condition: tokens, numbers of each; none: as the condition's name says
 
+  [[nodiscard]] bool uses_diffusion_parts() const { return condition == condition_kind::sd77x768; }
+  [[nodiscard]] bool captions() const { return uses_diffusion_parts() || parts.describes(); }
+  [[nodiscard]] condition_shape condition_numbers() const {
+    if (shape.size() == 2)
+      return {.tokens = shape[0], .width = shape[1]};
+    return uses_diffusion_parts() ? condition_shape{.tokens = 77, .width = 768} : condition_shape{};
+  }
   [[nodiscard]] std::int64_t retained() const { return mode == run_mode::osi_fl ? p : 0; }
   [[nodiscard]] bool keeps_everything() const { return mode == run_mode::oscar; }
 };
@@ -122,12 +134,14 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 
 class osi_server final : public server_half {
 public:
-  osi_server(const method_setup& setup, const options& with)
-      : setup_(setup), with_(with), generator_(setup, with.generator), weights_(setup.initial->at(flat_weights)) {}
+  /// @param pictures makes images of a condition [E]; null: the generator that is trained in the run does
+  osi_server(const method_setup& setup, const options& with, program_ref pictures)
+      : setup_(setup), with_(with), generator_(setup, with.generator), pictures_(std::move(pictures)),
+        weights_(setup.initial->at(flat_weights)) {}
 
   /// A task is one round with everybody who is there: whoever has rows speaks, once.
   task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value == 0) {
+    if (place.task.value == 0 && !pictures_) {
       auto training = generator_.train(ctx);
       co_await training;
     }
@@ -137,7 +151,7 @@ public:
     return {.place = {},
             .weights = std::make_shared<const tensor_map>(),
             .extra = nullptr,
-            .first_contact = generator_.is_trained() ? generator_.encoder() : nullptr};
+            .first_contact = generator_.is_trained() && !with_.captions() ? generator_.encoder() : nullptr};
   }
 
   /// Kept until the round closes, because images are made for all of them together; the order of arrival has no effect.
@@ -160,6 +174,7 @@ public:
 
 private:
   [[nodiscard]] std::vector<program_job> generation_jobs() const;
+  [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
   [[nodiscard]] labelled_images collected(const std::vector<program_output>& made);
   [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_place& place) const;
   [[nodiscard]] std::vector<std::int64_t> sizes_kept() const;
@@ -169,6 +184,7 @@ private:
   method_setup setup_;
   options with_;
   latent_generator generator_;
+  program_ref pictures_;
   at::Tensor weights_;                           // [P]
   std::map<speaker, std::int64_t> sent_numbers_; // of everybody who has spoken
   std::map<speaker, tensors_ref> received_;      // in the open round
@@ -177,18 +193,26 @@ private:
   std::int64_t generated_ = 0;
 };
 
+program_job osi_server::generation(const at::Tensor& condition, const rng_key& stream) const {
+  if (!pictures_)
+    return generator_.generation(condition, stream);
+  auto in = std::make_shared<tensor_map>();
+  in->put("condition", condition);
+  return {.body = pictures_, .in = in, .stream = stream};
+}
+
 /// One for each client and class, in their order.
 std::vector<program_job> osi_server::generation_jobs() const {
   std::vector<program_job> jobs;
   for (const auto& [from, upload] : received_) {
     const auto classes = numbers_in(upload->at("classes"));
     for (std::size_t k = 0; k < classes.size(); ++k)
-      jobs.push_back(generator_.generation(upload->at("means")[static_cast<std::int64_t>(k)].clone(),
-                                           {.seed = setup_.seed,
-                                            .purpose = generation_draw,
-                                            .client = {from.first},
-                                            .task = {from.second},
-                                            .index = static_cast<std::uint64_t>(classes[k])}));
+      jobs.push_back(generation(upload->at("means")[static_cast<std::int64_t>(k)].clone(),
+                                {.seed = setup_.seed,
+                                 .purpose = generation_draw,
+                                 .client = {from.first},
+                                 .task = {from.second},
+                                 .index = static_cast<std::uint64_t>(classes[k])}));
   }
   return jobs;
 }
@@ -312,9 +336,11 @@ public:
   void keys(key_table& table) override;
   /// Images are made of all uploads of a round together.
   method_needs needs() const override {
-    return {.round_barrier = true,
-            .feature_folder = cache_,
-            .defaults = "[partition]\nover = \"enrolled\"\npublic_share = 0.15\n"};
+    const std::string share = with_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
+    method_needs needed{
+        .round_barrier = true, .feature_folder = cache_, .defaults = "[partition]\nover = \"enrolled\"\n" + share};
+    with_.parts.add_to(needed);
+    return needed;
   }
   std::vector<preset> presets() const override {
     return {{.name = "paper",
@@ -324,19 +350,37 @@ public:
                      "batch = 256\n"}};
   }
   diagnostics check(const method_setup& setup) const override;
-  void prepare(const method_setup& setup) override {
-    setup_ = setup;
-    summary_ = class_means(latent_generator::shape_of(setup), setup.classes);
-  }
+  void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<osi_server>(setup_, with_); }
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<osi_server>(setup_, with_, pictures_);
+  }
 
 private:
   method_setup setup_;
   options with_;
   std::filesystem::path cache_;
-  program_ref summary_; // made once, in prepare()
+  program_ref summary_, pictures_; // made once, in prepare()
 };
+
+void osi_fl::prepare(const method_setup& setup) {
+  setup_ = setup;
+  if (!with_.captions()) {
+    summary_ = class_means(latent_generator::shape_of(setup), setup.classes);
+    return;
+  }
+  const auto describing = with_.parts.made_captioner(setup);
+  const pixel_scale pixels{.scale = setup.scale, .shift = setup.shift};
+  summary_ = described_class_means(describing, pixels, setup.classes);
+  const auto& sampling = with_.generator.sampling;
+  if (with_.uses_diffusion_parts())
+    pictures_ = guided_pictures(with_.parts.made_diffusion(setup, sampling.steps, sampling.guidance), describing,
+                                setup.shape, sampling.images);
+  else {
+    with_.generator.embedding = describing->embedding_width();
+    with_.generator.describing = described_rows(describing, pixels);
+  }
+}
 
 /// Describes each image, and sends the mean of each class (eq. 9). Nothing is trained, nothing remembered.
 task<client_result> osi_fl::client_round(client_context& ctx, const broadcast& in) const {
@@ -354,14 +398,16 @@ diagnostics osi_fl::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
                                                "one",
                                                setup.net->identity())});
-  if (setup.public_rows == 0)
+  if (setup.public_rows == 0 && !with_.uses_diffusion_parts())
     wrong.push_back({"partition.public_share",
                      "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
                      "none; expected a share such as 0.15"});
-  if (with_.condition != condition_kind::embed512)
-    wrong.push_back({"strategy.condition",
-                     "condition = \"sd77x768\": the embedded generator is made for vectors of 512 numbers; expected "
-                     "\"embed512\""});
+  if (!with_.shape.empty() && (with_.shape.size() != 2 || !with_.captions()))
+    wrong.push_back({"strategy.condition_shape", with_.captions() ? "expected two numbers, tokens and numbers of each"
+                                                                  : "no effect without the modules of a captioner"});
+  else if (with_.captions())
+    for (auto& found : with_.parts.check(setup, with_.condition_numbers(), with_.uses_diffusion_parts()))
+      wrong.push_back(std::move(found));
   return wrong;
 }
 
@@ -375,6 +421,9 @@ void osi_fl::keys(key_table& table) {
   table.choice("condition", with_.condition,
                {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
                "What a client sends of a class and the generator is told: 512 numbers, or 77 tokens of 768.");
+  table.integers("condition_shape", with_.shape, {.low = 1, .high = 100'000},
+                 "Tokens, and numbers of each, of modules that have others than the condition's name says.");
+  with_.parts.keys(table);
   table.integer("p", with_.p, {.low = 0, .high = 1'000'000}, "osi-fl: images retained of each class and task.");
   table.choice("criterion", with_.criterion,
                {{"gradient-norm", retention::gradient_norm},

@@ -1,5 +1,6 @@
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/backbone_run.hpp"
+#include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/base/non_owning.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -126,8 +127,10 @@ diagnostic placed(const scenario& settings, const diagnostic& found) {
 loaded_module with_own_weights(const std::shared_ptr<const module_net>& net) {
   auto flat = new_tensor({net->size()}, at::kFloat);
   net->put_own_values(flat);
-  return {.net = net, .weights = weights_only(flat)};
+  return {.net = net, .weights = weights_only(flat), .input = net->input()};
 }
+
+constexpr std::uint64_t text_bytes_max = std::uint64_t{64} << 20; // of a file that a method reads as text
 
 /// Reads the files that keys of the method name; what is wrong with them.
 diagnostics read_files(const scenario& settings, const std::string& device, method_setup& into) {
@@ -143,9 +146,16 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
     else
       add(key, read.error());
   }
+  for (const auto& [key, file] : needs.text_files) {
+    if (auto read = text_of_file(file, text_bytes_max))
+      into.texts[key] = std::move(*read);
+    else
+      add(key, read.error());
+  }
   for (const auto& [key, asked] : needs.module_files) {
     const bool of_data = asked.input == std::array<std::int64_t, 3>{};
     if (const auto net = load_module(asked.file, {.input = of_data ? into.shape : asked.input,
+                                                  .own_rows = asked.own_rows,
                                                   .native_code = settings.model.native_code,
                                                   .device = device}))
       into.modules[key] = with_own_weights(*net);

@@ -18,6 +18,7 @@ enum class rows_shown : std::uint8_t {
 struct module_request {
   std::filesystem::path file{};
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of a row that it takes; zeros: those of the data.
+  bool own_rows = false; ///< It says itself which rows it takes, and how many of them in a call.
 };
 
 /// The defaults are what federated averaging of a net with a linear head needs; the
@@ -46,6 +47,8 @@ struct method_needs {
   std::map<std::string, std::filesystem::path> tensor_files{};
   /// Files of modules that keys of the method name, by key; they are loaded and tried before check().
   std::map<std::string, module_request> module_files{};
+  /// Texts that keys of the method name, by key; they are read before check().
+  std::map<std::string, std::filesystem::path> text_files{};
   /// Features of frozen nets are kept here between runs; empty: nowhere.
   std::filesystem::path feature_folder{};
   /// Defaults in any section in place of the usual ones, as TOML; every preset lies above them. They may follow from

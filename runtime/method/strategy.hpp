@@ -9,7 +9,8 @@ namespace mneme {
 /// A module from outside, as a net without a head, and the weights that its file has.
 struct loaded_module {
   model_ref net{};
-  tensors_ref weights{}; ///< `flat_weights` [P]
+  tensors_ref weights{};               ///< `flat_weights` [P]
+  std::array<std::int64_t, 3> input{}; ///< Channels, height and width of its rows.
 };
 
 /// The settings that a method receives before the run.
@@ -33,6 +34,7 @@ struct method_setup {
   std::uint64_t seed = 0;
   std::map<std::string, tensor_map> files{};      ///< What method_needs::tensor_files asked for, by key.
   std::map<std::string, loaded_module> modules{}; ///< What method_needs::module_files asked for, by key.
+  std::map<std::string, std::string> texts{};     ///< What method_needs::text_files asked for, by key.
 };
 
 /// A named set of defaults, as TOML in any section. Keys the user gives win.

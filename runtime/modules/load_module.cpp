@@ -10,6 +10,7 @@
 #include "runtime/modules/script_graph.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 namespace mneme {
 namespace {
 
@@ -137,6 +138,23 @@ read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zi
   return std::make_shared<const native_graph>(std::move(*graph));
 }
 
+constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // of a call, of a row
+
+/// What is wrong with the rows that a module says it takes; "": nothing.
+std::string wrong_rows(const std::vector<std::int64_t>& rows) {
+  if (rows.empty())
+    return "the module does not say which rows it takes; expected a member `rows`, a list of four numbers [B, C, H, "
+           "W], as tools/export/picture_parts.py writes it";
+  double numbers = 1.0;
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    numbers *= static_cast<double>(std::max<std::int64_t>(rows[i], 0));
+  if (rows.size() != 4 || rows[0] < 1 || rows[0] > own_rows_max || numbers < 1.0 ||
+      numbers > static_cast<double>(own_numbers_max))
+    return fmt::format("the module's member `rows` is [{}]; expected [B, C, H, W] with B from 1 to {}",
+                       fmt::join(rows, ", "), own_rows_max);
+  return "";
+}
+
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
@@ -150,11 +168,20 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!entries)
     return tl::unexpected(entries.error());
   const at::Device device(wanted.device);
-  auto graph = holds_native_code(*entries) ? read_native(*bytes, *entries, wanted)
-                                           : read_script(*bytes, *entries, device);
+  auto graph =
+      holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, device);
   if (!graph)
     return all_failed(name, graph.error());
-  const auto tried = tried_module(**graph, wanted.input, device, wanted.trained);
+  auto input = wanted.input;
+  std::int64_t rows_max = 0;
+  if (wanted.own_rows) {
+    const auto rows = (*graph)->own_rows();
+    if (auto wrong = wrong_rows(rows); !wrong.empty())
+      return failed(name, std::move(wrong));
+    rows_max = rows[0];
+    std::copy(rows.begin() + 1, rows.end(), input.begin());
+  }
+  const auto tried = tried_module(**graph, input, device, wanted.trained, rows_max);
   if (!tried)
     return all_failed(name, tried.error());
   const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
@@ -164,7 +191,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                     tried->width, classes));
   return std::make_shared<const module_net>(
       std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                      .input = wanted.input,
+                                      .input = input,
                                       .width = tried->width,
                                       .classes = classes,
                                       .scores = wanted.scores,

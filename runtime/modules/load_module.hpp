@@ -7,7 +7,8 @@ namespace mneme {
 
 /// What the run asks of a module.
 struct module_wanted {
-  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
+  bool own_rows = false;               ///< The module has a member `rows`, [B, C, H, W]: at most B rows in a call.
   std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
   bool scores = false;                 ///< forward() returns scores of the classes, not features.
   head_kind head = head_kind::linear;

@@ -29,6 +29,8 @@ public:
   [[nodiscard]] virtual bool compiled_in() const noexcept { return false; }
   /// Rows of every call; 0: any number.
   [[nodiscard]] virtual std::int64_t rows_of_call() const noexcept { return 0; }
+  /// B, C, H, W: the most rows of a call and their shape, where the module says so itself; else empty.
+  [[nodiscard]] virtual std::vector<std::int64_t> own_rows() const { return {}; }
   /// Names of compiled tensors whose values are no longer those of the file.
   [[nodiscard]] virtual std::vector<std::string> overwritten() const { return {}; }
 

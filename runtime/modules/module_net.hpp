@@ -38,6 +38,9 @@ public:
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
 
+  /// C, H, W of a row.
+  [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept { return shape_.input; }
+
   /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
   void put_own_values(at::Tensor& flat) const;
   /// The first tensor that is compiled in and has another value in `flat` [P]; "": there is none.

@@ -49,8 +49,8 @@ thread_local std::int64_t byte_count::counted = 0;
 /// The trial while it runs.
 class trial {
 public:
-  trial(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device)
-      : graph_(graph), input_(input), count_(is_fixed() ? graph.rows_of_call() : rows_max),
+  trial(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, std::int64_t most)
+      : graph_(graph), input_(input), count_(is_fixed() ? graph.rows_of_call() : most),
         rows_(made_rows(count_, input).to(device)) {
     for (const auto& held : graph.tensors()) {
       values_.push_back(held.value);
@@ -238,9 +238,11 @@ private:
 
 } // namespace
 
-tl::expected<trial_result, std::vector<std::string>>
-tried_module(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained) {
-  return trial(graph, input, device).run(trained);
+tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
+                                                                  std::array<std::int64_t, 3> input,
+                                                                  const at::Device& device, bool trained,
+                                                                  std::int64_t most) {
+  return trial(graph, input, device, most > 0 ? std::min(most, rows_max) : rows_max).run(trained);
 }
 
 } // namespace mneme

@@ -15,8 +15,10 @@ struct trial_result {
 /// Calls the graph with rows [B, C, H, W] float32 on `device`: several at once, or one by one where several cannot be
 /// told apart to the last bit. Fails in words where results have another form than [B, D] float32 and finite, differ
 /// from call to call, depend on the rows beside, or where tensors of the module are written to.
-/// @param trained whether a gradient has to reach a parameter
-[[nodiscard]] tl::expected<trial_result, std::vector<std::string>>
-tried_module(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, bool trained);
+/// @param trained whether a gradient has to reach a parameter @param most rows of a call; 0: as many as are usual
+[[nodiscard]] tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
+                                                                                std::array<std::int64_t, 3> input,
+                                                                                const at::Device& device, bool trained,
+                                                                                std::int64_t most = 0);
 
 } // namespace mneme

@@ -210,6 +210,8 @@ script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit:
     code->places.push_back(found->second);
   }
   made.code_ = std::move(code);
+  if (module.hasattr("rows") && module.attr("rows").isIntList())
+    made.own_rows_ = module.attr("rows").toIntVector();
   return made;
 }
 

@@ -24,6 +24,8 @@ public:
   [[nodiscard]] const std::vector<held_tensor>& tensors() const noexcept override { return tensors_; }
   /// Autograd follows the operators where the calling thread has it on.
   [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const override;
+  /// The member `rows`, a list of four numbers.
+  [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return own_rows_; }
 
 private:
   struct compiled;
@@ -33,6 +35,7 @@ private:
 
   std::shared_ptr<const compiled> code_{};
   std::vector<held_tensor> tensors_{};
+  std::vector<std::int64_t> own_rows_{};
 };
 
 } // namespace mneme

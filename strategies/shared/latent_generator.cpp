@@ -39,14 +39,16 @@ public_data gathered(const central_rows& from, std::int64_t tasks, std::int64_t 
 
 } // namespace
 
-latent_shape latent_generator::shape_of(const method_setup& setup) {
-  return {.image = setup.shape, .kinds = setup.classes * (share_classes(setup.task_classes) ? setup.tasks : 1)};
+latent_shape latent_generator::shape_of(const method_setup& setup, std::int64_t embedding) {
+  return {.image = setup.shape,
+          .kinds = setup.classes * (share_classes(setup.task_classes) ? setup.tasks : 1),
+          .embedding = embedding};
 }
 
 latent_generator::latent_generator(const method_setup& setup, const generator_settings& with)
     : seed_(setup.seed), tasks_(setup.tasks), classes_(setup.classes),
-      tasks_share_classes_(share_classes(setup.task_classes)) {
-  const auto shape = shape_of(setup);
+      tasks_share_classes_(share_classes(setup.task_classes)), describing_(with.describing) {
+  const auto shape = shape_of(setup, with.embedding);
   encoder_training_ = encoder_training(shape, with.encoder_passes, with.batch);
   autoencoder_training_ = autoencoder_training(shape, with.autoencoder_passes, with.batch);
   encoding_ = latent_encoding(shape);
@@ -58,19 +60,30 @@ rng_key latent_generator::stream(std::uint32_t part) const {
   return {.seed = seed_, .purpose = generator_purposes + 100 * part};
 }
 
+/// Where nobody else describes rows, an encoder is trained that does.
+program_job latent_generator::embedding_job(const at::Tensor& kinds, const sample_view& samples) const {
+  if (describing_)
+    return {.body = describing_, .samples = samples};
+  auto in = std::make_shared<tensor_map>();
+  in->put("kinds", kinds);
+  return {.body = encoder_training_, .in = in, .samples = samples, .stream = stream(encoder_part)};
+}
+
 task<void> latent_generator::train(server_context& ctx) {
   const auto open = gathered(ctx.rows(), tasks_, classes_, tasks_share_classes_);
-  auto in = std::make_shared<tensor_map>();
-  in->put("kinds", open.kinds);
-  auto first = ctx.run({.body = encoder_training_, .in = in, .samples = open.samples, .stream = stream(encoder_part)});
+  auto first = ctx.run(embedding_job(open.kinds, open.samples));
   auto second = ctx.run({.body = autoencoder_training_, .samples = open.samples, .stream = stream(autoencoder_part)});
   auto both = first & second;
   auto learnt = co_await both;
   auto nets = std::make_shared<tensor_map>();
-  nets->put("encoder", std::get<0>(learnt).out->at("weights"));
+  if (!describing_)
+    nets->put("encoder", std::get<0>(learnt).out->at("weights"));
   nets->put("autoencoder", std::get<1>(learnt).out->at("weights"));
 
-  auto encoding = ctx.run({.body = encoding_, .in = nets, .samples = open.samples, .stream = stream(encoding_part)});
+  auto told = std::make_shared<tensor_map>(*nets);
+  if (describing_)
+    told->put("embeddings", std::get<0>(learnt).out->at("embeddings"));
+  auto encoding = ctx.run({.body = encoding_, .in = told, .samples = open.samples, .stream = stream(encoding_part)});
   auto encoded = co_await encoding;
   auto seen = std::make_shared<tensor_map>(*encoded.out);
   seen->put("kinds", open.kinds);

@@ -9,34 +9,38 @@ namespace mneme {
 struct generator_settings {
   std::int64_t encoder_passes = 2, autoencoder_passes = 15, denoiser_passes = 40, batch = 128;
   generation_settings sampling{};
+  std::int64_t embedding = 512; ///< Numbers of a condition.
+  program_ref describing{}; ///< Makes the "embeddings" [n, E] of rows, in place of an encoder; null: one is trained.
 };
 
 class latent_generator {
 public:
   latent_generator(const method_setup& setup, const generator_settings& with);
 
-  /// Trains encoder and autoencoder, side by side, and then the denoiser on what they make of the public rows of all
-  /// tasks. Kinds are classes; where tasks share their classes, classes of a task.
+  /// Trains encoder and autoencoder, side by side (or lets others describe the rows), and then the denoiser on what
+  /// they make of the public rows of all tasks. Kinds are classes; where tasks share their classes, classes of a task.
   task<void> train(server_context& ctx);
   [[nodiscard]] bool is_trained() const noexcept { return nets_ != nullptr; }
 
-  /// "encoder" [P]: all that a client needs. @pre trained
+  /// "encoder" [P]: all that a client needs. @pre trained, nothing else describes
   [[nodiscard]] tensors_ref encoder() const;
   /// Makes images [Z, C, H, W] uint8 under a condition [E]. @pre trained
   [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
   void persist(archive& state) { state(nets_); }
 
   /// The sizes of the nets for a run.
-  [[nodiscard]] static latent_shape shape_of(const method_setup& setup);
+  [[nodiscard]] static latent_shape shape_of(const method_setup& setup, std::int64_t embedding = 512);
 
 private:
   [[nodiscard]] rng_key stream(std::uint32_t part) const;
+  [[nodiscard]] program_job embedding_job(const at::Tensor& kinds, const sample_view& samples) const;
 
   std::uint64_t seed_;
   std::int64_t tasks_, classes_;
   bool tasks_share_classes_;
-  program_ref encoder_training_, autoencoder_training_, encoding_, denoiser_training_, generation_;
-  tensors_ref nets_; // "encoder", "autoencoder", "denoiser" [P each], "scale" [2]; null: not trained yet
+  program_ref describing_, encoder_training_, autoencoder_training_, encoding_, denoiser_training_, generation_;
+  tensors_ref
+      nets_; // "encoder" (if it is ours), "autoencoder", "denoiser" [P each], "scale" [2]; null: not trained yet
 };
 
 } // namespace mneme

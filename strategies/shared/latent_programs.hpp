@@ -15,8 +15,9 @@ inline constexpr std::int64_t diffusion_times = 400;
 /// The autoencoder learns to reconstruct: likelihood of pixels, as Bernoulli (one channel) or normal variables, plus
 /// 0.0784 times the KL divergence of its latents. Ends with "weights" [P].
 [[nodiscard]] program_ref autoencoder_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
-/// What both make of the rows. Reads "encoder" and "autoencoder"; ends with "embeddings" [n, E], the latents' "means"
-/// and "deviations" [n, L], standardised by one mean and one deviation, and these two as "scale" [2].
+/// What both make of the rows. Reads "encoder" (or "embeddings" [n, E], which it hands on) and "autoencoder"; ends with
+/// "embeddings" [n, E], the latents' "means" and "deviations" [n, L], standardised by one mean and one deviation, and
+/// these two as "scale" [2].
 [[nodiscard]] program_ref latent_encoding(const latent_shape& shape);
 /// The denoiser learns velocities under conditions, of which a tenth is left out (Ho and Salimans 2022), and half are
 /// means of 1 to 50 embeddings of the row's kind: that is all a server of class means will see. Reads "embeddings",

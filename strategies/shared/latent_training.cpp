@@ -137,7 +137,8 @@ protected:
     std::vector<at::Tensor> embeddings, means, deviations;
     for (std::int64_t first = 0; first < call.samples.size(); first += rows_at_once) {
       const auto where = whole_range(first, std::min(call.samples.size(), first + rows_at_once));
-      embeddings.push_back(encoder_.embeddings(call.in.at("encoder"), call.images(where)).detach());
+      if (!call.in.find("embeddings"))
+        embeddings.push_back(encoder_.embeddings(call.in.at("encoder"), call.images(where)).detach());
       const auto [mean, log_variance] = autoencoder_.encoded(call.in.at("autoencoder"), pixels_of(call, where));
       means.push_back(mean.detach());
       deviations.push_back((log_variance.detach() * 0.5).exp());
@@ -145,7 +146,8 @@ protected:
     const auto every = at::cat(means);
     const double centre = every.mean(at::kDouble).item<double>();
     const double spread = std::max((every - centre).square().mean(at::kDouble).sqrt().item<double>(), 1e-6);
-    return {.tensors = {{"embeddings", at::cat(embeddings)},
+    const auto* const made = call.in.find("embeddings");
+    return {.tensors = {{"embeddings", made ? *made : at::cat(embeddings)},
                         {"means", (every - centre) / spread},
                         {"deviations", at::cat(deviations) / spread},
                         {"scale", at::tensor({centre, spread}, at::kFloat).to(call.device())}}};

@@ -331,13 +331,21 @@ TEST_CASE("the pictures of a run show ten images of each class at most, a row fo
 }
 
 TEST_CASE("what the generator cannot do is refused, each in words") {
-  federation federated({{"condition", "sd77x768"}});
+  const federation federated;
   auto setup = federated.setup();
   setup.public_rows = 0;
-  std::map<std::string, std::string> found;
-  for (const auto& wrong : federated.method->check(setup))
-    found[wrong.where] = wrong.text;
-  CHECK(found.size() == 2);
+  const auto found_with = [&](const key_list& keys) {
+    const auto method = strategy_named("osi-fl");
+    give_keys(*method, keys.pairs);
+    std::map<std::string, std::string> found;
+    for (const auto& wrong : method->check(setup))
+      found[wrong.where] = wrong.text;
+    return found;
+  };
+  auto found = found_with({});
+  CHECK(found.size() == 1);
   CHECK_THAT(found["partition.public_share"], ContainsSubstring("rows that no client holds"));
-  CHECK_THAT(found["strategy.condition"], ContainsSubstring("512 numbers"));
+  found = found_with({{"condition", "sd77x768"}}); // which needs no public rows, but all parts
+  CHECK(found.size() == 8);
+  CHECK_THAT(found["strategy.denoiser"], ContainsSubstring("expected a file that tools/export/picture_parts.py"));
 }

@@ -1,0 +1,128 @@
+"""Parts of OSI-FL from outside, through the program: what a run says of files that do not fit, each in one error.
+
+The files are those of scenarios/smoke/parts, changed.
+"""
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+import zipfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import ROOT, mneme, run_tests  # noqa: E402
+
+SCENARIO = os.path.join(ROOT, "scenarios", "smoke", "osi-fl-parts.toml")
+PARTS = os.path.join(ROOT, "scenarios", "smoke", "parts")
+KEYS = {"caption_encoder": "caption_encoder.pt", "caption_decoder": "caption_decoder.pt",
+        "caption_words": "caption_words.json", "text_encoder": "text_states.pt", "text_tokens": "text_tokens.json",
+        "text_merges": "text_merges.txt", "denoiser": "denoiser.pt", "picture_decoder": "decoder.pt"}
+
+
+class Parts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.parts = os.path.join(self.folder, "parts")
+        shutil.copytree(PARTS, self.parts)
+
+    def validated(self, *lines, files=None):
+        """What `mneme validate` says of the smoke scenario with these files and lines: (exit code, standard error)."""
+        path = os.path.join(self.folder, "scenario.toml")
+        named = {**KEYS, **(files or {})}
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'extends = "{SCENARIO}"\n[strategy]\n')
+            file.writelines(f'{key} = "{name and "parts/" + name}"\n' for key, name in named.items())
+            file.writelines(line + "\n" for line in lines)
+        result = mneme("validate", path)
+        return result.returncode, result.stderr
+
+    def refused(self, key, words, *lines, files=None, errors=1):
+        code, said = self.validated(*lines, files=files)
+        self.assertEqual(code, 2, said)
+        self.assertEqual(said.count("error:"), errors, said)
+        self.assertIn(words, said)
+        self.assertIn("scenario.toml", said)
+        if key in (files or {}) or key in KEYS:
+            line = 3 + list({**KEYS, **(files or {})}).index(key)
+            self.assertIn(f"scenario.toml:{line}:", said)
+
+    def rewrite(self, name, change):
+        """The module with other entries: change(name, content) gives the content, or None to leave it out."""
+        path = os.path.join(self.parts, name)
+        with zipfile.ZipFile(path) as archive:
+            content = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for entry, value in content.items():
+                made = change(entry, value)
+                if made is not None:
+                    archive.writestr(zipfile.ZipInfo(entry), made)
+
+    def test_the_parts_as_they_are_run(self):
+        self.assertEqual(self.validated()[0], 0)
+
+    def test_a_module_of_another_libtorch(self):
+        self.rewrite("denoiser.pt", lambda name, value: value.replace(b"torch.silu", b"torch.silu_of_tomorrow")
+                     if name.endswith(".py") else value)
+        self.refused("denoiser", "silu_of_tomorrow")
+
+    def test_a_missing_tensor(self):
+        self.rewrite("text_states.pt", lambda name, value: None if name.endswith("/data/3") else value)
+        self.refused("text_encoder", "text_states.pt")
+
+    def test_a_module_that_does_not_say_its_rows(self):
+        shutil.copy(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt"), os.path.join(self.parts, "decoder.pt"))
+        self.refused("picture_decoder", "the module does not say which rows it takes")
+
+    def test_another_condition_than_the_modules_have(self):
+        self.refused("text_encoder", "the module returns 192 numbers for a text; the condition has 77 x 768 = 59136",
+                     "condition_shape = []", errors=3)  # its tokens and the denoiser's rows do not fit, either
+        self.refused("text_encoder", "the module returns 24 numbers for a text", files={"text_encoder":
+                                                                                        "text_encoder.pt"})
+        self.refused("denoiser", "expected the [4, 4, 4] latents of picture_decoder",
+                     files={"denoiser": "text_states.pt"}, errors=2)
+        self.refused("", "expected two numbers", "condition_shape = [12, 16, 1]")
+        result = mneme("validate", os.path.join(ROOT, "scenarios", "smoke", "osi-fl.toml"), "--set",
+                       "strategy.condition_shape=[1, 24]")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no effect without the modules of a captioner", result.stderr)
+
+    def test_modules_in_each_others_place(self):
+        self.refused("caption_decoder", "expected 1 + words of a caption (16) + the 80 that caption_encoder returns",
+                     files={"caption_decoder": "text_states.pt"}, errors=2)
+        self.refused("caption_encoder", "expected square pictures [3, S, S]", files={"caption_encoder": "decoder.pt"},
+                     errors=2)
+
+    def test_missing_vocabularies(self):
+        for key in ("caption_words", "text_tokens", "text_merges"):
+            os.rename(os.path.join(self.parts, KEYS[key]), os.path.join(self.folder, "kept"))
+            self.refused(key, KEYS[key])
+            os.rename(os.path.join(self.folder, "kept"), os.path.join(self.parts, KEYS[key]))
+            self.refused("", f"no {key}; expected a file that tools/export/picture_parts.py has written",
+                         files={key: ""})
+
+    def test_vocabularies_that_do_not_fit(self):
+        with open(os.path.join(self.parts, "text_merges.txt"), "a", encoding="utf-8") as file:
+            file.write("q z\n")
+        self.refused("text_merges", "text_merges.txt: line 25: 'qz' is no token of the vocabulary")
+        shutil.copy(os.path.join(PARTS, "text_merges.txt"), self.parts)
+        with open(os.path.join(self.parts, "text_tokens.json"), "w", encoding="utf-8") as file:
+            file.write('{"a": 0, "b": 5}')
+        self.refused("text_tokens", "byte 9: number 5 is too large")
+        shutil.copy(os.path.join(PARTS, "text_tokens.json"), self.parts)
+        words = os.path.join(self.parts, "caption_words.json")
+        with open(words, encoding="utf-8") as file:
+            kept = json.load(file)
+        with open(words, "w", encoding="utf-8") as file:
+            json.dump({**kept, "more": len(kept)}, file)
+        self.refused("caption_words", "the vocabulary has 42 words, and caption_decoder scores 41")
+
+    def test_files_of_a_part_that_is_not_read(self):
+        self.refused("denoiser", "no effect with condition = \"embed512\"", 'condition = "embed512"', errors=2)
+        self.refused("", "beams = 23; expected at most half of the 41 words", "beams = 23")
+
+
+if __name__ == "__main__":
+    run_tests()
