@@ -1,6 +1,7 @@
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/splits.hpp"
 #include <algorithm>
+#include <set>
 namespace mneme {
 namespace {
 
@@ -71,6 +72,25 @@ expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
     return tl::unexpected(std::move(wrong));
   pictures->test = others->train;
   return read(*pictures, data, std::move(about));
+}
+
+expected<raw_data> read_domain_lists(const std::vector<picture_list>& train, const std::vector<picture_list>& test,
+                                     const path& folder, const data_section& data, raw_data about) {
+  auto pictures = read_picture_lists(train, folder);
+  auto others = read_picture_lists(test, folder);
+  if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  std::set<std::int32_t> seen;
+  for (const auto& picture : *pictures)
+    seen.insert(picture.label);
+  for (const auto& picture : *others)
+    about.classes = std::max<std::int64_t>(about.classes, picture.label + 1);
+  about.classes = std::max<std::int64_t>(about.classes, *seen.rbegin() + 1);
+  for (std::int32_t label = 0; label < about.classes; ++label)
+    if (!seen.contains(label))
+      return failed(train.front().file.string(), "and the other lists have no training picture of class " +
+                                                     std::to_string(label) + "; labels count from 0");
+  return read({.train = std::move(*pictures), .test = std::move(*others)}, data, std::move(about));
 }
 
 } // namespace mneme

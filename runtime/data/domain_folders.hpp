@@ -1,6 +1,6 @@
 /// domain_folders: data sets of pictures in folders by domain and class.
 #pragma once
-#include "runtime/data/photographs.hpp"
+#include "runtime/data/picture_lists.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
@@ -22,5 +22,10 @@ struct picture_folder {
 [[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
                                                      const std::vector<picture_folder>& test, const data_section& data,
                                                      raw_data about);
+/// The same for pictures that lists name; classes are counted from the labels, each of which needs a training row.
+[[nodiscard]] expected<raw_data> read_domain_lists(const std::vector<picture_list>& train,
+                                                   const std::vector<picture_list>& test,
+                                                   const std::filesystem::path& folder, const data_section& data,
+                                                   raw_data about);
 
 } // namespace mneme

@@ -1,8 +1,11 @@
 // NICO++ Common: things in six surroundings that all classes share (Zhang et al. 2023, "NICO++: Towards Better
 // Benchmarking for Domain Generalization"), a folder of pictures for each surrounding and class: autumn/bear/x.jpg.
+// Where lists lie beside the folders, autumn_train.txt and autumn_test.txt with lines "autumn/bear/x.jpg 3", they say
+// what is a training row, what a test row, and of which class.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/files.hpp"
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 namespace mneme {
@@ -16,11 +19,34 @@ const file_set files{.data_set = "nico-common",
                      .remedy =
                          "Unpack the public part of NICO++: a folder for each domain, and in it one for each class."};
 
+expected<raw_data> load_lists(const std::vector<path>& domains, const data_section& data) {
+  raw_data about{.name = "nico-common"};
+  std::vector<picture_list> train, test;
+  for (const auto& domain : domains) {
+    const auto name = domain.filename().string();
+    const auto number = static_cast<std::int32_t>(about.domain_names.size());
+    train.push_back({domain.parent_path() / (name + "_train.txt"), number});
+    test.push_back({domain.parent_path() / (name + "_test.txt"), number});
+    about.domain_names.push_back(name);
+  }
+  return read_domain_lists(train, test, domains.front().parent_path(), data, std::move(about));
+}
+
+/// True if one of the lists is there: then all have to be.
+bool has_lists(const std::vector<path>& domains) {
+  return std::any_of(domains.begin(), domains.end(), [](const path& domain) {
+    return std::filesystem::exists(domain.string() + "_train.txt") ||
+           std::filesystem::exists(domain.string() + "_test.txt");
+  });
+}
+
 /// Classes are numbered in the order of their names; every domain has to have all of them.
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
   const auto domains = find_files(files, data, roots);
   if (!domains)
     return tl::unexpected(domains.error());
+  if (has_lists(*domains))
+    return load_lists(*domains, data);
   std::set<std::string> classes;
   for (const auto& domain : *domains) {
     const auto found = folders_in(domain);
@@ -41,8 +67,10 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
 
 const source_registration line{
     {.name = "nico-common",
-     .summary = "NICO++: pictures of 60 things in 6 surroundings (autumn, dim, grass, outdoor, rock, water) in JPEG or "
-                "PNG, brought to data.side; every fifth of a folder is a test image; no download by mneme",
+     .summary =
+         "NICO++: pictures of 60 things in 6 surroundings (autumn, dim, grass, outdoor, rock, water) in JPEG or "
+         "PNG, brought to data.side; every fifth of a folder is a test image, unless lists say it; no download by "
+         "mneme",
      .files = files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
 

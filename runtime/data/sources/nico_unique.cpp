@@ -1,5 +1,7 @@
 // NICO++ Unique: things in six surroundings that each class has of its own (Zhang et al. 2023, "NICO++"), a folder of
 // pictures for each class and surrounding: bear/on_tree/x.jpg. Domain i is the i-th surrounding of each class by name.
+// Where lists lie beside these, bear/on_tree_train.txt and bear/on_tree_test.txt with lines "bear/on_tree/x.jpg 0",
+// they say what is a training row, what a test row, and of which class.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/files.hpp"
@@ -25,6 +27,8 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     return tl::unexpected(classes.error());
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
   std::vector<picture_folder> folders;
+  std::vector<picture_list> train, test;
+  bool has_lists = false; // one of them: then all have to be there
   for (std::size_t label = 0; label < classes->size(); ++label) {
     const auto& folder = (*classes)[label];
     const auto domains = folders_in(folder);
@@ -38,8 +42,17 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
                     fmt::format("holds {} folders, and {} of {} before it; expected as many domains of "
                                 "each class: fetch the data set again",
                                 domains->size(), about.domain_names.size(), classes->front().filename().string()));
-    for (std::size_t domain = 0; domain < domains->size(); ++domain)
-      folders.push_back({(*domains)[domain], static_cast<std::int32_t>(label), static_cast<std::int32_t>(domain)});
+    for (std::size_t domain = 0; domain < domains->size(); ++domain) {
+      const auto number = static_cast<std::int32_t>(domain);
+      folders.push_back({(*domains)[domain], static_cast<std::int32_t>(label), number});
+      train.push_back({(*domains)[domain].string() + "_train.txt", number});
+      test.push_back({(*domains)[domain].string() + "_test.txt", number});
+      has_lists |= std::filesystem::exists(train.back().file) || std::filesystem::exists(test.back().file);
+    }
+  }
+  if (has_lists) {
+    about.classes = 0; // the labels tell
+    return read_domain_lists(train, test, found->front().parent_path(), data, std::move(about));
   }
   return read_domain_folders(folders, data, std::move(about));
 }
@@ -47,7 +60,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
 const source_registration line{
     {.name = "nico-unique",
      .summary = "NICO++: pictures of 60 things in 6 surroundings of their own in JPEG or PNG, brought to data.side; "
-                "every fifth of a folder is a test image; no download by mneme",
+                "every fifth of a folder is a test image, unless lists say it; no download by mneme",
      .files = files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
 

@@ -131,3 +131,66 @@ TEST_CASE("a broken picture and a class without any are named, each with its pla
   CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("grass/car: error: cannot be read"));
 }
+
+TEST_CASE("nico-common: lists say what is a training row, what a test row, and of which class", "[data]") {
+  const scratch_folder root;
+  put_common(root.path());
+  const auto folder = root.path() / "NICO_DG";
+  for (const auto* const name : {"autumn", "dim", "grass", "outdoor", "rock", "water"}) {
+    const std::string domain = name; // classes in another order than their names, lines in no order
+    put(folder / (domain + "_train.txt"),
+        domain + "/car/c.jpg 0\r\n" + domain + "/bear/b.png 1\n\n" + domain + "/bear/a.jpg 1\n");
+    put(folder / (domain + "_test.txt"), domain + "/car/a.jpg 0");
+  }
+  const auto data = load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->domain_names.size() == 6);
+  CHECK(data->train.size() == 18);
+  CHECK(std::vector(data->train.labels.begin(), data->train.labels.begin() + 6) ==
+        std::vector<std::int32_t>{1, 1, 0, 1, 1, 0});
+  CHECK(std::vector(data->train.domains.begin(), data->train.domains.begin() + 6) ==
+        std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
+  CHECK(levels_of(data->test) == std::vector<int>{110, 130, 150, 170, 190, 210});
+
+  write_file(folder / "dim_train.txt", "dim/car/a.jpg\n../car/a.jpg 0\ndim/car/a.jpg -1\ndim/car/b.png 0\n"
+                                       "dim/car/b.png 1\n/etc/x.jpg 0\n");
+  const auto broken = said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
+  CHECK_THAT(broken, ContainsSubstring("dim_train.txt:1: error: expected a path, a space and a label") &&
+                         ContainsSubstring("dim_train.txt:2: error: '../car/a.jpg' lies elsewhere") &&
+                         ContainsSubstring("dim_train.txt:3: error: '-1' is no label") &&
+                         ContainsSubstring("dim_train.txt:5: error: 'dim/car/b.png' is there twice") &&
+                         ContainsSubstring("dim_train.txt:6: error: '/etc/x.jpg' lies elsewhere"));
+  write_file(folder / "dim_train.txt", "dim/car/a.jpg 0\ndim/car/missing.jpg 2\n");
+  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+             ContainsSubstring("dim/car/missing.jpg"));
+  write_file(folder / "dim_train.txt", "dim/car/a.jpg 5\n");
+  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+             ContainsSubstring("no training picture of class 2"));
+  std::filesystem::remove(folder / "dim_train.txt");
+  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+             ContainsSubstring("dim_train.txt: error"));
+}
+
+TEST_CASE("nico-unique: a list for each class and domain", "[data]") {
+  const scratch_folder root;
+  const auto folder = root.path() / "NICO_Unique";
+  int level = 0;
+  for (const auto& [kind, place] :
+       {std::pair{"bear", "in water"}, {"bear", "on tree"}, {"car", "at night"}, {"car", "on track"}}) {
+    const std::string below = std::string(kind) + "/" + place, label = kind == std::string("car") ? " 1\n" : " 0\n";
+    put_five(folder / below, level += 20);
+    put(folder / (below + "_train.txt"), below + "/d.jpg" + label + below + "/b.png" + label);
+    put(folder / (below + "_test.txt"), below + "/a.jpg" + label);
+  }
+  const auto data = load_data({.name = "nico-unique", .root = root.path(), .side = 8}, 1);
+  REQUIRE(data);
+  CHECK(data->classes == 2);
+  CHECK(data->train.size() == 8);
+  CHECK(data->test.labels == std::vector<std::int32_t>{0, 0, 1, 1});
+  CHECK(data->test.domains == std::vector<std::int32_t>{0, 1, 0, 1});
+  CHECK(levels_of(data->test) == std::vector<int>{20, 40, 60, 80});
+  std::filesystem::remove(folder / "car" / "on track_test.txt");
+  CHECK_THAT(said(load_data({.name = "nico-unique", .root = root.path()}, 1)),
+             ContainsSubstring("on track_test.txt: error"));
+}

@@ -1,0 +1,79 @@
+#include "runtime/data/picture_lists.hpp"
+#include "runtime/base/disk_file.hpp"
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <map>
+namespace mneme {
+namespace {
+
+constexpr std::uint64_t list_bytes_max = std::uint64_t{256} << 20;
+constexpr std::size_t list_diagnostics_max = 20;
+constexpr std::int32_t labels_max = 100'000;
+
+struct listed_picture {
+  std::string name{};
+  std::int32_t label = 0;
+};
+
+/// What is wrong with a line, or the picture that it names.
+tl::expected<listed_picture, std::string> picture_of(std::string_view line) {
+  const auto space = line.find_last_of(" \t");
+  if (space == std::string_view::npos)
+    return tl::unexpected(std::string("expected a path, a space and a label"));
+  listed_picture made;
+  const auto number = line.substr(space + 1);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), made.label);
+  if (error != std::errc{} || end != number.data() + number.size() || made.label < 0 || made.label >= labels_max)
+    return tl::unexpected(fmt::format("'{}' is no label; expected a whole number from 0", number));
+  const std::filesystem::path path(line.substr(0, line.find_last_not_of(" \t", space) + 1));
+  if (path.empty() || path.is_absolute() ||
+      std::any_of(path.begin(), path.end(), [](const auto& part) { return part == ".."; }))
+    return tl::unexpected(
+        fmt::format("'{}' lies elsewhere; expected a path below the data set's folder", path.string()));
+  made.name = path.string();
+  return made;
+}
+
+void read_list(const picture_list& list, const std::filesystem::path& folder, std::vector<photograph>& into,
+               diagnostics& wrong) {
+  const auto text = text_of_file(list.file, list_bytes_max);
+  if (!text) {
+    wrong.push_back(text.error().front());
+    return;
+  }
+  std::map<std::string, std::int32_t> found; // by path
+  std::string_view rest = *text;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    if (line.empty())
+      continue;
+    const auto picture = picture_of(line);
+    std::string text_of_line = picture ? "" : picture.error();
+    if (picture && !found.try_emplace(picture->name, picture->label).second)
+      text_of_line = fmt::format("'{}' is there twice", picture->name);
+    if (!text_of_line.empty() && wrong.size() < list_diagnostics_max)
+      wrong.push_back({fmt::format("{}:{}", list.file.string(), number), text_of_line});
+  }
+  if (found.empty() && wrong.empty())
+    wrong.push_back({list.file.string(), "names no pictures; expected lines of a path and a label"});
+  for (const auto& [name, label] : found)
+    into.push_back({folder / name, label, list.domain});
+}
+
+} // namespace
+
+expected<std::vector<photograph>> read_picture_lists(const std::vector<picture_list>& lists,
+                                                     const std::filesystem::path& folder) {
+  std::vector<photograph> pictures;
+  diagnostics wrong;
+  for (const auto& list : lists)
+    read_list(list, folder, pictures, wrong);
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return pictures;
+}
+
+} // namespace mneme
