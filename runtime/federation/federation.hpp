@@ -88,7 +88,9 @@ private:
   void send(std::vector<shard_batches> batches);
   void learn_durations(const wave_report& report);
   void learn_results(std::vector<finished_round>& finished);
+  void keep_failure(round_failure why);
   void fail_known_size(const assignment_in_flight& owner, job_id at);
+  void end_failed(const round_failure& why);
   void end_wave();
   void recompute(assignment_id top);
   void run_again();
@@ -167,6 +169,7 @@ private:
   bool told_of_eviction_ = false;
   std::vector<assignment_id> repeated_; // that run again, ascending: after a checkpoint, or because they were evicted
   open_wave wave_;
+  std::map<assignment_id, round_failure> failures_; // of rounds whose answers virtual time does not need yet
   run_log log_;
 
   next_step next_ = next_step::task;

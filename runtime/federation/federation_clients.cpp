@@ -162,9 +162,10 @@ void federation::abandon_assignments(const std::vector<assignment_id>& ids, cons
     pool_.end_visit(owner.client);
     if (owner.has_result())
       results_.removed(owner);
-    else if (owner.is_at_shard())
+    else if (owner.is_at_shard() && !failures_.contains(id))
       told[shard_of(owner.client, told.size()).value].assignments.push_back(id);
     in_flight_.erase(id);
+    failures_.erase(id);
   }
   start_queue_.erase(ids);
   for (std::uint32_t s = 0; s < told.size(); ++s)

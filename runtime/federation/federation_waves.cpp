@@ -3,13 +3,16 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/federation/federation.hpp"
 #include <algorithm>
+#include <fmt/format.h>
 #include <limits>
 namespace mneme {
 
 // -- a wave begins ----------------------------------------------------------------------------------------------------
 
 void federation::begin_wave(assignment_id top) {
-  if (in_flight_.at(top).phase == assignment_phase::evicted)
+  if (const auto failed = failures_.find(top); failed != failures_.end())
+    end_failed(failed->second);
+  else if (in_flight_.at(top).phase == assignment_phase::evicted)
     recompute(top);
   else if (start_queue_.size() > 0)
     start_waiting();
@@ -76,7 +79,7 @@ void federation::take(wave_report& report) {
   if (!report.last)
     return advance();
   for (auto& why : report.failed)
-    wave_.failed(std::move(why));
+    keep_failure(std::move(why));
   if (wave_.ends_with_report())
     end_wave();
 }
@@ -126,6 +129,17 @@ void federation::learn_results(std::vector<finished_round>& finished) {
   }
 }
 
+/// The run fails when virtual time needs the answer that there is not, as it would had nothing run ahead: who is
+/// blamed, and when, depends on no budget. A round that fails where it did not before, and who is interrupted, end the
+/// wave.
+void federation::keep_failure(round_failure why) {
+  auto* const owner = in_flight_.find(why.last_job.assignment);
+  if (!owner || owner->is_behind() || why.reason == interrupted_text)
+    return wave_.failed(std::move(why));
+  in_flight_.forget_jobs(*owner);
+  failures_.try_emplace(owner->id, std::move(why));
+}
+
 /// A method promises what its clients do not keep.
 void federation::fail_known_size(const assignment_in_flight& owner, job_id at) {
   wave_.failed({.last_job = at,
@@ -142,12 +156,7 @@ void federation::end_wave() {
     return repeated_.empty() ? stop_at(next_step::event) : interrupt();
   if (const auto& why = wave_.failure()) {
     failed_at_ = log_.return_to_mark();
-    in_flight_ = {};
-    const auto& job = why->last_job;
-    return finish(run_status::failed, "client " + std::to_string(why->client.value) + ", round " +
-                                          std::to_string(why->round.value + 1) + ", job " +
-                                          std::to_string(job.assignment.value) + "." + std::to_string(job.stage) + "." +
-                                          std::to_string(job.step) + ": " + why->reason);
+    return end_failed(*why);
   }
   if (!repeated_.empty())
     return catch_up();
@@ -155,6 +164,13 @@ void federation::end_wave() {
     command(run_warning{"uploads that wait for their virtual time hold more than worker.ahead_max allows; those that "
                         "arrive last are computed again, which a larger value spares"});
   advance();
+}
+
+void federation::end_failed(const round_failure& why) {
+  in_flight_ = {};
+  const auto& job = why.last_job;
+  finish(run_status::failed, fmt::format("client {}, round {}, job {}.{}.{}: {}", why.client.value, why.round.value + 1,
+                                         job.assignment.value, job.stage, job.step, why.reason));
 }
 
 // -- rounds that run again --------------------------------------------------------------------------------------------

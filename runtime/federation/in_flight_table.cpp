@@ -59,6 +59,11 @@ void in_flight_table::park(std::vector<parked_job> jobs) {
     parked_.insert(parked_.end(), jobs.begin(), jobs.end());
 }
 
+void in_flight_table::forget_jobs(assignment_in_flight& owner) {
+  std::erase_if(parked_, [&](const parked_job& parked) { return parked.job.id.assignment == owner.id; });
+  release_outcomes(owner);
+}
+
 /// The assignment that virtual time waits for comes first, whatever else is due at the same time.
 void in_flight_table::sort_by_due(assignment_id top) {
   const auto rank = [&](const parked_job& parked) {

@@ -86,6 +86,8 @@ public:
   void release_outcomes(assignment_in_flight& owner);
 
   void park(std::vector<parked_job> jobs);
+  /// Its round has failed: no other job of it runs.
+  void forget_jobs(assignment_in_flight& owner);
   /// Takes what runs now out of the parked jobs: all of `top`, then the others in due order while their outcomes stay
   /// below `held_max` bytes and `agrees` does.
   [[nodiscard]] std::vector<parked_job> take_runnable(assignment_id top, std::int64_t held_max, const may_run& agrees);

@@ -47,9 +47,13 @@ private:
                       place, value, pickle_.size());
   }
 
+  /// LibTorch looks for the end of a line for as long as there is memory.
   void lines(int count) {
-    for (; count > 0 && at_ < pickle_.size(); --count)
-      at_ = std::min(pickle_.find('\n', at_), pickle_.size() - 1) + 1;
+    for (; count > 0 && excess_.empty(); --count)
+      if (const auto end = pickle_.find('\n', at_); end != std::string_view::npos)
+        at_ = end + 1;
+      else
+        excess_ = fmt::format("byte {} of a pickle begins a name that does not end; the file is damaged", at_);
   }
 
   void step(std::uint8_t instruction) {

@@ -65,8 +65,10 @@ class ReaderSearch:
         if len(seeds) > len(places):
             return [report for seed in seeds for report in self._try(name, [seed])]
         inputs = [mutated(places[0].honest, random.Random(f"{name} {seed}")) for seed in seeds]
+        before = self.peaks[name]
         fault = self._fault_of(name, places, inputs)
         if fault and len(seeds) > 1:
+            self.peaks[name] = before
             alone = [report for seed in seeds for report in self._try(name, [seed])]
             return alone or [f"{name}, seeds {seeds[0]} to {seeds[-1]} together, and none of them alone: {fault}"]
         self.counts[name] += len(seeds)

@@ -18,7 +18,7 @@ SMALL = {
     "rounds.per_task": [1, 2, 3], "rounds.cohort": [0, 1, 3, 5], "rounds.concurrency": [1, 2, 4],
     "rounds.buffer": [1, 2, 3], "training.epochs": [0, 1, 2],
     "strategy.adaptation_rounds": [1, 2], "strategy.projection_width": [0, 1, 20], "strategy.dummies": [1, 3],
-    "strategy.reconstruction_steps": [1, 3], "strategy.images_per_gradient": [1, 2], "strategy.memory": [0, 5, 40],
+    "strategy.reconstruction_steps": [2, 3], "strategy.images_per_gradient": [1, 2], "strategy.memory": [0, 5, 40],
     "strategy.server_steps": [1, 3], "strategy.vee_epochs": [1], "strategy.pool_size": [5, 50],
     "strategy.local_steps": [1, 3], "strategy.consolidation_steps": [0, 2], "strategy.gan_batch": [1, 8],
     "strategy.generator_rounds": [2, 3], "strategy.warm_up": [1, 2], "strategy.generator_steps": [1, 2],
@@ -113,10 +113,13 @@ class DrawnScenario:
         for number in re.findall(r"\.toml:(\d+):\d+: error", errors):
             line = lines[int(number) - 1]
             refused |= self._those(lambda section, key, value: line == f"{key} = {value}")
-        if not refused:  # without a place: what the text names, wholly or by its key alone; else the section it names
-            refused = (self._those(lambda section, key, value: f"{section}.{key}" in errors)
-                       or self._those(lambda section, key, value: re.search(rf"\b{key}\b", errors))
-                       or self._those(lambda section, key, value: section and re.search(rf"\b{section}\.", errors)))
+        if not refused:  # without a place: what the text names
+            refused = self._those(lambda section, key, value: f"{section}.{key}" in errors)
+        if not refused:  # or its key alone, or its section; what keeps a run short stays
+            refused = (self._those(lambda section, key, value: f"{section}.{key}" not in GIVEN
+                                   and re.search(rf"\b{key}\b", errors))
+                       or self._those(lambda section, key, value: section and f"{section}.{key}" not in GIVEN
+                                      and re.search(rf"\b{section}\.", errors)))
         return self.without(refused) if refused else None
 
     def _those(self, are_chosen):

@@ -1,12 +1,13 @@
 """Runs drawn scenarios in several ways each; a scenario that fails is shrunk and written beside its seed."""
 import os
+import time
 
 from scenario_draws import GIVEN, DrawnScenario, drawn_scenario
 from started_programs import ADDRESSES_BYTES, StartedPrograms
 from ways_to_run import LIMIT_S, difference, drawn_ways
 
 REPAIRS_MAX = 12
-SHRINKS_MAX = 60  # runs of the failing ways
+SHRINKS_MAX, SHRINKING_MAX_S = 60, 300  # runs of the failing ways
 KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
 
 
@@ -87,8 +88,8 @@ class ScenarioSearch:
 
     def _shrunk(self, scenario, ways, seed, kind):
         """As few settings as still fail in this way, besides those that keep it small."""
-        tries, step = 0, max(len(scenario.settings) // 4, 1)
-        while tries < SHRINKS_MAX:
+        tries, step, until = 0, max(len(scenario.settings) // 4, 1), time.monotonic() + SHRINKING_MAX_S
+        while tries < SHRINKS_MAX and time.monotonic() < until:
             smaller = None
             for at in range(0, len(scenario.settings), step):
                 dropped = [setting for setting in scenario.settings[at:at + step]
@@ -98,7 +99,7 @@ class ScenarioSearch:
                 if dropped and self._still_fails(tried, ways, seed, kind):
                     smaller = tried
                     break
-                if tries >= SHRINKS_MAX:
+                if tries >= SHRINKS_MAX or time.monotonic() > until:
                     break
             if smaller:
                 scenario = smaller

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <iostream>
 using namespace mneme;
 using namespace mneme::test;
@@ -97,6 +98,32 @@ std::string fault_of(std::uint64_t seed) {
   return {};
 }
 
+/// How a run in which clients fail ends, whatever runs ahead of virtual time. Returns what was wrong, "" if nothing
+/// was.
+std::string fault_of_failing(std::uint64_t seed, int& failed) {
+  auto toy = random_federation(seed);
+  toy.fails_one_of = 12;
+  toy.settings.ahead_bytes_max = 1;
+  try {
+    const auto expected = played(toy, {.seed = seed});
+    failed += expected.report.status == run_status::failed ? 1 : 0;
+    for (const auto ahead : {std::int64_t{1}, std::int64_t{40}, toy_federation::plenty})
+      for (const auto& style : {play_style{.seed = seed, .in_order = false},
+                                play_style{.seed = seed, .in_order = false, .cut_off = 0.02, .stop = 0.02}}) {
+        toy.settings.ahead_bytes_max = ahead;
+        const auto found = played(toy, style);
+        const auto where = fmt::format("{} bytes ahead{}: ", ahead, style.stop > 0.0 ? ", interrupted" : "");
+        if (expected.report.error != found.report.error)
+          return where + "expected '" + expected.report.error + "', found '" + found.report.error + "'";
+        if (auto text = difference(expected, found); !text.empty())
+          return where + text;
+      }
+  } catch (const broken_rule& rule) {
+    return std::string("broken rule: ") + rule.what();
+  }
+  return {};
+}
+
 /// What the environment says, or else `usual`.
 std::uint64_t first_seed(std::uint64_t usual) {
   const char* given = std::getenv("MNEME_PLAY_SEED");
@@ -120,6 +147,16 @@ void play_while(std::uint64_t seed, GoOn go_on) {
 
 TEST_CASE("random federations do what one client at a time does, in any order, cut off and resumed", "[play]") {
   play_while(first_seed(1), [](std::uint64_t played) { return played < 5000; });
+}
+
+TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and resumed", "[play]") {
+  int failed = 0;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    INFO("seed " << seed);
+    const auto fault = fault_of_failing(seed, failed);
+    REQUIRE(fault == "");
+  }
+  CHECK(failed > 100);
 }
 
 TEST_CASE("random federations do what one client at a time does, for ten minutes", "[play][slow]") {

@@ -106,6 +106,10 @@ run_outcome player::play() {
     require(report_.has_value(), "a run that is not over asks for something");
     if (report_->status == run_status::done)
       break;
+    if (report_->status == run_status::failed && toy_.fails_one_of > 0) {
+      out_.report = *report_; // shards are not told what is abandoned then
+      return std::move(out_);
+    }
     require(report_->status == run_status::interrupted, report_->error.c_str());
     require(std::exchange(stop_asked_, false), "a run ends");
     begin();

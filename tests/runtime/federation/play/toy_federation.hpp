@@ -49,6 +49,7 @@ struct toy_federation {
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
   std::int64_t upload_scale = 1;  ///< Uploads are said to weigh so much more than they do.
   std::vector<task_plan> plans{}; ///< [tasks]
+  std::uint64_t fails_one_of = 0; ///< So many rounds of clients, which follows from the assignment; 0: none fails.
 
   /// Every stage is one job.
   [[nodiscard]] bool has_single_jobs() const noexcept { return settings.upload_size_known; }
@@ -57,6 +58,9 @@ struct toy_federation {
   /// How long each stage takes.
   [[nodiscard]] std::vector<virtual_duration> durations_of(const toy_assignment& given) const;
   [[nodiscard]] toy_result result_of(const toy_assignment& given) const;
+  [[nodiscard]] bool fails(const toy_assignment& given) const {
+    return fails_one_of > 0 && mixed({given.client.value, given.visit, given.model}) % fails_one_of == 0;
+  }
 };
 /// A federation of a few clients, tasks and rounds, in which everything that a scenario can ask for happens now and
 /// then.

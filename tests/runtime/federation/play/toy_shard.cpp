@@ -100,6 +100,11 @@ void toy_shard::run(const std::vector<composition>& batches, outcome& so_far) {
 /// To its next stage, or to its end.
 void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
   const auto stages = toy_->stages_of(client.given);
+  if (client.stage == stages.size() && toy_->fails(client.given)) {
+    so_far.failed.push_back({.last_job = {id, client.stage - 1, 0}, .client = client.given.client, .reason = "NaN"});
+    clients_.erase(id);
+    return;
+  }
   if (client.stage == stages.size()) {
     const auto result = toy_->result_of(client.given);
     so_far.finished.push_back({.id = id,
@@ -128,7 +133,7 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
 
 /// Rounds that are finished, or that wait again, may be reported before the others, in any order.
 void toy_shard::report(outcome done) {
-  wave_report last{.from = which_};
+  wave_report last{.from = which_, .failed = std::move(done.failed)};
   std::vector<wave_report> parts(splits_ ? splits_->below(3) : 0, wave_report{.from = which_, .last = false});
   const auto any_part = [&]() -> wave_report& {
     const auto part = parts.empty() ? 0 : splits_->below(parts.size() + 1);

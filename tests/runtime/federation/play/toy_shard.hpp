@@ -34,6 +34,7 @@ private:
   struct outcome {
     std::vector<issued_job> issued{};
     std::vector<finished_round> finished{};
+    std::vector<round_failure> failed{};
   };
   void start(const start_rounds& wave);
   void run(const std::vector<composition>& batches, outcome& so_far);
