@@ -104,8 +104,10 @@ class Workloads(unittest.TestCase):
 class Figures(unittest.TestCase):
     def test_the_start_of_a_run_is_not_part_of_a_client_round(self):
         few = {"client_rounds": 100, "cpu_seconds": 0.7, "wall_seconds": 0.2, "peak_rss_bytes": 5, "run_digest": "a"}
-        many = {"client_rounds": 500, "cpu_seconds": 1.5, "wall_seconds": 0.6, "peak_rss_bytes": 7, "run_digest": "b"}
+        many = {"client_rounds": 500, "cpu_seconds": 1.5, "wall_seconds": 0.6, "peak_rss_bytes": 7, "run_digest": "b",
+                "upload_bytes": 2000}
         sample = figures.our_sample(few, many)
+        self.assertEqual(sample["upload_bytes"], 4)
         self.assertAlmostEqual(sample["cpu_rate"], 500)
         self.assertAlmostEqual(sample["wall_rate"], 1000)
         self.assertAlmostEqual(sample["whole_cpu_rate"], 500 / 1.5)
@@ -241,6 +243,7 @@ class Run(unittest.TestCase):
         self.assertEqual(found["b2, one process"], 1000)
         self.assertEqual(found["b2, one node"], 950)
         self.assertEqual(found["b1, its uploads alone, plain"], round(5e8 / (4 * 1626442), 3))
+        self.assertEqual(found["resnet18, one node"], 950)
         shares = [round(verdict["measured"]["median"], 3) for verdict in result["verdicts"][:2]]
         self.assertEqual(shares, [round(950 / (5e8 / (4 * 1626442)), 3), 0.95])  # b1 is held up by the link here
         self.assertIn("MISSED bytes of tensors a second, TLS", done.stdout)

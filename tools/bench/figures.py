@@ -19,7 +19,7 @@ def our_sample(few, many):
             "whole_cpu_rate": many["client_rounds"] / many["cpu_seconds"],
             "start_seconds": max(0.0, few["cpu_seconds"] - few["client_rounds"] * cost["cpu_seconds"]),
             "peak_rss_bytes": many["peak_rss_bytes"], "start_rss_bytes": few["peak_rss_bytes"],
-            "run_digest": many["run_digest"]}
+            "upload_bytes": many["upload_bytes"] / many["client_rounds"], "run_digest": many["run_digest"]}
 
 
 def observers_sample(looking, alone):
@@ -214,8 +214,7 @@ def nodes_figures(measured, links, wanted):
     lines, verdicts, digests = [], [], {}
     for name, samples in measured.items():
         digests[name] = same_digest(samples["alone"] + samples["node"], f"b11, {name}")
-        carried = {kind: link_samples(found, 4 * wanted.parameters(wanted.TRAINING[name]))
-                   for kind, found in links.items()}
+        carried = {kind: link_samples(found, samples["alone"][0]["upload_bytes"]) for kind, found in links.items()}
         lines += [contender(f"{name}, one process", samples["alone"]), contender(f"{name}, one node", samples["node"])]
         lines += [contender(f"{name}, its uploads alone, {kind}", found) for kind, found in carried.items()]
         allowed = [{"wall_rate": min(a["wall_rate"], b["wall_rate"])}

@@ -179,14 +179,21 @@ class Bench:
 
     def nodes(self):
         """B11. The node is killed after each run: its lines are not read."""
-        measured = {name: {"alone": [], "node": []} for name in workloads.NODES}
+        def sample(name, options=()):
+            if name in workloads.TRAINING:
+                return self.our_training(workloads.TRAINING[name], options=options)
+            scenario, overrides, rounds, quick_rounds = workloads.NODES_NETS[name]
+            return figures.our_sample(*(self.summary(scenario, n, 1, overrides, options)
+                                        for n in self.choose(rounds, quick_rounds)))
+
+        measured = {name: {"alone": [], "node": []} for name in (*workloads.NODES, *workloads.NODES_NETS)}
         links = {"plain": [], "TLS": []}
         for turn in range(self.repeat):
             self.say(f"b11: {turn + 1} of {self.repeat}")
             for name, samples in measured.items():
-                samples["alone"].append(self.our_training(workloads.TRAINING[name]))
+                samples["alone"].append(sample(name))
                 with self.node() as address:
-                    samples["node"].append(self.our_training(workloads.TRAINING[name], options=("--nodes", address)))
+                    samples["node"].append(sample(name, ("--nodes", address)))
             seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
             for kind, samples in links.items():
                 words = ["--tls"] if kind == "TLS" else []

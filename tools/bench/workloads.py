@@ -119,6 +119,11 @@ PROGRAMS_GAIN = 5.0        # of the last width to the first, by CPU time
 # B11: clients on a node beside the run, both with one thread, against one process.
 NODES_TITLE = "B11: one node on the loopback against one process, by the wall clock"
 NODES = ("b1", "b2")
+# A net whose uploads are 45 MB: (scenario, overrides, rounds, rounds for a quick look), rounds as (few, many).
+NODES_NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml",
+                           ("data.name=synthetic", "data.shape=[3, 32, 32]", "data.classes=100", "data.rows=1000",
+                            "tasks.kind=single", "tasks.count=1", "partition.kind=iid", "rounds.cohort=5",
+                            "training.batch=20"), (1, 4), (1, 2))}
 NODES_SHARE = 0.9          # of one process, or of what the bytes of uploads allow on the link
 LINK_BYTES = 400e6         # of tensors, per second
 

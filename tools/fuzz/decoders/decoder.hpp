@@ -23,7 +23,7 @@ struct decoder {
 [[nodiscard]] std::vector<decoder> data_decoders();
 [[nodiscard]] std::vector<decoder> module_decoders();
 
-/// A file of this content in the process's own folder, in memory; it is there until the next of the same name is made.
+/// A file of this content in the process's own folder below $TMPDIR, until the next of the same name is made.
 [[nodiscard]] std::filesystem::path file_of(bytes content, const std::string& name);
 
 } // namespace mneme::fuzz

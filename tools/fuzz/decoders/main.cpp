@@ -40,24 +40,16 @@ std::vector<decoder> asked_for() {
 
 const std::filesystem::path& own_folder() {
   static const std::filesystem::path folder = [] {
-    std::string name = "/dev/shm/mneme-decoders-" + std::to_string(::getpid());
-    std::filesystem::create_directory(name);
-    return name;
+    auto made = std::filesystem::temp_directory_path() / ("mneme-decoders-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(made);
+    return made;
   }();
   return folder;
 }
 
-struct folder_remover {
-  ~folder_remover() {
-    std::error_code ignored;
-    std::filesystem::remove_all(own_folder(), ignored);
-  }
-};
-
 } // namespace
 
 std::filesystem::path file_of(bytes content, const std::string& name) {
-  static const folder_remover at_exit;
   auto path = own_folder() / name;
   std::filesystem::create_directories(path.parent_path());
   std::ofstream out(path, std::ios::binary);
