@@ -84,7 +84,7 @@ class Parts(unittest.TestCase):
         self.refused("denoiser", "expected the [4, 4, 4] latents of picture_decoder",
                      files={"denoiser": "text_states.pt"}, errors=2)
         self.refused("", "expected two numbers", "condition_shape = [12, 16, 1]")
-        result = mneme("validate", os.path.join(ROOT, "scenarios", "smoke", "osi-fl.toml"), "--set",
+        result = mneme("run", os.path.join(ROOT, "scenarios", "smoke", "osi-fl.toml"), "--set",
                        "strategy.condition_shape=[1, 24]")
         self.assertEqual(result.returncode, 2)
         self.assertIn("no effect without the modules of a captioner", result.stderr)
