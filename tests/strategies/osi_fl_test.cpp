@@ -157,6 +157,8 @@ TEST_CASE("a client sends 512 numbers of each of its classes, and little else") 
   // NICO++: ten classes of a task, or 60 of a domain; the paper counts the numbers alone.
   CHECK(10 * 512 * 4 == 20'480);
   CHECK(60 * 512 * 4 == 122'880);
+  CHECK(77 * 768 * 4 == 236'544); // a class of sd77x768
+  CHECK(20 * 11'689'512 == 233'790'240);
   CHECK(20 * 11'689'512 / (60 * 512) == 7'610); // full models of 20 rounds, a ResNet-18 with 1,000 classes
   const auto broadcast = federated.server->open_round(federation::place(0));
   CHECK(broadcast.weights->bytes() == 0);

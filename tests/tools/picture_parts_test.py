@@ -63,6 +63,23 @@ class Parts(unittest.TestCase):
     def test_the_parts_as_they_are_run(self):
         self.assertEqual(self.validated()[0], 0)
 
+    def test_the_small_generator_learns_from_captions(self):
+        digests = set()
+        for threads in ("1", "3"):
+            out = os.path.join(self.folder, "run" + threads)
+            values = {"condition": '"embed512"', "condition_shape": "[1, 24]", "denoiser": '""',
+                      "picture_decoder": '""', "text_encoder": json.dumps(os.path.join(PARTS, "text_encoder.pt")),
+                      "autoencoder_passes": "3",
+                      "denoiser_passes": "3"}
+            settings = [word for key, value in values.items() for word in ("--set", f"strategy.{key}={value}")]
+            result = mneme("run", SCENARIO, "--threads", threads, "--quiet", "--out", out, *settings)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+                summary = json.load(file)
+            self.assertEqual(summary["paper_params"], 5 * 24)  # numbers of five classes
+            digests.add(summary["run_digest"])
+        self.assertEqual(len(digests), 1)
+
     def test_a_module_of_another_libtorch(self):
         self.rewrite("denoiser.pt", lambda name, value: value.replace(b"torch.silu", b"torch.silu_of_tomorrow")
                      if name.endswith(".py") else value)

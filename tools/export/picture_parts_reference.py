@@ -94,7 +94,21 @@ def generation_cases(text, unet, vae):
     return {"cases": cases, "denoised_once": numbers(once)}
 
 
+def check_counts():
+    """Parameters of the published nets, by their configurations."""
+    from transformers import (CLIPTextConfig, CLIPTextModelWithProjection, GPT2Config, ViTConfig,
+                              VisionEncoderDecoderConfig, VisionEncoderDecoderModel)
+    captioner = VisionEncoderDecoderConfig.from_encoder_decoder_configs(ViTConfig(), GPT2Config())
+    with torch.device("meta"):
+        for net, count in ((CLIPTextModelWithProjection(CLIPTextConfig()), 63_428_096),
+                           (VisionEncoderDecoderModel(config=captioner), 239_195_904)):
+            found = sum(value.numel() for value in net.parameters())
+            if found != count:
+                sys.exit(f"{type(net).__name__} has {found} parameters, and {count} are known")
+
+
 def main():
+    check_counts()
     folder, into = sys.argv[1:]
     tokens = len(json.load(open(os.path.join(folder, "text_tokens.json"))))
     captions = len(json.load(open(os.path.join(folder, "caption_words.json"))))

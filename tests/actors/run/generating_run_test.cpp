@@ -95,11 +95,13 @@ TEST_CASE("a generator whose training is interrupted goes on where it was", "[sl
   check_equal_files(shop.path("whole"), shop.path("early"), workers::others);
 }
 
-TEST_CASE("a scenario without public rows, or with conditions of another space, is refused at its keys") {
-  CHECK_THAT(refusal_of(one_shot.with({{"partition.public_share", 0.0}}).text()),
-             ContainsSubstring("partition.public_share = 0: the generator is trained on rows that no client holds"));
-  CHECK_THAT(refusal_of(one_shot.with({{"strategy.condition", "sd77x768"}}).text()),
-             ContainsSubstring("no caption_encoder; expected a file that tools/export/picture_parts.py has written"));
+TEST_CASE("a scenario without public rows, or without the parts of its condition, is refused at its keys") {
+  const auto wrong = refusal_of(one_shot.with({{"partition.public_share", 0.0}}).text());
+  CHECK_THAT(wrong, ContainsSubstring("partition.public_share = 0: the generator is trained on rows that no client "
+                                      "holds"));
+  const auto parts = refusal_of(one_shot.with({{"strategy.condition", "sd77x768"}}).text());
+  CHECK_THAT(parts, ContainsSubstring("no caption_encoder; expected a file") &&
+                        ContainsSubstring("no picture_decoder; expected a file"));
   const auto async = refusal_of(one_shot.with({{"rounds.mode", "async"}}).text());
   CHECK_THAT(async, ContainsSubstring("rounds.mode"));
 }
