@@ -6,7 +6,7 @@ namespace {
 
 // Parts of the training; each draws under a hundred purposes of its own.
 constexpr std::uint32_t generator_purposes = first_method_purpose + 1000;
-enum part : std::uint32_t { encoder_part, autoencoder_part, encoding_part, denoiser_part };
+enum part : std::uint32_t { encoder_part, components_part, encoding_part, denoiser_part };
 
 bool share_classes(const std::vector<class_range>& tasks) {
   for (std::size_t t = 1; t < tasks.size(); ++t)
@@ -48,7 +48,7 @@ latent_generator::latent_generator(const method_setup& setup, const generator_se
       tasks_share_classes_(share_classes(setup.task_classes)) {
   const auto shape = shape_of(setup);
   encoder_training_ = encoder_training(shape, with.encoder_passes, with.batch);
-  autoencoder_training_ = autoencoder_training(shape, with.autoencoder_passes, with.batch);
+  component_analysis_ = component_analysis(shape, with.component_passes);
   encoding_ = latent_encoding(shape);
   denoiser_training_ = denoiser_training(shape, with.denoiser_passes, with.batch);
   generation_ = latent_generation(shape, with.sampling);
@@ -63,12 +63,13 @@ task<void> latent_generator::train(server_context& ctx) {
   auto in = std::make_shared<tensor_map>();
   in->put("kinds", open.kinds);
   auto first = ctx.run({.body = encoder_training_, .in = in, .samples = open.samples, .stream = stream(encoder_part)});
-  auto second = ctx.run({.body = autoencoder_training_, .samples = open.samples, .stream = stream(autoencoder_part)});
+  auto second = ctx.run({.body = component_analysis_, .samples = open.samples, .stream = stream(components_part)});
   auto both = first & second;
   auto learnt = co_await both;
   auto nets = std::make_shared<tensor_map>();
   nets->put("encoder", std::get<0>(learnt).out->at("weights"));
-  nets->put("autoencoder", std::get<1>(learnt).out->at("weights"));
+  for (const auto* name : component_tensors)
+    nets->put(name, std::get<1>(learnt).out->at(name));
 
   auto encoding = ctx.run({.body = encoding_, .in = nets, .samples = open.samples, .stream = stream(encoding_part)});
   auto encoded = co_await encoding;
@@ -78,7 +79,6 @@ task<void> latent_generator::train(server_context& ctx) {
   auto denoised = co_await denoising;
   auto whole = std::make_shared<tensor_map>(*nets);
   whole->put("denoiser", denoised.out->at("weights"));
-  whole->put("scale", encoded.out->at("scale"));
   nets_ = whole;
 }
 
@@ -92,7 +92,9 @@ tensors_ref latent_generator::encoder() const {
 program_job latent_generator::generation(const at::Tensor& condition, const rng_key& stream) const {
   MNEME_CHECK(is_trained());
   auto in = std::make_shared<tensor_map>();
-  for (const auto* name : {"denoiser", "autoencoder", "scale"})
+  for (const auto* name : {"encoder", "denoiser"})
+    in->put(name, nets_->at(name));
+  for (const auto* name : component_tensors)
     in->put(name, nets_->at(name));
   in->put("condition", condition);
   return {.body = generation_, .in = in, .stream = stream};
