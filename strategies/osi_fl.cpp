@@ -239,17 +239,12 @@ std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
 /// J_t (eq. 16), eq. 12 where everything is kept, or eq. 11, by the scenario's training.
 train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
   constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
-  train_job job{.net = setup_.net,
-                .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
-                .samples = ctx.rows_of(pool.images, pool.labels),
-                .objective =
-                    with_.mode == run_mode::oscar_r ? proximal_objective(with_.lambda) : cross_entropy_objective(),
-                .options = options_for_round(setup_.training, setup_.trainable, place.opened, 0, 1),
-                .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
-  if (const auto kept = sizes_kept(); with_.weighs_tasks && !kept.empty())
-    job.notes.weights = std::make_shared<const std::vector<float>>(
-        weights_by_task(pool.size() - std::accumulate(kept.begin(), kept.end(), std::int64_t{0}), kept));
-  return job;
+  return {.net = setup_.net,
+          .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
+          .samples = ctx.rows_of(pool.images, pool.labels),
+          .objective = with_.mode == run_mode::oscar_r ? proximal_objective(with_.lambda) : cross_entropy_objective(),
+          .options = options_for_round(setup_.training, setup_.trainable, place.opened, 0, 1),
+          .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
 }
 
 task<void> osi_server::close_round(server_context& ctx, const round_place& place) {
@@ -264,7 +259,10 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
   auto parts = kept_;
   parts.insert(parts.begin(), fresh);
   const auto before = weights_only(weights_);
-  auto training = ctx.train(training_job(together(parts), ctx, place));
+  auto learning = training_job(together(parts), ctx, place);
+  if (with_.weighs_tasks && !kept_.empty())
+    learning.notes.weights = std::make_shared<const std::vector<float>>(weights_by_task(fresh.size(), sizes_kept()));
+  auto training = ctx.train(std::move(learning));
   auto trained = co_await training;
   weights_ = trained.weights->at(flat_weights);
 
@@ -293,7 +291,6 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     auto job = training_job(fresh, ctx, place);
     job.start = weights;
     job.objective = cross_entropy_objective();
-    job.notes.weights = nullptr;
     job.options.augment = augmentation_kind::none;
     job.options.epochs = 1;
     job.options.result = training_result::row_norms;

@@ -1,11 +1,8 @@
 /// convolution_layer: a convolution over channels-last images, with or without bias, then the activation.
 #pragma once
 #include "runtime/kernels/convolution.hpp"
-#include "runtime/models/layer.hpp"
+#include "runtime/models/composite_convolution.hpp"
 namespace mneme {
-
-/// Model k's part of `whole` [K, B, floats of an image] as LibTorch takes images: [B, channels, height, width].
-[[nodiscard]] at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image);
 
 /// Filters lie [kernel, kernel, channels, filters] in memory: rows of the matrix that patches are multiplied by.
 class convolution_layer final : public layer {
@@ -23,15 +20,18 @@ public:
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   [[nodiscard]] bool adds() const override { return true; }
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
+    composite().forward(pass, in, out);
+  }
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
+    composite().backward(pass, data, sink);
+  }
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
   [[nodiscard]] kernels::conv_shape geometry(std::int64_t rows) const;
   [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
-  /// Model k's filters, [filters, channels, kernel, kernel].
-  [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
+  [[nodiscard]] composite_convolution composite() const;
 
   shape shape_;
 };

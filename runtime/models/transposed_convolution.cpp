@@ -2,12 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/normalisation.hpp"
-#include "runtime/models/convolution_layer.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/stack.h>
 namespace mneme {
 
 // Axes: K models, B rows.
@@ -35,6 +30,19 @@ kernels::conv_shape transposed_convolution_layer::way_back(std::int64_t rows) co
           .kernel = shape_.kernel,
           .stride = shape_.stride,
           .padding = shape_.padding};
+}
+
+composite_convolution transposed_convolution_layer::composite() const {
+  return {.in = shape_.in,
+          .out = out_shape(),
+          .kernel = shape_.kernel,
+          .stride = shape_.stride,
+          .padding = shape_.padding,
+          .further_px = shape_.further_px,
+          .transposed = true,
+          .weight_offset = shape_.weight_offset,
+          .bias_offset = shape_.bias_offset,
+          .after = shape_.after};
 }
 
 void transposed_convolution_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
@@ -77,69 +85,8 @@ void transposed_convolution_layer::backward(const layer_pass& pass, const backwa
   }
 }
 
-// -- with LibTorch's operators, one model after the other -------------------------------------------------------------
-
-/// [in channels, out channels, kernel, kernel]
-at::Tensor transposed_convolution_layer::filters_of(const layer_pass& pass, std::int64_t k) const {
-  const auto size = shape_.kernel * shape_.kernel * shape_.in.channels * shape_.filters;
-  return pass.weights_row(k)
-      .narrow(0, shape_.weight_offset, size)
-      .view({shape_.kernel, shape_.kernel, shape_.filters, shape_.in.channels})
-      .permute({3, 2, 0, 1});
-}
-
-at::Tensor transposed_convolution_layer::applied(const at::Tensor& images, const at::Tensor& filters,
-                                                 const at::Tensor& bias) const {
-  return at::convolution(images, filters, bias, {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding},
-                         {1, 1}, true, {shape_.further_px, shape_.further_px}, 1);
-}
-
-void transposed_convolution_layer::composite_forward(const layer_pass& pass, const at::Tensor& in,
-                                                     at::Tensor& out) const {
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    const auto bias = biased() ? pass.weights_row(k).narrow(0, shape_.bias_offset, shape_.filters) : at::Tensor{};
-    images_of(out, k, out_shape()).copy_(applied(images_of(in, k, shape_.in), filters_of(pass, k), bias));
-  }
-  if (shape_.after == activation::relu)
-    at::relu_(out);
-}
-
-void transposed_convolution_layer::composite_backward(const layer_pass& pass, const backward_data& data,
-                                                      const gradient_sink& sink) const {
-  if (shape_.after == activation::relu)
-    data.d_out.masked_fill_(data.out <= 0, 0);
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    const auto [d_in, d_filters, d_bias] = at::convolution_backward(
-        images_of(data.d_out, k, out_shape()), images_of(data.in, k, shape_.in), filters_of(pass, k),
-        at::OptionalIntArrayRef({shape_.filters}), {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding},
-        {1, 1}, true, {shape_.further_px, shape_.further_px}, 1,
-        {data.d_in != nullptr, !data.fixed, biased() && !data.fixed});
-    if (data.d_in)
-      images_of(*data.d_in, k, shape_.in).copy_(d_in);
-    if (data.fixed)
-      continue;
-    write_gradient(sink, k, shape_.weight_offset, d_filters.permute({2, 3, 1, 0}).contiguous());
-    if (biased())
-      write_gradient(sink, k, shape_.bias_offset, d_bias);
-  }
-}
-
-// -- as a function ----------------------------------------------------------------------------------------------------
-
 at::Tensor transposed_convolution_layer::function(const function_pass& pass, const at::Tensor& in) const {
-  const auto filters =
-      pass.weights_at(shape_.weight_offset, {shape_.kernel, shape_.kernel, shape_.filters, shape_.in.channels});
-  const auto bias = biased() ? pass.weights_at(shape_.bias_offset, {shape_.filters}) : at::Tensor{};
-  std::vector<at::Tensor> results;
-  for (std::int64_t k = 0; k < pass.models; ++k) { // copies: each model's operands begin at a line
-    const auto from = filters.size(0) == 1 ? 0 : k;
-    const auto own = filters.select(0, from).permute({3, 2, 0, 1}).clone(at::MemoryFormat::Contiguous);
-    const auto images = images_of(in.contiguous(), k, shape_.in).clone(at::MemoryFormat::Contiguous);
-    const auto y = applied(images, own, biased() ? bias.select(0, from).clone() : at::Tensor{});
-    results.push_back(y.permute({0, 2, 3, 1}).flatten(1));
-  }
-  const auto y = at::stack(results);
-  return shape_.after == activation::relu ? at::relu(y) : y;
+  return composite().function(pass, in);
 }
 
 } // namespace mneme

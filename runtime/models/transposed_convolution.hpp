@@ -1,7 +1,7 @@
 /// transposed_convolution_layer: a convolution's way back as a way forward, which enlarges images.
 #pragma once
 #include "runtime/kernels/convolution.hpp"
-#include "runtime/models/layer.hpp"
+#include "runtime/models/composite_convolution.hpp"
 namespace mneme {
 
 /// PyTorch's ConvTranspose2d over channels-last images (Zeiler et al. 2010, "Deconvolutional Networks"): what a
@@ -22,16 +22,19 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
+    composite().forward(pass, in, out);
+  }
+  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
+    composite().backward(pass, data, sink);
+  }
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
   /// The convolution from the layer's output to its input.
   [[nodiscard]] kernels::conv_shape way_back(std::int64_t rows) const;
   [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
-  [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
-  [[nodiscard]] at::Tensor applied(const at::Tensor& images, const at::Tensor& filters, const at::Tensor& bias) const;
+  [[nodiscard]] composite_convolution composite() const;
 
   shape shape_;
 };

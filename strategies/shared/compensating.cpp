@@ -110,7 +110,8 @@ struct compensating_method::client_memory {
 struct compensating_method::found {
   client_memory memory{};
   bool begins = false; ///< The client takes it that a task has begun.
-  std::map<std::string, double> counts{};
+  std::map<std::string, double> counts{
+      {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------

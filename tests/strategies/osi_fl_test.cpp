@@ -235,6 +235,24 @@ TEST_CASE("what server and clients hold at most is counted") {
   CHECK(rest == static_cast<double>(4 * nets));
 }
 
+TEST_CASE("fewer images may be made in a task than are retained of earlier ones") {
+  federation federated({{"p", "100"}});
+  (void)federated.open(0);
+  for (const std::uint32_t client : {0U, 1U})
+    federated.fold(client, federated.answer(client, 0));
+  federated.close(0);
+  (void)federated.open(1);
+  federated.fold(2, federated.answer(2, 1));
+  const auto jobs = federated.closed(federation::place(1));
+  REQUIRE(jobs.size() == 2); // 6 new images, 12 retained: each task weighs as much
+  REQUIRE(jobs[0].notes.weights);
+  auto expected = std::vector<float>(18, 0.75F);
+  std::fill_n(expected.begin(), 6, 1.5F);
+  CHECK((*jobs[0].notes.weights == expected));
+  CHECK_FALSE(jobs[1].notes.weights); // the new ones are judged alone
+  CHECK(federated.server->figures().at("retained_images") == 18.0);
+}
+
 TEST_CASE("each criterion, moment and weighting of what is retained makes a model of its own") {
   std::vector<at::Tensor> models;
   for (const auto& keys : std::vector<key_list>{{{"p", "1"}},

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from mutations import mutated  # noqa: E402
 from node_streams import DamagedMessage, MessageReader, framed  # noqa: E402
 from scenario_draws import drawn_scenario  # noqa: E402
 from started_programs import StartedPrograms  # noqa: E402
+from ways_to_run import Way  # noqa: E402
 
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
 # Stands for a reader that does not survive what it reads: files of odd length end it by a signal.
@@ -133,7 +135,24 @@ class Fuzz(unittest.TestCase):
     def test_a_program_that_does_not_end_is_asked_to_end(self):
         programs = StartedPrograms(self.script("sleeper", "#!/bin/sh\nexec sleep 100\n"), self.folder, 0.5)
         self.addCleanup(programs.close)
-        self.assertEqual(programs.run(["now"]).code, -15)
+        self.assertEqual(programs.run(["now"]).code, -signal.SIGTERM)
+        self.assertEqual(programs.run(["now"], limit_s=0.1, ended_by=signal.SIGKILL).code, -signal.SIGKILL)
+
+    def test_each_start_has_settings_of_its_own(self):
+        said = '#!/bin/sh\necho "$1 $LEVEL, $SIGN" >&2\n'
+        programs = StartedPrograms(self.script("says", said), self.folder, 60)
+        self.addCleanup(programs.close)
+        self.assertEqual(programs.run(["now"], ["LEVEL=3", "SIGN=a=b"]).errors, "now 3, a=b\n")
+        self.assertEqual(programs.run(["then"], ["SIGN="]).errors, "then , \n")
+
+    def test_a_run_that_ends_before_its_kill_is_not_run_again(self):
+        failing = self.script("failing", f"#!/bin/sh\necho run >>'{self.folder}/runs'\necho error: no >&2\nexit 1\n")
+        programs = StartedPrograms(failing, self.folder, 60)
+        self.addCleanup(programs.close)
+        ended = Way(1, kills=3, seed=1).run(programs, "s.toml", os.path.join(self.folder, "run"), 100.0)
+        self.assertEqual((ended.code, ended.errors), (1, "error: no\n"))
+        with open(os.path.join(self.folder, "runs"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "run\n")
 
     def test_the_checksum_of_a_forged_checkpoint_fits(self):
         out = os.path.join(self.folder, "run")

@@ -5,8 +5,8 @@ import os
 import shutil
 import tempfile
 
-from started_programs import built_library
-from ways_to_run import facts_of, run_program
+from started_programs import ADDRESSES_BYTES, StartedPrograms, built_library
+from ways_to_run import INTERRUPTED, LIMIT_S, facts_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -22,6 +22,7 @@ class DisturbedRuns:
         self.injector = built_library(library, folder) if library else None
         if library and self.injector is None:
             raise SystemExit("no C compiler, which makes the library that is preloaded")
+        self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES, self.injector or "")
         self.counts = {"disturbed": 0, "went on": 0, "resumed": 0, "refused": 0, "found": 0}
         self.undisturbed = {}  # facts, by scenario
         self.plan = []
@@ -38,16 +39,16 @@ class DisturbedRuns:
         return f"seed {seed}, {' '.join(map(str, self.plan[seed - 1]))}: {fault}"
 
     def _words(self, name, out):
-        return [self.program, "run", os.path.join(ROOT, "scenarios", "smoke", name + ".toml"), "--quiet", "--trace",
+        return ["run", os.path.join(ROOT, "scenarios", "smoke", name + ".toml"), "--quiet", "--trace",
                 "--out", out, "--threads", "1", "--set", "checkpoint.force=true"]
 
-    def _undisturbed(self, name, environment, log=None):
+    def _undisturbed(self, name, orders=(), log=None):
         """Notes the facts of a scenario; what the library has counted."""
         out = os.path.join(self.folder, name)
         shutil.rmtree(out, ignore_errors=True)
-        code, errors, _ = run_program(self._words(name, out), environment={**os.environ, **environment})
-        if code != 0:
-            raise SystemExit(f"{name} fails undisturbed: {errors}")
+        ended = self.programs.run(self._words(name, out), orders)
+        if ended.code != 0:
+            raise SystemExit(f"{name} fails undisturbed: {ended.errors}")
         self.undisturbed[name] = self._facts(out)
         if log is None:
             return 0
@@ -68,7 +69,7 @@ class DisturbedRuns:
     def _end_of(self, name, out, ended, allowed=()):
         """None, or what is wrong with the end of a run: (code, errors). `allowed`: codes of runs that were ended."""
         code, errors = ended
-        if code is None:
+        if code is None or (code == INTERRUPTED and code not in allowed):
             return "the run does not end"
         if code in allowed:
             return self._resumed(name, out)
@@ -97,10 +98,13 @@ class DisturbedRuns:
     def _resumed(self, name, out):
         if not os.path.exists(os.path.join(out, "scenario.toml")):
             self.counts["refused"] += 1  # the run never began
-            code, errors, _ = run_program(self._words(name, out))
-            return None if code == 0 else f"the folder that is left blocks a run: {errors[-300:]}"
-        code, errors, _ = run_program([self.program, "resume", out, "--quiet", "--threads", "2"])
-        if code != 0:
-            return f"resume ends with code {code}: {errors[-300:]}"
+            again = self.programs.run(self._words(name, out))
+            return None if again.code == 0 else f"the folder that is left blocks a run: {again.errors[-300:]}"
+        resumed = self.programs.run(["resume", out, "--quiet", "--threads", "2"])
+        if resumed.code != 0:
+            return f"resume ends with code {resumed.code}: {resumed.errors[-300:]}"
         self.counts["resumed"] += 1
         return self._wrong(name, out)
+
+    def close(self):
+        self.programs.close()

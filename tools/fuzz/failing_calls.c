@@ -4,7 +4,7 @@
  * MNEME_FAULT      an error number, "short" (half of the bytes are written), "kill" (SIGKILL instead of the call), or
  *                  "term" (SIGTERM before it); an error stays: every later call of the kind fails as on a full disk
  * MNEME_FAULT_LOG  where the number of calls is written at the end
- * Standard streams are left alone. */
+ * Counted are calls from main() on; standard streams are left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,18 +21,20 @@
 #include <unistd.h>
 
 static atomic_long calls;
+static atomic_int counting;
 static long fault_at;
 static int fault_error;
 static char fault_kind[16];
 static const char* log_name;
 
-__attribute__((constructor)) static void read_orders(void) {
+static void read_orders(void) {
   const char* at = getenv("MNEME_FAULT_AT");
   const char* kind = getenv("MNEME_FAULT");
   fault_at = at ? strtol(at, NULL, 10) : 0;
   log_name = getenv("MNEME_FAULT_LOG");
   strncpy(fault_kind, kind ? kind : "28", sizeof fault_kind - 1);
   fault_error = (int)strtol(fault_kind, NULL, 10);
+  counting = 1;
 }
 
 static void write_count(void) {
@@ -54,6 +56,8 @@ void _Exit(int code) {
 
 /* 0: the call is made; 1: it fails with errno; 2: half of it is made. */
 static int fault_of_call(void) {
+  if (!counting)
+    return 0;
   const long number = atomic_fetch_add(&calls, 1) + 1;
   if (fault_at == 0 || number < fault_at)
     return 0;
@@ -116,4 +120,20 @@ int open(const char* name, int flags, ...) {
       fault_of_call() == 1)
     return -1;
   return REAL(open)(name, flags, mode);
+}
+
+typedef int (*main_function)(int, char**, char**);
+static main_function real_main;
+
+static int counted_main(int count, char** words, char** environment) {
+  read_orders();
+  return real_main(count, words, environment);
+}
+
+int __libc_start_main(main_function main, int count, char** words, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void* stack_end) {
+  typedef int (*start_function)(main_function, int, char**, void (*)(void), void (*)(void), void (*)(void), void*);
+  const start_function real = (start_function)dlsym(RTLD_NEXT, "__libc_start_main");
+  real_main = main;
+  return real(counted_main, count, words, init, fini, rtld_fini, stack_end);
 }

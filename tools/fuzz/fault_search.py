@@ -4,7 +4,6 @@ import random
 import shutil
 
 from disturbed_runs import SCENARIOS, DisturbedRuns
-from ways_to_run import run_program
 
 NO_SPACE, IO_ERROR = "28", "5"
 FAULTS = [NO_SPACE, IO_ERROR, "short", "kill", "term"]
@@ -20,13 +19,12 @@ class FaultSearch(DisturbedRuns):
         random.Random(1).shuffle(self.plan)
 
     def _orders(self, at, fault, log=""):
-        return {"LD_PRELOAD": self.injector, "MNEME_FAULT_AT": str(at), "MNEME_FAULT": fault, "MNEME_FAULT_LOG": log}
+        return [f"MNEME_FAULT_AT={at}", f"MNEME_FAULT={fault}", f"MNEME_FAULT_LOG={log}"]
 
     def _fault_of(self, name, _fault, kind, _at, at):
         out = self._fresh_folder()
         try:
-            code, errors, _ = run_program(self._words(name, out),
-                                          environment={**os.environ, **self._orders(at, kind)})
-            return self._end_of(name, out, (code, errors), {"kill": [-9], "term": [130]}.get(kind, ()))
+            ended = self.programs.run(self._words(name, out), self._orders(at, kind))
+            return self._end_of(name, out, (ended.code, ended.errors), {"kill": [-9], "term": [130]}.get(kind, ()))
         finally:
             shutil.rmtree(os.path.dirname(out))

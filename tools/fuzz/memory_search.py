@@ -4,7 +4,6 @@ import random
 import shutil
 
 from disturbed_runs import SCENARIOS, DisturbedRuns
-from ways_to_run import run_program
 
 LEAST_BYTES = [1, 4096]  # a tensor's or a vector's, as a rule, from the second on
 TIMES = [1, 20, 10**9]
@@ -25,14 +24,13 @@ class MemorySearch(DisturbedRuns):
             self.plan.append((name, "of", least, "bytes or more, request", at, "and so many:", times))
 
     def _orders(self, at, least, times, log=""):
-        return {"LD_PRELOAD": self.injector, "MNEME_MEMORY_AT": str(at), "MNEME_MEMORY_LEAST": str(least),
-                "MNEME_MEMORY_TIMES": str(times), "MNEME_MEMORY_LOG": log}
+        return [f"MNEME_MEMORY_AT={at}", f"MNEME_MEMORY_LEAST={least}", f"MNEME_MEMORY_TIMES={times}",
+                f"MNEME_MEMORY_LOG={log}"]
 
     def _fault_of(self, name, _of, least, _request, at, _many, times):
         out = self._fresh_folder()
         try:
-            code, errors, _ = run_program(self._words(name, out),
-                                          environment={**os.environ, **self._orders(at, least, times)})
-            return self._end_of(name, out, (code, errors))
+            ended = self.programs.run(self._words(name, out), self._orders(at, least, times))
+            return self._end_of(name, out, (ended.code, ended.errors))
         finally:
             shutil.rmtree(os.path.dirname(out))

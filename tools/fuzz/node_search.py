@@ -11,7 +11,8 @@ import time
 from disturbed_runs import ROOT
 from mutations import mutated
 from node_streams import DamagedMessage, Link, MessageReader, framed
-from ways_to_run import run_program
+from started_programs import ADDRESSES_BYTES, StartedPrograms
+from ways_to_run import INTERRUPTED, LIMIT_S
 
 SILENCE_S = 0.1     # then a node has answered
 LIVE_EVERY = 20     # cases between two in which a run and a node are at work
@@ -35,13 +36,14 @@ class NodeSearch:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
         os.makedirs(folder, exist_ok=True)
+        self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES)
         self.node = None
         self.counts = {"replayed": 0, "at work": 0, "found": 0}
         self._begin_node()
         link = Link(self.port)
-        code, errors, _ = self._run(link.address)
-        if code != 0:
-            raise SystemExit(f"a run with a node fails undisturbed: {errors}")
+        ended = self._run(link.address)
+        if ended.code != 0:
+            raise SystemExit(f"a run with a node fails undisturbed: {ended.errors}")
         self.preamble, self.messages = said_in(link)
         link.close()
         asking = Link(self.port)
@@ -51,6 +53,7 @@ class NodeSearch:
         self.honest_kib = self.peak_kib = kib_of(self.node.pid, "VmHWM")
 
     def close(self):
+        self.programs.close()
         self.node.kill()
         self.node.wait()
 
@@ -128,22 +131,22 @@ class NodeSearch:
     def _at_work(self, draw):
         damage = DamagedMessage(draw.randrange(len(self.messages)), lambda message: bytes(mutated(message, draw)))
         link = Link(self.port, **{draw.choice(["passing", "answering"]): damage})
-        code, errors, _ = self._run(link.address)
+        ended = self._run(link.address)
         link.close()
-        if code is None:
+        if ended.code in (None, INTERRUPTED):
             return "the run does not end"
-        if code not in (0, 1, 2):
-            return f"the run ended with code {code}: {errors[-300:]}"
-        if code != 0 and "error: " not in errors:
-            return f"the run ended with code {code} and gave no reason: {errors[-300:]}"
+        if ended.code not in (0, 1, 2):
+            return f"the run ended with code {ended.code}: {ended.errors[-300:]}"
+        if ended.code != 0 and "error: " not in ended.errors:
+            return f"the run ended with code {ended.code} and gave no reason: {ended.errors[-300:]}"
         return self._node_fault()
 
     def _run(self, address):
         out = os.path.join(self.folder, "run")
         shutil.rmtree(out, ignore_errors=True)
-        words = [self.program, "run", os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--quiet", "--out", out,
+        words = ["run", os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--quiet", "--out", out,
                  "--threads", "1", "--nodes", address]
-        return run_program(words + [word for setting in SETTINGS for word in ("--set", setting)])
+        return self.programs.run(words + [word for setting in SETTINGS for word in ("--set", setting)])
 
     # -- the node
 

@@ -12,6 +12,7 @@ SMALL = {
     "tasks.classes_per_task": [0, 2, 3], "tasks.class_order": ['"natural"', '"seeded"'],
     "data.rows": [24, 60, 200], "data.train_rows": [0, 30, 100], "data.test_rows": [0, 30],
     "data.train_per_class": [0, 3], "data.test_per_class": [0, 2], "data.classes": [2, 6, 12],
+    "data.resize": [0, 9, 17], "data.crop": [0, 8],
     "clients.count": [1, 2, 5, 9, 16], "partition.rows_per_client": [1, 7, 30],
     "enrolment.table": ['["AX", "XA"]', '["AA"]', '["AO"]', '["AO", "AA"]', '["AXA", "XAO", "AAA"]'],
     "rounds.per_task": [1, 2, 3], "rounds.cohort": [0, 1, 3, 5], "rounds.concurrency": [1, 2, 4],
@@ -31,7 +32,7 @@ SMALL = {
     "worker.count": [0], "worker.shards": [0], "worker.models_max": [0], "worker.ahead_max": ['"1 GiB"'],
     "worker.device": ['"cpu"'],
 }
-FIXED = {"data": {"name", "root", "shape"}, "strategy": {"name", "preset"},
+FIXED = {"data": {"name", "root", "shape", "tokens"}, "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights"}, "checkpoint": {"every", "force", "keep"}}
 # What a scenario must give lest its defaults take long.
 GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows", "data.classes",
@@ -44,8 +45,10 @@ GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows",
          "strategy.encoder_passes", "strategy.component_passes", "strategy.denoiser_passes", "model.filters",
          "model.embedding", "model.classifier", "model.hidden", "model.width",
          "model.depth", "model.heads", "model.patch", "partition.rows_per_client"}
+NEVER_DROPPED = {"strategy.name", "data.name"}
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]
 IMAGES = {"cnn", "lenet", "resnet18", "resnet32", "resnet50", "resnet152", "resnet8", "vee", "ebr", "vit"}
+TEXTS = {"bert", "lstm"}
 # Nets that would take a whole test's time.
 TOO_SLOW = {"resnet18", "resnet32", "resnet50", "resnet152"}
 
@@ -109,11 +112,17 @@ class DrawnScenario:
         refused = set()
         for number in re.findall(r"\.toml:(\d+):\d+: error", errors):
             line = lines[int(number) - 1]
-            refused |= {setting for setting in self.settings if line == f"{setting[1]} = {setting[2]}"}
-        if not refused:  # without a place: what is named in the text
-            refused = {setting for setting in self.settings if ".".join(setting[:2]) in errors}
-        refused = {setting for setting in refused if setting[:2] not in (("strategy", "name"), ("data", "name"))}
+            refused |= self._those(lambda section, key, value: line == f"{key} = {value}")
+        if not refused:  # without a place: what the text names, wholly or by its key alone; else the section it names
+            refused = (self._those(lambda section, key, value: f"{section}.{key}" in errors)
+                       or self._those(lambda section, key, value: re.search(rf"\b{key}\b", errors))
+                       or self._those(lambda section, key, value: section and re.search(rf"\b{section}\.", errors)))
         return self.without(refused) if refused else None
+
+    def _those(self, are_chosen):
+        """The settings that it chooses by section, key and value, without those that are never dropped."""
+        return {setting for setting in self.settings
+                if ".".join(setting[:2]) not in NEVER_DROPPED and are_chosen(*setting)}
 
 
 def drawn_scenario(tables, seed):
@@ -123,12 +132,16 @@ def drawn_scenario(tables, seed):
     model = draw.choice(sorted(set(tables.models) - TOO_SLOW))
     if method in ("fil-ver", "central-rehearsal"):
         model = draw.choice(["vee", "ebr"])
-    image = model in IMAGES or draw.random() < 0.3
+    if method == "lander":
+        model = "resnet8"
+    image = model in IMAGES or (model not in TEXTS and draw.random() < 0.3)
     side = {"lenet": 28, "vee": 16, "ebr": 16}.get(model) or draw.choice([8, 12])
     channels = draw.choice([1, 3])
     shape = f"[{channels}, {side}, {side}]" if image else f"[{draw.choice([1, 4, 33])}]"
     settings = [("strategy", "name", f'"{method}"'), ("model", "name", f'"{model}"'),
                 ("data", "name", '"synthetic"'), ("data", "shape", shape)]
+    if model in TEXTS:
+        settings.append(("data", "tokens", "20"))
     share = draw.choice([0.05, 0.2, 0.5])  # of the keys that are given
     tried = [key for section in tables.sections.values() for key in section]
     for key in tried + tables.methods[method] + tables.models[model]:

@@ -2,7 +2,8 @@
 import os
 
 from scenario_draws import GIVEN, DrawnScenario, drawn_scenario
-from ways_to_run import difference, drawn_ways, run_program
+from started_programs import ADDRESSES_BYTES, StartedPrograms
+from ways_to_run import LIMIT_S, difference, drawn_ways
 
 REPAIRS_MAX = 12
 SHRINKS_MAX = 60  # runs of the failing ways
@@ -19,7 +20,8 @@ def kind_of(fault):
 
 class ScenarioSearch:
     def __init__(self, program, tables, folder):
-        self.program, self.tables, self.folder = program, tables, folder
+        self.tables, self.folder = tables, folder
+        self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES)
         self.counts = {"drawn": 0, "refused": 0, "done": 0, "failed alike": 0, "found": 0}
         os.makedirs(folder, exist_ok=True)
 
@@ -47,12 +49,12 @@ class ScenarioSearch:
         """Without what validation refuses, line by line; (None, None) where it cannot be mended, (scenario, fault)
         where validation itself goes wrong."""
         for _ in range(REPAIRS_MAX):
-            code, errors, _ = run_program([self.program, "validate", self._write(scenario, seed)])
-            if code == 0:
+            said = self.programs.run(["validate", self._write(scenario, seed)])
+            if said.code == 0:
                 return scenario, None
-            if code not in (1, 2) or "error: " not in errors:
-                return scenario, f"validate: code {code}: {errors[-500:]}"
-            mended = scenario.without_refused(errors)
+            if said.code not in (1, 2) or "error: " not in said.errors:
+                return scenario, f"validate: code {said.code}: {said.errors[-500:]}"
+            mended = scenario.without_refused(said.errors)
             if not mended:
                 return None, None
             scenario = mended
@@ -61,7 +63,7 @@ class ScenarioSearch:
     def _fault_of(self, scenario, ways, seed, counting=True):
         path, first = self._write(scenario, seed), None
         for way in ways:
-            ended = way.run(self.program, path, os.path.join(self.folder, f"{seed}.run"),
+            ended = way.run(self.programs, path, os.path.join(self.folder, f"{seed}.run"),
                             first.seconds if first else 1.0)
             if fault := ended.fault():
                 return f"{way}: {fault}"
@@ -107,8 +109,11 @@ class ScenarioSearch:
         return scenario
 
     def _still_fails(self, scenario, ways, seed, kind):
-        code, errors, _ = run_program([self.program, "validate", self._write(scenario, seed)])
-        if code in (1, 2) and "error: " in errors:
+        said = self.programs.run(["validate", self._write(scenario, seed)])
+        if said.code in (1, 2) and "error: " in said.errors:
             return False
         fault = self._fault_of(scenario, ways, seed, counting=False)
         return fault is not None and kind_of(fault) == kind
+
+    def close(self):
+        self.programs.close()

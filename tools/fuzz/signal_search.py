@@ -25,7 +25,7 @@ class SignalSearch(DisturbedRuns):
         seconds = {}
         for name in SCENARIOS:
             began = time.monotonic()
-            self._undisturbed(name, {})
+            self._undisturbed(name)
             seconds[name] = time.monotonic() - began
         for _ in range(PLANNED):
             name = draw.choice(SCENARIOS)
@@ -35,8 +35,8 @@ class SignalSearch(DisturbedRuns):
     def _fault_of(self, name, _gets, kinds, _after, seconds, _s):
         out = self._fresh_folder()
         try:
-            process = subprocess.Popen(self._words(name, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                       text=True, errors="replace")
+            process = subprocess.Popen([self.program, *self._words(name, out)], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True, errors="replace")
             time.sleep(seconds)
             for kind in kinds.split():
                 process.send_signal(getattr(signal, "SIG" + kind.upper()))

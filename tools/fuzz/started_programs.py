@@ -3,12 +3,14 @@ is a C compiler; else as ever."""
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT_OF_TIME = 999
+ADDRESSES_BYTES = 8 << 30  # of a run
 
 
 def built_library(name, folder):
@@ -32,7 +34,7 @@ class Outcome:
 
 
 class StartedPrograms:
-    """@param before: what has to be preloaded first, as a sanitizer's library has to be
+    """@param before: what has to be preloaded first, as a sanitizer's library has to be, or one that makes calls fail
     @param environment, cores: those of all runs; None: as this process has them"""
 
     def __init__(self, program, folder, limit_s, addresses_bytes=0, before="", environment=None, cores=None):
@@ -44,10 +46,12 @@ class StartedPrograms:
         self.preloaded = " ".join(name for name in (before, self.library) if name)
         self.server = None
 
-    def run(self, words):
-        """The outcome of the program with these words behind its name."""
+    def run(self, words, settings=(), limit_s=None, ended_by=signal.SIGTERM):
+        """The outcome of the program with these words behind its name.
+        @param settings: of the environment, "NAME=VALUE"; @param ended_by: what it gets after so many seconds"""
         began = time.monotonic()
-        code, peak = self._by_server(words) if self.library else self._alone(words)
+        way = self._by_server if self.library else self._alone
+        code, peak = way(words, list(settings), limit_s or self.limit_s, ended_by)
         with open(self.errors, "rb") as file:
             said = file.read().decode("utf-8", "replace")
         return Outcome(None if code == OUT_OF_TIME else code, said, peak, time.monotonic() - began)
@@ -59,12 +63,13 @@ class StartedPrograms:
             self.server.wait()
             self.server = None
 
-    def _by_server(self, words):
+    def _by_server(self, words, settings, limit_s, ended_by):
         if self.server is None:
             environment = {**self.environment, "LD_PRELOAD": self.preloaded, "MNEME_FORK_SERVER": "1"}
             self.server = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                            env=environment, preexec_fn=self._keep_to_cores)
-        texts = [str(self.limit_s), str(self.addresses), self.errors, *words]
+        texts = [str(limit_s), str(int(ended_by)), str(self.addresses), self.errors, str(len(settings)), *settings,
+                 *words]
         order = b"".join(os.fsencode(text) + b"\0" for text in texts)
         self.server.stdin.write(f"{len(order)}\n".encode() + order)
         self.server.stdin.flush()
@@ -73,12 +78,19 @@ class StartedPrograms:
             raise RuntimeError(f"{self.program} does not start copies of itself: {answer}")
         return int(answer[0]), int(answer[1]) * 1024
 
-    def _alone(self, words):
+    def _alone(self, words, settings, limit_s, ended_by):
+        environment = {**self.environment, **dict(setting.split("=", 1) for setting in settings)}
+        if self.preloaded:
+            environment["LD_PRELOAD"] = self.preloaded
         with open(self.errors, "wb") as said:
             process = subprocess.Popen([self.program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                       stderr=said, env=self.environment, preexec_fn=self._limit)
+                                       stderr=said, env=environment, preexec_fn=self._limit)
         try:
-            process.wait(timeout=self.limit_s)
+            process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(ended_by)
+        try:
+            process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -3,20 +3,13 @@ import hashlib
 import json
 import os
 import random
-import resource
 import shutil
 import signal
-import subprocess
-import time
 from dataclasses import dataclass
 
-MEMORY_BYTES = 8 << 30  # addresses of a process
-LIMIT_S = 60
+LIMIT_S = 120
 ALLOWED_CODES = {0, 1, 2}
-
-
-def _limit_memory():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+INTERRUPTED = 130  # which was asked to end, because its time was over
 
 
 @dataclass
@@ -28,27 +21,13 @@ class Ended:
 
     def fault(self):
         """What no run may do, or None."""
-        if self.code is None:
+        if self.code in (None, INTERRUPTED):
             return f"it did not end within {LIMIT_S} s"
         if self.code not in ALLOWED_CODES:
             return f"it ended with code {self.code}: {self.errors[-500:]}"
         if self.code != 0 and "error: " not in self.errors:
             return f"it ended with code {self.code} and gave no reason: {self.errors[-500:]}"
         return None
-
-
-def run_program(words, limit_s=LIMIT_S, environment=None):
-    """(code or None, stderr, seconds)"""
-    began = time.monotonic()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
-                               preexec_fn=_limit_memory, env=environment)
-    try:
-        errors = process.communicate(timeout=limit_s)[1]
-        code = process.returncode
-    except subprocess.TimeoutExpired:
-        process.kill()
-        errors, code = process.communicate()[1], None
-    return code, errors, time.monotonic() - began
 
 
 def facts_of(folder):
@@ -71,8 +50,9 @@ def facts_of(folder):
     return facts
 
 
-def _finished(folder, code, errors, seconds):
-    return Ended(code, errors, seconds, {"code": code, **(facts_of(folder) if code in (0, 1) else {})})
+def _finished(folder, outcome):
+    facts = {"code": outcome.code, **(facts_of(folder) if outcome.code in (0, 1) else {})}
+    return Ended(outcome.code, outcome.errors, outcome.seconds, facts)
 
 
 class Way:
@@ -85,34 +65,26 @@ class Way:
         text = f"--threads {self.threads}" + "".join(f" --set {setting}" for setting in self.settings)
         return text + (f", killed {self.kills} times (seed {self.seed})" if self.kills else "")
 
-    def run(self, program, scenario, folder, undisturbed_s=1.0):
+    def run(self, programs, scenario, folder, undisturbed_s=1.0):
+        """How the started programs' program ends with this scenario."""
         shutil.rmtree(folder, ignore_errors=True)
         sets = [word for setting in self.settings for word in ("--set", setting)]
-        words = [program, "run", scenario, "--quiet", "--out", folder, "--threads", str(self.threads), *sets]
+        words = ["run", scenario, "--quiet", "--out", folder, "--threads", str(self.threads), *sets]
         if self.kills:
-            return self._run_with_kills(program, words, folder, undisturbed_s)
-        return _finished(folder, *run_program(words))
+            return self._run_with_kills(programs, words, folder, undisturbed_s)
+        return _finished(folder, programs.run(words))
 
-    def _run_with_kills(self, program, words, folder, undisturbed_s):
+    def _run_with_kills(self, programs, words, folder, undisturbed_s):
         draw = random.Random(self.seed)
         words += ["--set", "checkpoint.every=1", "--set", "checkpoint.force=true"]
-        resume = [program, "resume", folder, "--quiet", "--threads"]
         for _ in range(self.kills):
-            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                       preexec_fn=_limit_memory)
-            try:
-                process.wait(timeout=draw.uniform(0.1, 1.1) * max(undisturbed_s, 0.3))
-                break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
+            seconds = draw.uniform(0.1, 1.1) * max(undisturbed_s, 0.02)
+            ended = programs.run(words, limit_s=seconds, ended_by=signal.SIGKILL)
+            if ended.code != -signal.SIGKILL:  # by itself
+                return _finished(folder, ended)
             if os.path.exists(os.path.join(folder, "scenario.toml")):
-                words = resume + [str(draw.choice([1, 2, 3]))]
-        if os.path.exists(os.path.join(folder, "summary.json")):
-            with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
-                if json.load(file)["status"] == "done":
-                    return _finished(folder, 0, "", 0.0)
-        return _finished(folder, *run_program(words))
+                words = ["resume", folder, "--quiet", "--threads", str(draw.choice([1, 2, 3]))]
+        return _finished(folder, programs.run(words))
 
 
 def drawn_ways(seed):
