@@ -38,8 +38,7 @@ double accuracy(const model_ref& net, const tensors_ref& weights, const sample_v
 
 } // namespace
 
-// Aimed at are 90 % and 85 %. The same nets in PyTorch, with 80 components and 25 passes, reached 91.4 % and 82.4 %,
-// and without candidates to choose from 76.9 % and 81.0 %; the bounds leave room for another processor.
+// Aimed at are 90 % and 85 %: seed 1 reaches 90.42 % and 82.7 %, after 20 passes of the classifier 83.0 %.
 TEST_CASE("an oracle recognises what is generated, and a classifier learns from it what real images are", "[slow]") {
   const auto raw = load_data({.name = "fashion-mnist"}, 1);
   if (!raw)
@@ -96,6 +95,6 @@ TEST_CASE("an oracle recognises what is generated, and a classifier learns from 
                                << classes * of_class << " images " << generated - described << "; oracle " << real
                                << " % on test rows, " << recognised << " % on what is generated; learnt from that "
                                << learnt_from_made << " % on test rows");
-  CHECK(recognised >= 86.0);
-  CHECK(learnt_from_made >= 79.0);
+  CHECK(recognised >= 90.0);
+  CHECK(learnt_from_made >= 81.0);
 }
