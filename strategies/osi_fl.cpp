@@ -66,6 +66,9 @@ struct labelled_images {
   at::Tensor images{}; // [N, C, H, W] uint8
   at::Tensor labels{}; // [N] int64
   [[nodiscard]] std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }
+  [[nodiscard]] std::int64_t bytes() const {
+    return size() == 0 ? 0 : static_cast<std::int64_t>(images.nbytes() + labels.nbytes());
+  }
   [[nodiscard]] labelled_images at(const std::vector<std::int64_t>& positions) const {
     const auto index = at::tensor(positions, at::kLong);
     return {.images = images.index_select(0, index), .labels = labels.index_select(0, index)};
@@ -162,6 +165,10 @@ public:
                                            "sends one message",
                                            from.first, from.second + 1));
     received_[from] = in.upload;
+    const auto rows = in.upload->at("counts").sum().item<std::int64_t>();
+    const auto encoder = generator_.is_trained() ? generator_.encoder()->bytes() : 0;
+    const auto pixels = setup_.shape[0] * setup_.shape[1] * setup_.shape[2];
+    client_held_bytes_ = std::max(client_held_bytes_, rows * pixels + encoder + in.upload->bytes());
   }
 
   task<void> close_round(server_context& ctx, const round_place& place) override;
@@ -170,6 +177,7 @@ public:
   std::map<std::string, at::Tensor> pictures() const override;
   void persist(archive& state) override {
     state(generator_).frozen(weights_)(sent_numbers_)(received_)(kept_)(shown_)(generated_);
+    state(client_held_bytes_)(server_held_bytes_);
   }
 
 private:
@@ -178,6 +186,7 @@ private:
   [[nodiscard]] labelled_images collected(const std::vector<program_output>& made);
   [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_place& place) const;
   [[nodiscard]] std::vector<std::int64_t> sizes_kept() const;
+  [[nodiscard]] std::int64_t held_bytes(const labelled_images& fresh) const;
   task<std::vector<std::int64_t>> chosen(server_context& ctx, const round_place& place, const labelled_images& fresh,
                                          tensors_ref weights) const;
 
@@ -191,6 +200,9 @@ private:
   std::vector<labelled_images> kept_;            // of each task that is over
   std::map<std::int64_t, at::Tensor> shown_;     // by class, the first images made of it
   std::int64_t generated_ = 0;
+  // The most that a client holds: its rows as bytes, the encoder, its message; and the server: all nets, the messages
+  // of a round, images made and kept, the global model. What computing takes comes on top, and is the machine's.
+  std::int64_t client_held_bytes_ = 0, server_held_bytes_ = 0;
 };
 
 program_job osi_server::generation(const at::Tensor& condition, const rng_key& stream) const {
@@ -239,6 +251,15 @@ std::vector<std::int64_t> osi_server::sizes_kept() const {
   return sizes;
 }
 
+std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
+  auto held = static_cast<std::int64_t>(weights_.nbytes()) + generator_.bytes() + fresh.bytes();
+  for (const auto& [from, upload] : received_)
+    held += upload->bytes();
+  for (const auto& task : kept_)
+    held += task.bytes();
+  return held;
+}
+
 /// J_t (eq. 16), eq. 12 where everything is kept, or eq. 11, by the scenario's training.
 train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
   constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
@@ -254,6 +275,7 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
   auto generating = ctx.run_each(generation_jobs());
   auto made = co_await generating;
   const auto fresh = collected(made);
+  server_held_bytes_ = std::max(server_held_bytes_, held_bytes(fresh));
   received_.clear();
   if (fresh.size() == 0)
     co_return;
@@ -316,7 +338,9 @@ std::map<std::string, double> osi_server::figures() const {
   const auto kept = sizes_kept();
   return {{"generated_images", static_cast<double>(generated_)},
           {"retained_images", static_cast<double>(std::accumulate(kept.begin(), kept.end(), std::int64_t{0}))},
-          {"paper_params", static_cast<double>(most)}}; // numbers that a client sends, as the paper counts them
+          {"paper_params", static_cast<double>(most)}, // numbers that a client sends, as the paper counts them
+          {"client_held_bytes", static_cast<double>(client_held_bytes_)},
+          {"server_held_bytes", static_cast<double>(server_held_bytes_)}};
 }
 
 /// A row of pictures for each class.
@@ -398,6 +422,8 @@ diagnostics osi_fl::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
                                                "one",
                                                setup.net->identity())});
+  if (setup.tokens > 0)
+    wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
   if (setup.public_rows == 0 && !with_.uses_diffusion_parts())
     wrong.push_back({"partition.public_share",
                      "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
@@ -438,13 +464,15 @@ void osi_fl::keys(key_table& table) {
   table.number("lambda", with_.lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   auto& made = with_.generator;
   table.integer("images", made.sampling.images, {.low = 1, .high = 100'000}, "Images made for each client and class.");
+  table.integer("candidates", made.sampling.candidates, {.low = 1, .high = 1'000},
+                "Images made for each that is kept: the encoder keeps those that it recognises; 1: all are kept.");
   table.number("guidance", made.sampling.guidance, {.low = 0.0, .high = 100.0},
                "w of unconditional + w (conditional - unconditional); 1: the condition alone.");
   table.integer("sampling_steps", made.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
   table.integer("encoder_passes", made.encoder_passes, {.low = 1, .high = 100'000},
                 "Passes over the public rows in which the encoder is trained.");
-  table.integer("autoencoder_passes", made.autoencoder_passes, {.low = 1, .high = 100'000},
-                "The same for the autoencoder.");
+  table.integer("component_passes", made.component_passes, {.low = 1, .high = 100'000},
+                "The same for the principal components of images, which are what is generated.");
   table.integer("denoiser_passes", made.denoiser_passes, {.low = 1, .high = 100'000}, "The same for the denoiser.");
   table.path("generator_cache", cache_,
              "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");

@@ -180,6 +180,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .staying_share = settings.tasks.staying_share,
                     .classes = tasks.classes,
                     .shape = tasks.train->shape(),
+                    .tokens = tasks.tokens,
                     .scale = tasks.train->scale,
                     .shift = tasks.train->shift,
                     .clients = settings.clients.count,

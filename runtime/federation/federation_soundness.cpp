@@ -49,7 +49,8 @@ void federation::expect_sound() const {
                 is_within(place.current, settings_.classes),
             "stands in a task that there is not");
   must_hold(next_ != next_step::task || place.task.value + 1 < tasks, "goes on with a task that there is not");
-  must_hold(place.round_of_task >= 0 && place.round_of_task <= place.rounds_of_task,
+  const bool is_in_round = next_ == next_step::event || next_ == next_step::round;
+  must_hold(place.round_of_task >= 0 && place.round_of_task <= place.rounds_of_task - (is_in_round ? 1 : 0),
             "stands in a round that there is not");
   must_hold(round_.missing >= 0 && round_.folded >= 0 && round_.opened.bytes >= 0 &&
                 (!round_.is_open || round_.opened.in),

@@ -27,6 +27,7 @@ struct method_setup {
   double staying_share = 0.0;                          ///< Clients that keep their old task when one begins.
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
+  std::int64_t tokens = 0;                             ///< Rows hold tokens from 0 below this; 0: they hold pixels.
   std::vector<float> scale{}, shift{};                 ///< [C] nets see a pixel v of 0 .. 255 as v * scale + shift.
   std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
   std::int64_t public_rows = 0; ///< Rows of the run that no client holds (partition.public_share).

@@ -3,6 +3,7 @@
 #include "strategies/shared/latent_programs.hpp"
 #include "strategies/shared/sliced_training.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
 namespace mneme {
@@ -13,19 +14,20 @@ namespace {
 class generate final : public program {
 public:
   generate(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), with_(with), denoiser_(shape), autoencoder_(shape), schedule_(cosine_schedule(diffusion_times)) {
-  }
+      : shape_(shape), with_(with), encoder_(shape), denoiser_(shape),
+        schedule_(cosine_schedule(diffusion_times)) {}
 
   [[nodiscard]] std::string name() const override { return "generation"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{} {} {} {}", shape_.identity(), with_.images, with_.steps, with_.guidance);
+    return fmt::format("{} {} {} {} {}", shape_.identity(), with_.images, with_.candidates, with_.steps,
+                       with_.guidance);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     const auto [C, H, W] = shape_.image;
     return {{.name = "images", .shape = {with_.images, C, H, W}, .type = at::kByte}};
   }
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override {
-    return with_.images * shape_.units * std::int64_t{sizeof(float)};
+    return drawn() * shape_.units * std::int64_t{sizeof(float)};
   }
 
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
@@ -42,34 +44,60 @@ public:
   }
 
 private:
+  /// Images that are made for each condition, kept or not.
+  [[nodiscard]] std::int64_t drawn() const { return with_.images * with_.candidates; }
+
   [[nodiscard]] static bool share_nets(const program_call& a, const program_call& b) {
-    for (const auto* name : {"denoiser", "autoencoder", "scale"})
-      if (a.in.at(name).const_data_ptr() != b.in.at(name).const_data_ptr())
-        return false;
-    return true;
+    const auto is_shared = [&](const char* name) {
+      return a.in.at(name).const_data_ptr() == b.in.at(name).const_data_ptr();
+    };
+    const bool both = a.in.find("encoder") && b.in.find("encoder"), none = !a.in.find("encoder") && !b.in.find("encoder");
+    return is_shared("denoiser") && is_shared("basis") && (none || (both && is_shared("encoder")));
   }
 
   [[nodiscard]] std::vector<at::Tensor> images_of(std::span<const program_call> calls) const {
     std::vector<at::Tensor> conditions, noise;
     for (const auto& call : calls) {
       conditions.push_back(call.in.at("condition").view({1, shape_.embedding}));
-      noise.push_back(normal_numbers({with_.images, shape_.latent}, call.stream).to(call.device()));
+      noise.push_back(normal_numbers({drawn(), shape_.latent()}, call.stream).to(call.device()));
     }
     const auto& nets = calls.front().in;
-    const auto scale = nets.at("scale").cpu();
-    const double centre = scale[0].item<double>(), spread = scale[1].item<double>();
-    const auto latents = latents_of(nets.at("denoiser"), at::stack(conditions), at::stack(noise)) * spread + centre;
+    const image_components components(nets);
+    const auto latents = latents_of(nets.at("denoiser"), at::stack(conditions), at::stack(noise));
+    const auto bytes = (components.pixels(latents) * 255.0).round().to(at::kByte);
+    const auto [C, H, W] = shape_.image;
     std::vector<at::Tensor> images;
-    for (const auto& single : latents.unbind(0)) { // convolutions of a stack would have other bits
-      const auto shown = at::sigmoid(autoencoder_.decoded(nets.at("autoencoder"), single.clone()));
-      images.push_back((shown * 255.0).round().to(at::kByte));
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      const auto made = bytes[static_cast<std::int64_t>(k)].reshape({drawn(), C, H, W});
+      images.push_back(with_.candidates == 1 ? made.clone() : recognised(nets, components, conditions[k], made));
     }
     return images;
   }
 
+  /// Those that the encoder takes for what the condition stands for, in their order; where they do not suffice, the
+  /// likeliest others behind them. Call by call: convolutions of a stack would have other bits.
+  [[nodiscard]] at::Tensor recognised(const tensor_map& nets, const image_components& components,
+                                      const at::Tensor& condition, const at::Tensor& made) const {
+    const auto& net = nets.at("encoder");
+    const auto wanted = encoder_.logits(net, condition).argmax(1).item<std::int64_t>();
+    const auto seen = encoder_.embeddings(net, components.normalised(made));
+    const auto chances = at::softmax(encoder_.logits(net, seen), 1).detach();
+    const auto right = (chances.argmax(1) == wanted).cpu();
+    const auto likely = chances.select(1, wanted).contiguous().cpu();
+    std::vector<std::int64_t> order(static_cast<std::size_t>(drawn()));
+    std::iota(order.begin(), order.end(), 0);
+    const auto* const is_right = right.const_data_ptr<bool>();
+    const auto* const chance = likely.const_data_ptr<float>();
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      return is_right[a] != is_right[b] ? is_right[a] : !is_right[a] && chance[a] > chance[b];
+    });
+    order.resize(static_cast<std::size_t>(with_.images));
+    return made.index_select(0, at::tensor(order, at::kLong).to(made.device()));
+  }
+
   /// x_0 of noise [K, Z, L] under conditions [K, 1, E].
   [[nodiscard]] at::Tensor latents_of(const at::Tensor& net, const at::Tensor& conditions, at::Tensor x) const {
-    constexpr double latent_bound = 4.0;
+    constexpr double latent_bound = 6.0;
     const auto times = sampling_times(diffusion_times, with_.steps);
     const auto told = denoiser_.condition(net, conditions, latent_denoiser::stacked);
     const auto nothing = denoiser_.no_condition(net).view({1, 1, -1});
@@ -93,8 +121,8 @@ private:
 
   latent_shape shape_;
   generation_settings with_;
+  image_encoder encoder_;
   latent_denoiser denoiser_;
-  image_autoencoder autoencoder_;
   diffusion_schedule schedule_;
 };
 

@@ -6,7 +6,7 @@ namespace {
 
 // Parts of the training; each draws under a hundred purposes of its own.
 constexpr std::uint32_t generator_purposes = first_method_purpose + 1000;
-enum part : std::uint32_t { encoder_part, autoencoder_part, encoding_part, denoiser_part };
+enum part : std::uint32_t { encoder_part, components_part, encoding_part, denoiser_part };
 
 bool share_classes(const std::vector<class_range>& tasks) {
   for (std::size_t t = 1; t < tasks.size(); ++t)
@@ -50,10 +50,13 @@ latent_generator::latent_generator(const method_setup& setup, const generator_se
       tasks_share_classes_(share_classes(setup.task_classes)), describing_(with.describing) {
   const auto shape = shape_of(setup, with.embedding);
   encoder_training_ = encoder_training(shape, with.encoder_passes, with.batch);
-  autoencoder_training_ = autoencoder_training(shape, with.autoencoder_passes, with.batch);
+  component_analysis_ = component_analysis(shape, with.component_passes);
   encoding_ = latent_encoding(shape);
   denoiser_training_ = denoiser_training(shape, with.denoiser_passes, with.batch);
-  generation_ = latent_generation(shape, with.sampling);
+  auto sampling = with.sampling;
+  if (describing_) // nobody recognises what was made
+    sampling.candidates = 1;
+  generation_ = latent_generation(shape, sampling);
 }
 
 rng_key latent_generator::stream(std::uint32_t part) const {
@@ -72,13 +75,14 @@ program_job latent_generator::embedding_job(const at::Tensor& kinds, const sampl
 task<void> latent_generator::train(server_context& ctx) {
   const auto open = gathered(ctx.rows(), tasks_, classes_, tasks_share_classes_);
   auto first = ctx.run(embedding_job(open.kinds, open.samples));
-  auto second = ctx.run({.body = autoencoder_training_, .samples = open.samples, .stream = stream(autoencoder_part)});
+  auto second = ctx.run({.body = component_analysis_, .samples = open.samples, .stream = stream(components_part)});
   auto both = first & second;
   auto learnt = co_await both;
   auto nets = std::make_shared<tensor_map>();
   if (!describing_)
     nets->put("encoder", std::get<0>(learnt).out->at("weights"));
-  nets->put("autoencoder", std::get<1>(learnt).out->at("weights"));
+  for (const auto* name : component_tensors)
+    nets->put(name, std::get<1>(learnt).out->at(name));
 
   auto told = std::make_shared<tensor_map>(*nets);
   if (describing_)
@@ -91,7 +95,6 @@ task<void> latent_generator::train(server_context& ctx) {
   auto denoised = co_await denoising;
   auto whole = std::make_shared<tensor_map>(*nets);
   whole->put("denoiser", denoised.out->at("weights"));
-  whole->put("scale", encoded.out->at("scale"));
   nets_ = whole;
 }
 
@@ -105,7 +108,10 @@ tensors_ref latent_generator::encoder() const {
 program_job latent_generator::generation(const at::Tensor& condition, const rng_key& stream) const {
   MNEME_CHECK(is_trained());
   auto in = std::make_shared<tensor_map>();
-  for (const auto* name : {"denoiser", "autoencoder", "scale"})
+  if (!describing_)
+    in->put("encoder", nets_->at("encoder"));
+  in->put("denoiser", nets_->at("denoiser"));
+  for (const auto* name : component_tensors)
     in->put(name, nets_->at(name));
   in->put("condition", condition);
   return {.body = generation_, .in = in, .stream = stream};

@@ -7,7 +7,7 @@ namespace mneme {
 
 /// Passes over the public rows, and what is made of the result.
 struct generator_settings {
-  std::int64_t encoder_passes = 2, autoencoder_passes = 15, denoiser_passes = 40, batch = 128;
+  std::int64_t encoder_passes = 8, component_passes = 12, denoiser_passes = 40, batch = 128;
   generation_settings sampling{};
   std::int64_t embedding = 512; ///< Numbers of a condition.
   program_ref describing{}; ///< Makes the "embeddings" [n, E] of rows, in place of an encoder; null: one is trained.
@@ -17,8 +17,9 @@ class latent_generator {
 public:
   latent_generator(const method_setup& setup, const generator_settings& with);
 
-  /// Trains encoder and autoencoder, side by side (or lets others describe the rows), and then the denoiser on what
-  /// they make of the public rows of all tasks. Kinds are classes; where tasks share their classes, classes of a task.
+  /// Trains the encoder and finds components, side by side (or lets others describe the rows), and then trains the
+  /// denoiser on what they make of the public rows of all tasks. Kinds are classes; where tasks share their classes,
+  /// classes of a task.
   task<void> train(server_context& ctx);
   [[nodiscard]] bool is_trained() const noexcept { return nets_ != nullptr; }
 
@@ -26,6 +27,8 @@ public:
   [[nodiscard]] tensors_ref encoder() const;
   /// Makes images [Z, C, H, W] uint8 under a condition [E]. @pre trained
   [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
+  /// Bytes of all nets; 0 before they are trained.
+  [[nodiscard]] std::int64_t bytes() const { return is_trained() ? nets_->bytes() : 0; }
   void persist(archive& state) { state(nets_); }
 
   /// The sizes of the nets for a run.
@@ -38,9 +41,8 @@ private:
   std::uint64_t seed_;
   std::int64_t tasks_, classes_;
   bool tasks_share_classes_;
-  program_ref describing_, encoder_training_, autoencoder_training_, encoding_, denoiser_training_, generation_;
-  tensors_ref
-      nets_; // "encoder" (if it is ours), "autoencoder", "denoiser" [P each], "scale" [2]; null: not trained yet
+  program_ref describing_, encoder_training_, component_analysis_, encoding_, denoiser_training_, generation_;
+  tensors_ref nets_; // "encoder" (if it is ours), "denoiser" [P each], those of image_components; null: not trained yet
 };
 
 } // namespace mneme

@@ -9,7 +9,6 @@ namespace {
 
 constexpr double logits_scale = 8.0; // of embeddings of length 1
 constexpr std::int64_t time_numbers = 64, flat_units = 256;
-constexpr double log_variance_low = -10.0, log_variance_high = 4.0;
 
 /// A side after `halvings` convolutions of stride 2, kernel 3, padding 1.
 std::int64_t halved(std::int64_t side, int halvings) {
@@ -18,15 +17,13 @@ std::int64_t halved(std::int64_t side, int halvings) {
   return side;
 }
 
-/// Channels of the autoencoder's first layer: more colours need more of them.
-std::int64_t first_channels(const latent_shape& shape) { return shape.image[0] == 1 ? 16 : 32; }
-
 at::Tensor silu(const at::Tensor& x) { return at::silu(x); }
 
 } // namespace
 
 std::string latent_shape::identity() const {
-  return fmt::format("{}x{}x{} {} {} {} {} {}", image[0], image[1], image[2], kinds, embedding, latent, units, blocks);
+  return fmt::format("{}x{}x{} {} {} {} {} {}", image[0], image[1], image[2], kinds, embedding, latent(), units,
+                     blocks);
 }
 
 // -- encoder ----------------------------------------------------------------------------------------------------------
@@ -63,50 +60,22 @@ at::Tensor image_encoder::logits(const at::Tensor& flat, const at::Tensor& embed
   return at::linear(embeddings * logits_scale, p[head_], p[head_ + 1]);
 }
 
-// -- autoencoder ------------------------------------------------------------------------------------------------------
+// -- components -------------------------------------------------------------------------------------------------------
 
-image_autoencoder::image_autoencoder(const latent_shape& shape) : shape_(shape) {
-  const auto [C, H, W] = shape.image;
-  const auto c = first_channels(shape), core = 2 * c * (H / 4) * (W / 4);
-  if (shape.convolves()) {
-    list_.add_layer({c, C, 4, 4});
-    list_.add_layer({2 * c, c, 4, 4});
-  }
-  list_.add_layer({flat_units, shape.convolves() ? core : shape.pixels()});
-  list_.add_layer({2 * shape.latent, flat_units});
-  decoder_ = list_.add_layer({flat_units, shape.latent});
-  list_.add_layer({shape.convolves() ? core : shape.pixels(), flat_units});
-  if (shape.convolves()) {
-    list_.add_transposed({2 * c, c, 4, 4});
-    list_.add_transposed({c, c / 2, 4, 4});
-    list_.add_layer({C, c / 2, 3, 3});
-  }
+image_components::image_components(const tensor_map& from)
+    : basis(from.at("basis")), centre(from.at("centre")), spread(from.at("spread")), scale(from.at("scale")),
+      shift(from.at("shift")) {}
+
+at::Tensor image_components::latents(const at::Tensor& pixels) const {
+  return at::mm(pixels.flatten(1) - centre, basis.t()) / spread;
 }
 
-image_autoencoder::normals image_autoencoder::encoded(const at::Tensor& flat, const at::Tensor& pixels) const {
-  const auto p = list_.parts(flat);
-  auto x = pixels;
-  std::size_t next = 0;
-  if (shape_.convolves())
-    for (; next < 4; next += 2)
-      x = at::silu(at::conv2d(x, p[next], p[next + 1], 2, 1));
-  x = at::silu(at::linear(x.flatten(1), p[next], p[next + 1]));
-  const auto both = at::linear(x, p[next + 2], p[next + 3]).split(shape_.latent, 1);
-  return {.mean = both[0], .log_variance = both[1].clamp(log_variance_low, log_variance_high)};
+at::Tensor image_components::pixels(const at::Tensor& latents) const {
+  return (stacked_product(latents * spread, basis.t().unsqueeze(0)) + centre).clamp(0.0, 1.0);
 }
 
-at::Tensor image_autoencoder::decoded(const at::Tensor& flat, const at::Tensor& latents) const {
-  const auto p = list_.parts(flat);
-  const auto [C, H, W] = shape_.image;
-  const auto d = decoder_;
-  const auto h = at::silu(at::linear(latents, p[d], p[d + 1]));
-  const auto core = at::linear(h, p[d + 2], p[d + 3]);
-  if (!shape_.convolves())
-    return core.view({-1, C, H, W});
-  auto x = at::silu(core).view({-1, 2 * first_channels(shape_), H / 4, W / 4});
-  x = at::silu(at::conv_transpose2d(x, p[d + 4], p[d + 5], 2, 1));
-  x = at::silu(at::conv_transpose2d(x, p[d + 6], p[d + 7], 2, 1));
-  return at::conv2d(x, p[d + 8], p[d + 9], 1, 1);
+at::Tensor image_components::normalised(const at::Tensor& bytes) const {
+  return bytes.to(at::kFloat) * scale.view({1, -1, 1, 1}) + shift.view({1, -1, 1, 1});
 }
 
 // -- denoiser ---------------------------------------------------------------------------------------------------------
@@ -118,7 +87,7 @@ latent_denoiser::latent_denoiser(const latent_shape& shape) : shape_(shape) {
   condition_ = list_.add_layer({units, shape.embedding});
   list_.add_layer({units, units});
   none_ = list_.add({units}, 1.0 / std::sqrt(static_cast<double>(units)));
-  in_ = list_.add_layer({units, shape.latent});
+  in_ = list_.add_layer({units, shape.latent()});
   blocks_ = list_.add_layer({2 * units, units}); // scales and shifts
   for (std::int64_t block = 0; block < shape.blocks; ++block) {
     if (block > 0)
@@ -126,7 +95,7 @@ latent_denoiser::latent_denoiser(const latent_shape& shape) : shape_(shape) {
     list_.add_layer({units, units});
     list_.add_layer({units, units}, /*zeros=*/true);
   }
-  out_ = list_.add_layer({shape.latent, units}, /*zeros=*/true);
+  out_ = list_.add_layer({shape.latent(), units}, /*zeros=*/true);
 }
 
 at::Tensor latent_denoiser::plain(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) {

@@ -12,26 +12,28 @@ inline constexpr std::int64_t diffusion_times = 400;
 
 /// The encoder learns to tell kinds apart. Reads "kinds" [n] int64; ends with "weights" [P].
 [[nodiscard]] program_ref encoder_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
-/// The autoencoder learns to reconstruct: likelihood of pixels, as Bernoulli (one channel) or normal variables, plus
-/// 0.0784 times the KL divergence of its latents. Ends with "weights" [P].
-[[nodiscard]] program_ref autoencoder_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
-/// What both make of the rows. Reads "encoder" (or "embeddings" [n, E], which it hands on) and "autoencoder"; ends with
-/// "embeddings" [n, E], the latents' "means" and "deviations" [n, L], standardised by one mean and one deviation, and
-/// these two as "scale" [2].
+/// The principal components of the rows' pixels, by `passes` passes over them. Ends with the tensors of
+/// image_components.
+[[nodiscard]] program_ref component_analysis(const latent_shape& shape, std::int64_t passes);
+/// What both make of the rows. Reads "encoder" (or "embeddings" [n, E], which it hands on) and the tensors of
+/// image_components; ends with "embeddings" [n, E] and "latents" [n, L].
 [[nodiscard]] program_ref latent_encoding(const latent_shape& shape);
-/// The denoiser learns velocities under conditions, of which a tenth is left out (Ho and Salimans 2022), and half are
-/// means of 1 to 50 embeddings of the row's kind: that is all a server of class means will see. Reads "embeddings",
-/// "means", "deviations", "kinds"; ends with "weights" [P], their running mean.
+/// The denoiser learns velocities under conditions, of which a tenth is left out (Ho and Salimans 2022), and three in
+/// four are means of 1 to 50 embeddings of the row's kind: that is all a server of class means will see. Reads
+/// "embeddings", "latents", "kinds"; ends with "weights" [P], their running mean.
 [[nodiscard]] program_ref denoiser_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
 
 struct generation_settings {
-  std::int64_t images = 50; ///< Z
-  std::int64_t steps = 25;  ///< DDIM's, of diffusion_times.
-  double guidance = 1.0;    ///< w of unconditional + w (conditional - unconditional): 1 is the conditional alone.
+  std::int64_t images = 50;    ///< Z
+  std::int64_t candidates = 2; ///< Images made for each that is kept.
+  std::int64_t steps = 25;     ///< DDIM's, of diffusion_times.
+  double guidance = 1.0;       ///< w of unconditional + w (conditional - unconditional): 1 is the conditional alone.
 };
-/// Images under one condition by DDIM without noise (Song et al. 2021), x_0 kept within +-4. Reads "denoiser",
-/// "autoencoder", "scale" and "condition" [E]; ends with "images" [Z, C, H, W] uint8. Jobs whose nets are the same
-/// tensors are computed as one stack.
+/// Images under one condition by DDIM without noise (Song et al. 2021), x_0 kept within +-6. With several
+/// candidates for each image those are kept that the encoder takes for the kind that the condition stands for (He et
+/// al. 2023, "Is synthetic data from generative models ready for image recognition?", their CLIP filter). Reads
+/// "encoder" (where there are candidates), "denoiser", the tensors of image_components and "condition" [E]; ends with "images" [Z, C, H, W] uint8.
+/// Jobs whose nets are the same tensors are computed as one stack.
 [[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& with);
 
 /// Sums up what the encoder says of a client's rows. Reads "encoder"; ends with "means" [classes, E] (zeros where there

@@ -29,14 +29,6 @@ std::size_t parameter_list::add_layer(const std::vector<std::int64_t>& shape, bo
   return place;
 }
 
-std::size_t parameter_list::add_transposed(const std::vector<std::int64_t>& shape) {
-  const auto inputs = product(std::span(shape).subspan(1)); // as PyTorch counts them: by the second axis
-  const double bound = 1.0 / std::sqrt(static_cast<double>(inputs));
-  const auto place = add(shape, bound);
-  add({shape[1]}, bound);
-  return place;
-}
-
 at::Tensor parameter_list::initial(const rng_key& key) const {
   auto flat = at::zeros({size_}, at::kFloat);
   auto* value = flat.mutable_data_ptr<float>();

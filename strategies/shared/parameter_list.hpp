@@ -13,8 +13,6 @@ public:
   /// Weights [out, in] or [out, in, kernel, kernel] and biases [out] of a layer, drawn as PyTorch draws them: within
   /// 1 / sqrt(inputs of an output). Returns the place of the weights; the biases follow.
   std::size_t add_layer(const std::vector<std::int64_t>& shape, bool zeros = false);
-  /// The same for a transposed convolution, whose weights are [in, out, kernel, kernel].
-  std::size_t add_transposed(const std::vector<std::int64_t>& shape);
 
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   /// [size()] float32; a stream for each parameter.

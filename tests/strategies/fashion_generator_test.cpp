@@ -38,8 +38,7 @@ double accuracy(const model_ref& net, const tensors_ref& weights, const sample_v
 
 } // namespace
 
-// Aimed at are 90 % and 85 %; seed 1 reached 76.1 % and 79.0 %. The bounds tell a generator that works from one that
-// does not: chance is 10 %.
+// Aimed at are 90 % and 85 %: seed 1 reaches 90.42 % and 82.7 %, after 20 passes of the classifier 83.0 %.
 TEST_CASE("an oracle recognises what is generated, and a classifier learns from it what real images are", "[slow]") {
   const auto raw = load_data({.name = "fashion-mnist"}, 1);
   if (!raw)
@@ -91,11 +90,11 @@ TEST_CASE("an oracle recognises what is generated, and a classifier learns from 
   const auto test = view_of(tasks.test, rows.test);
   const auto oracle = learnt(net, held, 4);
   const auto real = accuracy(net, oracle, test), recognised = accuracy(net, oracle, made);
-  const auto learnt_from_made = accuracy(net, learnt(net, made, 20), test);
+  const auto learnt_from_made = accuracy(net, learnt(net, made, 10), test);
   WARN("generator trained in " << trained - before << " CPU seconds; class means " << described - trained << ", "
                                << classes * of_class << " images " << generated - described << "; oracle " << real
                                << " % on test rows, " << recognised << " % on what is generated; learnt from that "
                                << learnt_from_made << " % on test rows");
-  CHECK(recognised >= 72.0);
-  CHECK(learnt_from_made >= 75.0);
+  CHECK(recognised >= 90.0);
+  CHECK(learnt_from_made >= 81.0);
 }

@@ -12,7 +12,7 @@ using Catch::Matchers::WithinRel;
 
 namespace {
 
-const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .latent = 6, .units = 32, .blocks = 2};
+const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .units = 32, .blocks = 2, .latent_max = 6};
 
 at::Tensor drawn_weights(const parameter_list& list, std::uint64_t seed) { return drawn({list.size()}, seed) * 0.15; }
 
@@ -22,8 +22,12 @@ std::vector<program_job> generation_jobs(const latent_shape& shape, const genera
   const auto body = latent_generation(shape, with);
   tensor_map nets;
   nets.put("denoiser", drawn_weights(latent_denoiser(shape).parameters(), 1));
-  nets.put("autoencoder", drawn_weights(image_autoencoder(shape).parameters(), 2));
-  nets.put("scale", floats({0.5F, 2.0F}));
+  nets.put("basis", drawn({shape.latent(), shape.pixels()}, 2) * 0.15);
+  nets.put("centre", drawn({shape.pixels()}, 3).sigmoid());
+  nets.put("spread", drawn({shape.latent()}, 4).abs() + 0.1);
+  nets.put("scale", floats(std::vector<float>(static_cast<std::size_t>(shape.image[0]), 0.01F)));
+  nets.put("shift", floats(std::vector<float>(static_cast<std::size_t>(shape.image[0]), -0.5F)));
+  nets.put("encoder", drawn_weights(image_encoder(shape).parameters(), 5));
   std::vector<program_job> jobs;
   for (std::size_t k = 0; k < count; ++k) {
     auto in = std::make_shared<tensor_map>(nets);
@@ -64,6 +68,15 @@ std::shared_ptr<dataset> halves(std::int64_t rows) {
   return made;
 }
 
+/// The outcome of component_analysis over all rows.
+tensor_map found_components(const std::shared_ptr<dataset>& source, const latent_shape& shape, std::int64_t passes) {
+  const auto outcome = run_by_width({{.body = component_analysis(shape, passes),
+                                      .samples = every_row_of(source),
+                                      .stream = {.seed = 8, .purpose = first_method_purpose}}},
+                                    1);
+  return tensors_of(outcome[0]);
+}
+
 } // namespace
 
 TEST_CASE("the nets have as many parameters as their layers say") {
@@ -71,8 +84,10 @@ TEST_CASE("the nets have as many parameters as their layers say") {
   CHECK(image_encoder(fashion).parameters().size() ==
         (9 + 1) * 16 + (9 * 16 + 1) * 32 + (9 * 32 + 1) * 64 + 1025 * 512 + 513 * 10);
   CHECK(image_encoder(fashion).parameters().size() == 553'226);
-  CHECK(image_autoencoder(fashion).parameters().size() == 873'009);
-  CHECK(latent_denoiser(fashion).parameters().size() == 1'664'704);
+  constexpr auto units = 320, latent = 96;
+  CHECK(latent_denoiser(fashion).parameters().size() ==
+        (64 + 1) * units + 2 * (units + 1) * units + (512 + 1) * units + units + (latent + 1) * units +
+            3 * ((units + 1) * 2 * units + 2 * (units + 1) * units) + (units + 1) * latent);
 }
 
 TEST_CASE("nets take images of any size, grey or in colour, and give them back in it") {
@@ -85,12 +100,43 @@ TEST_CASE("nets take images of any size, grey or in colour, and give them back i
     const auto e = encoder.embeddings(encoder.parameters().initial({.seed = 1}), x);
     CHECK((e.sizes() == at::IntArrayRef{2, 512}));
     CHECK(largest_difference(e.norm(2, {1}), floats({1.0F, 1.0F})) < 1e-5);
-    const image_autoencoder autoencoder(shape);
-    const auto flat = autoencoder.parameters().initial({.seed = 2});
-    const auto seen = autoencoder.encoded(flat, x);
-    CHECK((seen.mean.sizes() == at::IntArrayRef{2, 64}));
-    CHECK((autoencoder.decoded(flat, seen.mean).sizes() == x.sizes()));
+    const auto parts = found_components(std::make_shared<dataset>(*drawn_data(5, image, 3)), shape, 3);
+    CHECK((image_components(parts).pixels(drawn({2, 4, shape.latent()}, 3)).sizes() ==
+           at::IntArrayRef{2, 4, shape.pixels()}));
   }
+}
+
+TEST_CASE("components are those of the covariance's eigenvectors, and lose no more than these") {
+  auto source = halves(300);
+  const auto parts = found_components(source, small, 12);
+  const auto x = (source->images.to(at::kDouble) / 255.0).flatten(1);
+  const auto centred = x - x.mean(0);
+  const auto [variances, vectors] = at::linalg_eigh(at::mm(centred.t(), centred) / 300.0);
+  const auto best = vectors.flip(1).narrow(1, 0, 6), widest = variances.flip(0).narrow(0, 0, 6).sqrt();
+  CHECK(largest_difference(parts.at("centre"), x.mean(0).to(at::kFloat)) < 1e-6);
+  const auto roots = widest.sqrt() * std::sqrt(widest.mean().item<double>()); // variances of latents: widest / mean
+  CHECK(largest_difference(parts.at("spread"), roots.to(at::kFloat)) < 1e-3);
+  const auto basis = parts.at("basis");
+  CHECK(largest_difference(at::mm(basis, basis.t()).contiguous(), at::eye(6)) < 1e-5);
+
+  const image_components components(parts);
+  const auto latents = components.latents(x.to(at::kFloat).view({300, 1, 8, 8}));
+  CHECK(latents.mean(0).abs().max().item<float>() < 1e-4F);
+  const auto expected = widest / widest.mean();
+  CHECK(largest_difference(latents.square().mean(0), expected.to(at::kFloat)) < 1e-3);
+  const auto lost = [&](const at::Tensor& seen) { return (seen.to(at::kDouble) - x).square().sum().item<double>(); };
+  const auto fewest = lost((at::mm(at::mm(centred, best), best.t()) + x.mean(0)).clamp(0.0, 1.0));
+  CHECK_THAT(lost(components.pixels(latents.unsqueeze(0))[0]), WithinRel(fewest, 1e-3));
+}
+
+TEST_CASE("rows that do not differ have components of a little width, and come back as they are") {
+  auto source = drawn_data(6, {1, 8, 8}, 2);
+  source->images.fill_(51);
+  const image_components components(found_components(source, small, 4));
+  CHECK(components.spread.min().item<float>() > 0.0F);
+  CHECK(largest_difference(components.centre, at::full({64}, 0.2)) < 1e-6);
+  const auto latents = components.latents(at::full({2, 1, 8, 8}, 0.2));
+  CHECK(largest_difference(components.pixels(latents.unsqueeze(0)).contiguous(), at::full({1, 2, 64}, 0.2)) < 1e-6);
 }
 
 TEST_CASE("a denoiser that has not learnt predicts nothing, whatever it is told") {
@@ -152,11 +198,40 @@ TEST_CASE("every pass of a training shows each row once, in another order") {
 }
 
 TEST_CASE("images have the same bits whatever is generated beside them") {
-  for (const double guidance : {1.0, 2.5}) {
-    CAPTURE(guidance);
-    check_program(generation_jobs(small, {.images = 3, .steps = 4, .guidance = guidance}, 9));
+  for (const double guidance : {1.0, 2.5})
+    for (const std::int64_t candidates : {1, 3}) {
+      CAPTURE(guidance, candidates);
+      check_program(generation_jobs(
+          small, {.images = 3, .candidates = candidates, .steps = 4, .guidance = guidance}, 9));
+    
   }
   check_program(generation_jobs({.image = {1, 28, 28}, .kinds = 10}, {.images = 5, .steps = 3}, 7));
+}
+
+TEST_CASE("of the candidates those are kept that the encoder takes for the condition's kind, then the likeliest") {
+  constexpr std::int64_t kept = 4, made = 12;
+  const auto jobs = [&](std::int64_t images, std::int64_t candidates) {
+    return generation_jobs(small, {.images = images, .candidates = candidates, .steps = 4}, 2);
+  };
+  const auto choosing = jobs(kept, made / kept);
+  const auto every = run_by_width(jobs(made, 1), 2), chosen = run_by_width(choosing, 2);
+  const image_encoder encoder(small);
+  for (std::size_t k = 0; k < 2; ++k) {
+    const auto& in = *choosing[k].in;
+    const auto kind = encoder.logits(in.at("encoder"), in.at("condition").view({1, -1})).argmax(1).item<std::int64_t>();
+    const auto shown = tensors_of(every[k]).at("images");
+    const auto seen = encoder.embeddings(in.at("encoder"), shown.to(at::kFloat) * 0.01 - 0.5);
+    const auto odds = at::softmax(encoder.logits(in.at("encoder"), seen), 1).select(1, kind); // of two kinds
+    std::vector<std::int64_t> order, others;
+    for (std::int64_t i = 0; i < made; ++i)
+      (odds[i].item<float>() > 0.5F ? order : others).push_back(i);
+    std::stable_sort(others.begin(), others.end(), [&](std::int64_t a, std::int64_t b) {
+      return odds[a].item<float>() > odds[b].item<float>();
+    });
+    order.insert(order.end(), others.begin(), others.end());
+    order.resize(kept);
+    CHECK(at::equal(tensors_of(chosen[k]).at("images"), shown.index_select(0, at::tensor(order, at::kLong))));
+  }
 }
 
 TEST_CASE("guidance of 1 is the condition alone, of 0 no condition at all") {
@@ -210,7 +285,6 @@ TEST_CASE("a generator that has seen two kinds of images makes them by their cla
   const auto source = halves(240);
   method_setup setup{.tasks = 1, .classes = 2, .shape = {1, 8, 8}, .task_classes = {{0, 2}}, .seed = 5};
   latent_generator generator(setup, {.encoder_passes = 10,
-                                     .autoencoder_passes = 60,
                                      .denoiser_passes = 60,
                                      .batch = 48,
                                      .sampling = {.images = 20, .steps = 15}});

@@ -1,4 +1,5 @@
 // OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
+#include "strategies/shared/latent_nets.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
@@ -38,7 +39,6 @@ struct federation {
     give_keys(*method, {{"images", "3"},
                         {"sampling_steps", "3"},
                         {"encoder_passes", "2"},
-                        {"autoencoder_passes", "20"},
                         {"denoiser_passes", "4"},
                         {"generator_batch", "8"}});
     give_keys(*method, keys.pairs);
@@ -218,6 +218,23 @@ TEST_CASE("p images are retained of each class and task, and the ceiling keeps a
   federation ceiling({{"mode", "oscar"}});
   ceiling.run();
   CHECK(ceiling.server->figures().at("retained_images") == 24.0);
+}
+
+TEST_CASE("what server and clients hold at most is counted") {
+  federation federated({{"p", "2"}});
+  federated.run();
+  const auto figures = federated.server->figures();
+  const auto encoder = federated.server->open_round(federation::place(0)).first_contact->bytes();
+  const auto upload = federated.answer(0, 0).upload->bytes();
+  CHECK(figures.at("client_held_bytes") == static_cast<double>(40 * 64 + encoder + upload)); // 40 rows of 8 x 8 pixels
+  // The second task: all nets, two messages, 2 x 2 x 3 fresh images and 2 x 2 of the first, with labels of 8 bytes.
+  const auto setup = federated.setup();
+  const auto pictures = (12 + 4) * (64 + 8), model = static_cast<int>(setup.initial->bytes());
+  const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + pictures + model);
+  const latent_shape shape{.image = images, .kinds = classes};
+  const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() +
+                    64 * 64 + 64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
+  CHECK(rest == static_cast<double>(4 * nets));
 }
 
 TEST_CASE("fewer images may be made in a task than are retained of earlier ones") {

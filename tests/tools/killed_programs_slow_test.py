@@ -1,7 +1,7 @@
 """Runs that are killed with -9 while a program is between two of its slices go on to the same end.
 
-The program is the reconstruction of LGA's proxy: the gradients of prototypes have arrived, and their images have not
-been found yet.
+The programs are the reconstruction of LGA's proxy (the gradients of prototypes have arrived, and their images have not
+been found yet) and the training of OSI-FL's generator, before anybody has spoken.
 """
 import glob
 import os
@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import mneme, run_tests  # noqa: E402
 from resuming import check_equal, is_done, start  # noqa: E402
 
-SCENARIO = ["run", os.path.join("scenarios", "smoke", "lga.toml"), "--trace", "--set", "tasks.count=2", "--set",
-            "checkpoint.force=true", "--set", "strategy.reconstruction_steps=60"]
+SCENARIOS = {"lga": ["tasks.count=2", "strategy.reconstruction_steps=60"],
+             "osi-fl": ["strategy.denoiser_passes=200"]}
 KILLS = 2
 
 
@@ -28,11 +28,17 @@ def states(run):
 
 class KilledPrograms(unittest.TestCase):
     def test_slices_that_were_written_are_gone_on_from(self):
+        for name, keys in SCENARIOS.items():
+            with self.subTest(name):
+                self.killed_and_resumed(["run", os.path.join("scenarios", "smoke", f"{name}.toml"), "--trace", "--set",
+                                         "checkpoint.force=true", *(word for key in keys for word in ("--set", key))])
+
+    def killed_and_resumed(self, scenario):
         with tempfile.TemporaryDirectory() as folder:
             expected, run = os.path.join(folder, "expected"), os.path.join(folder, "run")
-            whole = mneme(*SCENARIO, "--out", expected, "--threads", "1", "--quiet")
+            whole = mneme(*scenario, "--out", expected, "--threads", "1", "--quiet")
             self.assertEqual(whole.returncode, 0, whole.stderr)
-            command, kills = [*SCENARIO, "--out", run, "--threads", "1"], 0
+            command, kills = [*scenario, "--out", run, "--threads", "1"], 0
             while kills < KILLS:
                 known = states(run)
                 process = start(*command)

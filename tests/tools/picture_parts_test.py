@@ -69,7 +69,7 @@ class Parts(unittest.TestCase):
             out = os.path.join(self.folder, "run" + threads)
             values = {"condition": '"embed512"', "condition_shape": "[1, 24]", "denoiser": '""',
                       "picture_decoder": '""', "text_encoder": json.dumps(os.path.join(PARTS, "text_encoder.pt")),
-                      "autoencoder_passes": "3",
+                      "component_passes": "3",
                       "denoiser_passes": "3"}
             settings = [word for key, value in values.items() for word in ("--set", f"strategy.{key}={value}")]
             result = mneme("run", SCENARIO, "--threads", threads, "--quiet", "--out", out, *settings)

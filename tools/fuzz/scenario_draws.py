@@ -25,7 +25,7 @@ SMALL = {
     "strategy.generator_batch": [4, 12], "strategy.generator_width": [2, 4], "strategy.noise_width": [3, 8],
     "strategy.student_steps": [0, 2], "strategy.embedding_width": [0, 5], "strategy.critic_width": [3],
     "strategy.latent": [3], "strategy.images": [1, 4], "strategy.sampling_steps": [1, 2],
-    "strategy.encoder_passes": [1], "strategy.autoencoder_passes": [1], "strategy.denoiser_passes": [1],
+    "strategy.encoder_passes": [1], "strategy.component_passes": [1], "strategy.denoiser_passes": [1],
     "model.filters": ["[3, 4]"], "model.embedding": [5], "model.classifier": ["[]", "[6]"],
     "model.hidden": ["[]", "[3]", "[17, 5]"], "model.width": [4, 8, 12], "model.depth": [1, 2],
     "model.heads": [1, 2, 4], "model.patch": [2, 4], "model.image": [0, 8],
@@ -42,7 +42,7 @@ GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows",
          "strategy.generator_rounds", "strategy.warm_up", "strategy.generator_steps", "strategy.generator_batch",
          "strategy.generator_width", "strategy.noise_width", "strategy.student_steps", "strategy.embedding_width",
          "strategy.critic_width", "strategy.latent", "strategy.images", "strategy.sampling_steps",
-         "strategy.encoder_passes", "strategy.autoencoder_passes", "strategy.denoiser_passes", "model.filters",
+         "strategy.encoder_passes", "strategy.component_passes", "strategy.denoiser_passes", "model.filters",
          "model.embedding", "model.classifier", "model.hidden", "model.width",
          "model.depth", "model.heads", "model.patch", "partition.rows_per_client"}
 NEVER_DROPPED = {"strategy.name", "data.name"}

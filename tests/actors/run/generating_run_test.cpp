@@ -28,7 +28,6 @@ const auto one_shot = made_scenario({{"seed", 3},
                                      {"strategy.p", 2},
                                      {"strategy.sampling_steps", 4},
                                      {"strategy.encoder_passes", 2},
-                                     {"strategy.autoencoder_passes", 4},
                                      {"strategy.denoiser_passes", 4}});
 
 } // namespace
