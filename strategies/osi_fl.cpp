@@ -166,7 +166,7 @@ public:
                                            from.first, from.second + 1));
     received_[from] = in.upload;
     const auto rows = in.upload->at("counts").sum().item<std::int64_t>();
-    const auto encoder = generator_.is_trained() ? generator_.encoder()->bytes() : 0;
+    const auto encoder = generator_.is_trained() && !with_.captions() ? generator_.encoder()->bytes() : 0;
     const auto pixels = setup_.shape[0] * setup_.shape[1] * setup_.shape[2];
     client_held_bytes_ = std::max(client_held_bytes_, rows * pixels + encoder + in.upload->bytes());
   }

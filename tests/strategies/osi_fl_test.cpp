@@ -263,7 +263,7 @@ TEST_CASE("each criterion, moment and weighting of what is retained makes a mode
                                                 {{"p", "1"}, {"criterion", "random"}},
                                                 {{"p", "1"}, {"criterion", "herding"}},
                                                 {{"p", "1"}, {"replay", "concat"}},
-                                                {{"p", "1"}, {"guidance", "2"}}}) {
+                                                {{"p", "1"}, {"guidance", "60"}}}) {
     auto with = keys;
     with.pairs.emplace_back("images", "8");
     models.push_back(model_of(with));
