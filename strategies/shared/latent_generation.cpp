@@ -51,8 +51,8 @@ private:
     const auto is_shared = [&](const char* name) {
       return a.in.at(name).const_data_ptr() == b.in.at(name).const_data_ptr();
     };
-    const bool both = a.in.find("encoder") && b.in.find("encoder"), none = !a.in.find("encoder") && !b.in.find("encoder");
-    return is_shared("denoiser") && is_shared("basis") && (none || (both && is_shared("encoder")));
+    const bool one = a.in.find("encoder"), other = b.in.find("encoder");
+    return is_shared("denoiser") && is_shared("basis") && one == other && (!one || is_shared("encoder"));
   }
 
   [[nodiscard]] std::vector<at::Tensor> images_of(std::span<const program_call> calls) const {

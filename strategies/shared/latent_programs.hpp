@@ -32,8 +32,8 @@ struct generation_settings {
 /// Images under one condition by DDIM without noise (Song et al. 2021), x_0 kept within +-6. With several
 /// candidates for each image those are kept that the encoder takes for the kind that the condition stands for (He et
 /// al. 2023, "Is synthetic data from generative models ready for image recognition?", their CLIP filter). Reads
-/// "encoder" (where there are candidates), "denoiser", the tensors of image_components and "condition" [E]; ends with "images" [Z, C, H, W] uint8.
-/// Jobs whose nets are the same tensors are computed as one stack.
+/// "denoiser", the tensors of image_components, "condition" [E] and, where there are candidates, "encoder"; ends with
+/// "images" [Z, C, H, W] uint8. Jobs whose nets are the same tensors are computed as one stack.
 [[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& with);
 
 /// Sums up what the encoder says of a client's rows. Reads "encoder"; ends with "means" [classes, E] (zeros where there

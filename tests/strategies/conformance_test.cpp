@@ -43,7 +43,8 @@ struct federation {
     if (name == "osi-fl") // its generator would be trained for minutes
       give_keys(*method, {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}});
     if (name == "lander") // and so would its
-      give_keys(*method, {{"generator_rounds", "2"}, {"warm_up", "1"}, {"generator_steps", "2"}, {"student_steps", "2"}});
+      give_keys(*method,
+                {{"generator_rounds", "2"}, {"warm_up", "1"}, {"generator_steps", "2"}, {"student_steps", "2"}});
     auto setup = setup_of_run(net, features, 2);
     setup.training.batch = 4;
     setup.classes = classes;
