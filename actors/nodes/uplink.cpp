@@ -93,12 +93,6 @@ void uplink_state::check(const start_rounds& wave) const {
   const auto lies_within = [&](const class_range& classes) {
     return 0 <= classes.low && classes.low <= classes.high && classes.high <= run.tasks->classes;
   };
-  const auto& layout = run.method->wire_layout(*run.net);
-  const auto floats = layout.empty() ? 0 : layout.back().offset + layout.back().size;
-  const auto is_whole = [&](const tensors_ref& weights) {
-    const auto* const flat = weights ? weights->find(flat_weights) : nullptr;
-    return !flat || flat->numel() == floats;
-  };
   for (const auto& assigned : wave.assignments) {
     if (assigned.client.value >= static_cast<std::uint64_t>(run.population->size()))
       throw archive_error("has an assignment for a client that there is not");
@@ -106,8 +100,6 @@ void uplink_state::check(const start_rounds& wave) const {
     if (assigned.task.value >= tasks || place.task.value >= tasks || !lies_within(place.opened) ||
         !lies_within(place.current))
       throw archive_error("has an assignment of a task, or of classes, that there are not");
-    if (!is_whole(assigned.in->weights))
-      throw archive_error("has weights of another net than the run's");
     if (place.round_of_task < 0 || place.round_of_task >= place.rounds_of_task)
       throw archive_error("has an assignment of a round that its task does not have");
   }
