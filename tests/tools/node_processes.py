@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, mneme  # noqa: E402
 
 # Enough rounds to lose nodes in, with late uploads that cross rounds and tasks.
-LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=60"])
+LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=200"])
 
 
 def words(settings):

@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from node_processes import LONG, NodesCase, words  # noqa: E402
+from node_processes import LONG, Link, NodesCase, words  # noqa: E402
 from program import PROGRAM, mneme, needs_data, run_tests  # noqa: E402
 
 
@@ -71,10 +71,12 @@ class Nodes(NodesCase):
             self.assertEqual(found["nodes"][0]["losses"], 1, said)
 
     def test_a_list_of_nodes_is_read_again_at_sighup(self):
-        scenario, _ = LONG
-        settings = words(["rounds.per_task=800"])
-        alone = self.summary(scenario, "--threads", "1", *settings)
+        """The first node falls silent, so the run cannot end before the second one is named."""
+        scenario, settings = LONG[0], ["rounds.per_task=800"]
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
         first, second = (self.node("--threads", "1") for _ in range(2))
+        link = Link(first.port)
+        self.addCleanup(link.close)
         listed = os.path.join(self.scratch.name, "nodes")
 
         def name(*addresses):
@@ -83,20 +85,23 @@ class Nodes(NodesCase):
             process.send_signal(signal.SIGHUP)
 
         with open(listed, "w", encoding="utf-8") as file:
-            file.write(first.address + "\n")
-        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *settings)
-        name(first.address, second.address)
+            file.write(link.address + "\n")
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *words(
+            [*settings, "worker.node_silence=\"60 s\""]))
+        link.is_cut = True
+        name(link.address, second.address)
         second.wait_for("has loaded")
         name("nonsense")
         time.sleep(0.3)
         name(second.address)
-        first.wait_for("waits for the next run")
         found, said = self.ended(process, folder)
+        link.is_cut = False
+        first.wait_for("waits for the next run")
         self.assertEqual(found["run_digest"], alone["run_digest"])
-        self.assertEqual([node["address"] for node in found["nodes"]], [first.address, second.address])
+        self.assertEqual([node["address"] for node in found["nodes"]], [link.address, second.address])
         self.assertGreater(found["nodes"][1]["client_rounds"], 0)
         for line in (f"node {second.address} takes part, with 1 workers", "'nonsense' is no address of a node",
-                     "the nodes stay what they were", f"node {first.address} is lost: it is not named any more"):
+                     "the nodes stay what they were", f"node {link.address} is lost: it is not named any more"):
             self.assertIn(line, said)
 
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
