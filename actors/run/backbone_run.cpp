@@ -1,4 +1,5 @@
 #include "actors/run/backbone_run.hpp"
+#include "actors/run/load_run_context.hpp"
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -131,8 +132,9 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
                                  : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
   if (!data)
     return tl::unexpected(data.error());
-  if (const auto wrong = wrong_backbone(settings, *data); !wrong.empty())
-    return tl::unexpected(wrong);
+  // Whatever is wrong with the run is said before minutes of training, not after them.
+  if (const auto sound = load_run_context(settings, {.use = run_context_use::check, .data = &*data}); !sound)
+    return tl::unexpected(sound.error());
   try {
     fs::create_directories(folder);
     const net_lock lock(folder / (name + ".lock"));

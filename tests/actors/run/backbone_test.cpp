@@ -98,7 +98,7 @@ TEST_CASE("a backbone is trained once, kept by its digest, and what the run's ne
   CHECK(cache.nets().size() == 2);
 }
 
-TEST_CASE("classes shared with the tasks, another net and a chain of backbones are refused before all training") {
+TEST_CASE("whatever is wrong with a run is refused before its backbone is trained") {
   const own_cache cache;
   const auto learning = split_scenario("fedhaf");
   const two_scenarios shared(trained_scenario(), learning.with({{"tasks.class_order", "natural"}}));
@@ -112,6 +112,10 @@ TEST_CASE("classes shared with the tasks, another net and a chain of backbones a
   const auto read = read_scenario(both.folder.path() / "test.toml", {});
   REQUIRE_FALSE(read);
   CHECK_THAT(diagnostic_text(read.error().front()), ContainsSubstring("expected one of them"));
+  const two_scenarios deep(trained_scenario(), learning.with({{"strategy.feature_layer", "layer9"}}));
+  const auto begun = run_simulation(deep.read(), {.out = deep.folder.path() / "out", .style = progress_style::quiet});
+  REQUIRE_FALSE(begun);
+  CHECK_THAT(diagnostic_text(begun.error().front()), ContainsSubstring("no such layer to read features from"));
   CHECK_FALSE(fs::exists(cache.folder.path() / "backbones"));
 }
 
