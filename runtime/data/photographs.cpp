@@ -109,6 +109,34 @@ expected<std::vector<path>> pictures_in(const path& folder) {
       folder, [](const path& file) { return is_jpeg(file) || is_png(file); }, "JPEG or PNG");
 }
 
+expected<std::vector<photograph>> photographs_in(const std::vector<path>& classes) {
+  std::vector<photograph> photographs;
+  diagnostics wrong;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const auto of_class = jpegs_in(classes[label]);
+    if (!of_class) {
+      wrong.push_back(of_class.error().front());
+      continue;
+    }
+    for (const auto& file : *of_class)
+      photographs.push_back({file, static_cast<std::int32_t>(label)});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return photographs;
+}
+
+photograph_split split_by_place(const std::vector<photograph>& photographs,
+                                const std::function<bool(std::size_t place)>& is_test) {
+  photograph_split made;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < photographs.size(); ++i) {
+    place = i > 0 && photographs[i].label == photographs[i - 1].label ? place + 1 : 0;
+    (is_test(place) ? made.test : made.train).push_back(photographs[i]);
+  }
+  return made;
+}
+
 bool is_wordnet_id(std::string_view name) {
   const auto digit = [](char c) { return '0' <= c && c <= '9'; };
   return name.size() == 9 && name[0] == 'n' && std::all_of(name.begin() + 1, name.end(), digit);

@@ -19,6 +19,16 @@ struct photograph {
 /// The same with PNG files (.png) among them.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> pictures_in(const std::filesystem::path& folder);
 
+/// JPEG files of classes, a folder each, by class and name. All folders without such files are named.
+[[nodiscard]] expected<std::vector<photograph>> photographs_in(const std::vector<std::filesystem::path>& classes);
+
+struct photograph_split {
+  std::vector<photograph> train{}, test{};
+};
+/// Where a data set has no test images of its own. @param is_test of a photograph's place within its class, from 0
+[[nodiscard]] photograph_split split_by_place(const std::vector<photograph>& photographs,
+                                              const std::function<bool(std::size_t place)>& is_test);
+
 /// Those folders below `folder` that are named as WordNet names a thing (n01443537), by name.
 [[nodiscard]] std::vector<std::filesystem::path> wordnet_folders(const std::filesystem::path& folder);
 /// True if `name` is an n and eight digits.

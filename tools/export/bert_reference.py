@@ -7,14 +7,12 @@ Made with Python 3.11, torch 2.11.0, transformers 5.23.0 and numpy 2.4. Weights 
 torchvision_reference.py; tokens are stored. All results are computed in float64, in evaluation mode, with the attention
 mask that hides padding. Nothing of mneme is used here.
 """
-import argparse
-import os
 
 import torch
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from torchvision_reference import as_text, formula, rounded, set_weights, summary
+from torchvision_reference import formula, rounded, set_weights, summary, write_records
 
 # File name: keys of mneme's model, the library's configuration, and how many tokens of each row are no padding.
 CASES = {
@@ -57,17 +55,5 @@ def record_of(keys, sizes, length, known):
             "gradients": {name: summary(name, one.grad) for name, one in net.named_parameters()}}
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "transformers"))
-    given = arguments.parse_args()
-    os.makedirs(given.out, exist_ok=True)
-    for name, case in CASES.items():
-        text = as_text(record_of(*case)) + "\n"
-        with open(os.path.join(given.out, name + ".json"), "w", encoding="utf-8") as file:
-            file.write(text)
-        print(f"{name}: {len(text):,} bytes")
-
-
 if __name__ == "__main__":
-    main()
+    write_records(__doc__, CASES, record_of, "transformers")

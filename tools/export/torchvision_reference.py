@@ -262,19 +262,19 @@ def as_text(record):
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {as_text(value)}" for name, value in record.items()) + "\n}"
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "torchvision"))
-    arguments.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="some of them")
+def write_records(doc, cases, make_record, folder):
+    """A JSON file of each case, or of those that --only names, in the folder that the command line gives."""
+    arguments = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", folder))
+    arguments.add_argument("--only", nargs="+", choices=cases, default=list(cases), help="some of them")
     given = arguments.parse_args()
     os.makedirs(given.out, exist_ok=True)
     for name in given.only:
-        case = CASES[name]
-        text = as_text(record_of(*case)) + "\n"
+        text = as_text(make_record(*cases[name])) + "\n"
         with open(os.path.join(given.out, name + ".json"), "w", encoding="utf-8") as file:
             file.write(text)
         print(f"{name}: {len(text):,} bytes")
 
 
 if __name__ == "__main__":
-    main()
+    write_records(__doc__, CASES, record_of, "torchvision")

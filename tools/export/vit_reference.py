@@ -7,13 +7,11 @@ The net is written in plain PyTorch after Dosovitskiy et al. 2021 and, for its a
 inputs and records are those of torchvision_reference.py, whose requirements hold here too. Nothing of mneme or timm is
 used.
 """
-import argparse
-import os
 
 import torch
 from torch import nn
 
-from torchvision_reference import as_text, record_of
+from torchvision_reference import record_of, write_records
 
 
 class PatchEmbed(nn.Module):
@@ -110,17 +108,5 @@ CASES = {
 }
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "torchvision"))
-    given = arguments.parse_args()
-    os.makedirs(given.out, exist_ok=True)
-    for name, case in CASES.items():
-        text = as_text(record_of(*case)) + "\n"
-        with open(os.path.join(given.out, name + ".json"), "w", encoding="utf-8") as file:
-            file.write(text)
-        print(f"{name}: {len(text):,} bytes")
-
-
 if __name__ == "__main__":
-    main()
+    write_records(__doc__, CASES, record_of, "torchvision")

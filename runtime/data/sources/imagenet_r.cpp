@@ -19,44 +19,27 @@ const file_set files{.data_set = "imagenet-r",
 
 /// There is no official split: of each class, every fifth file in the order of names, numbers 4, 9, 14, ..., is a test
 /// image.
-struct split_photographs {
-  std::vector<photograph> train{}, test{};
-};
-expected<split_photographs> split(const std::vector<path>& classes) {
-  split_photographs made;
-  diagnostics wrong;
-  for (std::size_t label = 0; label < classes.size(); ++label) {
-    const auto of_class = jpegs_in(classes[label]);
-    if (!of_class) {
-      wrong.push_back(of_class.error().front());
-      continue;
-    }
-    for (std::size_t i = 0; i < of_class->size(); ++i)
-      (i % 5 == 4 ? made.test : made.train).push_back({(*of_class)[i], static_cast<std::int32_t>(label)});
-  }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  return made;
-}
+bool is_test(std::size_t place) { return place % 5 == 4; }
 
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
   const auto found = find_files(files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto classes = wordnet_folders(found->front().parent_path());
-  const auto both = split(classes);
-  if (!both)
-    return tl::unexpected(both.error());
-  if (both->test.empty())
+  const auto photographs = photographs_in(classes);
+  if (!photographs)
+    return tl::unexpected(photographs.error());
+  const auto both = split_by_place(*photographs, is_test);
+  if (both.test.empty())
     return failed(found->front().parent_path().string(), "no class has five images: fetch the data set again");
-  const auto read = [&](const std::vector<photograph>& photographs, row_limits limits) {
-    return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::centre_bicubic);
+  const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
+    return read_photographs(chosen, limits, std::ssize(classes), side_px, photograph_fit::centre_bicubic);
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),
                       .mean = {0.485, 0.456, 0.406},
                       .deviation = {0.229, 0.224, 0.225}},
-                     read(both->train, train_limits(data)), read(both->test, test_limits(data)));
+                     read(both.train, train_limits(data)), read(both.test, test_limits(data)));
 }
 
 const source_registration line{

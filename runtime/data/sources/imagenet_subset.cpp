@@ -15,22 +15,12 @@ const file_set files{.data_set = "imagenet-subset",
                      .names = {{"train"}, {"val"}},
                      .remedy = "Unpack ImageNet into train/ and val/, a folder such as n01440764 for each class."};
 
-/// Photographs of the same classes as `classes`, which are the folders of training images.
-expected<std::vector<photograph>> listed(const path& folder, const std::vector<path>& classes) {
-  std::vector<photograph> photographs;
-  diagnostics wrong;
-  for (std::size_t label = 0; label < classes.size(); ++label) {
-    const auto of_class = jpegs_in(folder / classes[label].filename());
-    if (!of_class) {
-      wrong.push_back(of_class.error().front());
-      continue;
-    }
-    for (const auto& file : *of_class)
-      photographs.push_back({file, static_cast<std::int32_t>(label)});
-  }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  return photographs;
+/// Folders of the same classes as `classes`, which are those of training images.
+std::vector<path> same_classes(const path& folder, const std::vector<path>& classes) {
+  std::vector<path> folders;
+  for (const auto& one : classes)
+    folders.push_back(folder / one.filename());
+  return folders;
 }
 
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
@@ -45,7 +35,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     if (!std::filesystem::exists(train / tested.filename()))
       return failed(tested.string(), fmt::format("this class has no training images in {}", train.string()));
   const auto read = [&](const path& folder, row_limits limits) -> expected<image_table> {
-    const auto photographs = listed(folder, classes);
+    const auto photographs = photographs_in(same_classes(folder, classes));
     if (!photographs)
       return tl::unexpected(photographs.error());
     return read_photographs(*photographs, limits, std::ssize(classes), data.side, photograph_fit::centre);

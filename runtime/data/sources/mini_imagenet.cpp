@@ -18,46 +18,27 @@ const file_set files{.data_set = "mini-imagenet",
                      .names = {{"n01532829"}}, // the first class; nothing else is sure to lie in the folder
                      .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
 
-struct split_photographs {
-  std::vector<photograph> train{}, test{};
-};
-expected<split_photographs> split(const std::vector<path>& classes) {
-  split_photographs made;
-  diagnostics wrong;
-  for (std::size_t label = 0; label < classes.size(); ++label) {
-    const auto of_class = jpegs_in(classes[label]);
-    if (!of_class) {
-      wrong.push_back(of_class.error().front());
-      continue;
-    }
-    for (std::size_t i = 0; i < of_class->size(); ++i)
-      (i < train_files ? made.train : made.test).push_back({(*of_class)[i], static_cast<std::int32_t>(label)});
-  }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  return made;
-}
-
 expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
   const auto found = find_files(files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto folder = found->front().parent_path();
   const auto classes = wordnet_folders(folder);
-  const auto both = split(classes);
-  if (!both)
-    return tl::unexpected(both.error());
-  if (both->test.empty())
+  const auto photographs = photographs_in(classes);
+  if (!photographs)
+    return tl::unexpected(photographs.error());
+  const auto both = split_by_place(*photographs, [](std::size_t place) { return place >= train_files; });
+  if (both.test.empty())
     return failed(folder.string(), "no class has more than 500 photographs, so none is left to test: fetch the data "
                                    "set again");
-  const auto read = [&](const std::vector<photograph>& photographs, row_limits limits) {
-    return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::whole);
+  const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
+    return read_photographs(chosen, limits, std::ssize(classes), side_px, photograph_fit::whole);
   };
   return with_splits({.name = "mini-imagenet",
                       .classes = std::ssize(classes),
                       .mean = {0.5071, 0.4867, 0.4408}, // those of CIFAR-100, as GLFC's and LGA's programs have them
                       .deviation = {0.2675, 0.2565, 0.2761}},
-                     read(both->train, train_limits(data)), read(both->test, test_limits(data)));
+                     read(both.train, train_limits(data)), read(both.test, test_limits(data)));
 }
 
 const source_registration line{

@@ -44,20 +44,13 @@ expected<std::vector<std::string>> read_classes(const path& file) {
 }
 
 expected<image_table> read_train(const path& folder, const std::vector<std::string>& classes, row_limits limits) {
-  std::vector<photograph> photographs;
-  diagnostics wrong;
-  for (std::size_t label = 0; label < classes.size(); ++label) {
-    const auto of_class = jpegs_in(folder / classes[label] / "images");
-    if (!of_class) {
-      wrong.push_back(of_class.error().front());
-      continue;
-    }
-    for (const auto& file : *of_class)
-      photographs.push_back({file, static_cast<std::int32_t>(label)});
-  }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::exact);
+  std::vector<path> folders;
+  for (const auto& name : classes)
+    folders.push_back(folder / name / "images");
+  const auto photographs = photographs_in(folders);
+  if (!photographs)
+    return tl::unexpected(photographs.error());
+  return read_photographs(*photographs, limits, std::ssize(classes), side_px, photograph_fit::exact);
 }
 
 /// The lines of `file`: name, class, and a box that is not read.
