@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 
 def entries_of(commands):
@@ -40,14 +41,37 @@ def plain_flags(entry):
     return kept
 
 
-def clang_command(entry):
+def clang_command(entry, *options):
     """The build's command for this source, as a syntax check by clang++."""
     # Warnings that only g++ knows are named in the build's flags.
-    return ["clang++", "-fsyntax-only", *plain_flags(entry), "-Werror", "-Wno-unknown-warning-option", entry["file"]]
+    return ["clang++", "-fsyntax-only", *plain_flags(entry), "-Werror", "-Wno-unknown-warning-option", *options,
+            entry["file"]]
 
 
-def check(entry):
-    done = subprocess.run(clang_command(entry), cwd=entry["directory"], capture_output=True, text=True)
+def header_of(entry):
+    """The header that the build precompiles for this source, or nothing."""
+    words = shlex.split(entry["command"])
+    return next((following for word, following in zip(words, words[1:])
+                 if word == "-include" and following.endswith("cmake_pch.hxx")), None)
+
+
+def precompiled(entries, folder):
+    """Headers of the build, compiled by clang++ once for all sources that have the same flags."""
+    made = {}
+    for entry in entries:
+        header, flags = header_of(entry), tuple(plain_flags(entry))
+        if header is not None and (header, flags) not in made:
+            out = os.path.join(folder, f"{len(made)}.pch")
+            done = subprocess.run(["clang++", *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
+                                  cwd=entry["directory"], capture_output=True, text=True)
+            made[header, flags] = out if done.returncode == 0 else None  # then sources say what is wrong
+    return made
+
+
+def check(entry, headers):
+    header = headers.get((header_of(entry), tuple(plain_flags(entry))))
+    done = subprocess.run(clang_command(entry, *(["-include-pch", header] if header else [])),
+                          cwd=entry["directory"], capture_output=True, text=True)
     return entry["file"], done.returncode, done.stderr
 
 
@@ -56,8 +80,9 @@ def main():
     entries = {file: entry for file, entry in entries_of(commands).items() if file.startswith(folder)}
     if not entries:
         sys.exit(f"{commands}: no source below {folder}")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(check, entries.values()))
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        headers = precompiled(entries.values(), scratch)
+        results = list(pool.map(lambda entry: check(entry, headers), entries.values()))
     for file, status, said in sorted(results):
         if status != 0:
             print(f"{os.path.relpath(file)}: refused by clang++\n{said}")
