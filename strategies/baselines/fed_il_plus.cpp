@@ -122,7 +122,9 @@ public:
     go_on_from(head_.put_into(weights(), trained.weights->at(flat_weights)));
   }
   std::map<std::string, double> figures() const override {
-    return {{"prototypes", static_cast<double>(prototypes_.size())}};
+    auto counted = teaching_server::figures();
+    counted["prototypes"] = static_cast<double>(prototypes_.size());
+    return counted;
   }
   void persist(archive& state) override {
     teaching_server::persist(state);

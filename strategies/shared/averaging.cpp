@@ -23,6 +23,13 @@ tensors_ref travelling_weights::pick(const at::Tensor& flat) const {
   return picked;
 }
 
+std::int64_t travelling_weights::parameters(const model& net) const {
+  std::int64_t count = 0;
+  for (const auto& tensor : whole() ? net.layout() : trained_)
+    count += tensor.buffer ? 0 : tensor.size;
+  return count;
+}
+
 at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map& travelled) const {
   if (whole())
     return travelled.at(flat_weights);
@@ -120,6 +127,12 @@ void averaging_server::average() {
 }
 
 predictor averaging_server::predict() const { return {.net = net_, .weights = weights_only(weights_)}; }
+
+std::map<std::string, double> averaging_server::figures() const {
+  if (rounds_.mode != round_mode::sync)
+    return {};
+  return {{"paper_params", static_cast<double>(rounds_.per_task * travelling_.parameters(*net_))}};
+}
 
 // -- client half ------------------------------------------------------------------------------------------------------
 

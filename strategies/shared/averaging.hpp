@@ -15,6 +15,8 @@ public:
   [[nodiscard]] bool whole() const noexcept { return trained_.empty(); }
   /// The tensors of `flat` [P] that travel.
   [[nodiscard]] tensors_ref pick(const at::Tensor& flat) const;
+  /// Parameters that travel, running statistics aside.
+  [[nodiscard]] std::int64_t parameters(const model& net) const;
   /// `base` [P] with the tensors that travelled put in their places.
   [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& travelled) const;
 
@@ -32,6 +34,9 @@ public:
   void fold(const delivery& in) override;
   task<void> close_round(server_context& ctx, const round_place& place) override;
   [[nodiscard]] predictor predict() const override;
+  /// "paper_params": what a client sends in the rounds of a task, as papers count it: parameters that travel, running
+  /// statistics aside. Not where clients come and go (rounds.mode = "async").
+  [[nodiscard]] std::map<std::string, double> figures() const override;
   void persist(archive& state) override { state.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
 protected:

@@ -191,6 +191,14 @@ TEST_CASE("the Fisher information of rows is the mean of their squared gradients
   CHECK_FALSE(at::allclose(fisher, two_tasks("fed-ewc", {{"fisher_max", "100"}}).uploads[1]->at("fisher"), 1e-2, 1e-9));
 }
 
+TEST_CASE("with one client FedAvg keeps what that client has sent, and FedProx without mu is FedAvg", "[fedprox]") {
+  const two_tasks fedavg("fedavg"), free("fedprox", {{"mu", "0"}}), held("fedprox", {{"mu", "0.5"}});
+  CHECK(at::equal(fedavg.after[0], fedavg.uploads[1]->at(flat_weights)));
+  CHECK(at::equal(fedavg.after[1], fedavg.uploads[3]->at(flat_weights)));
+  CHECK(at::allclose(free.after[1], fedavg.after[1], 1e-6, 1e-7));
+  CHECK_FALSE(at::allclose(held.after[1], fedavg.after[1], 1e-3, 1e-4));
+}
+
 TEST_CASE("FedDyn keeps what clients drifted, and takes it away from what it sends", "[dyn]") {
   const two_tasks fedavg("fedavg"), free("fed-dyn", {{"alpha", "0"}}), dyn("fed-dyn", {{"alpha", "0.5"}});
   CHECK(at::allclose(free.after[1], fedavg.after[1], 1e-6, 1e-7));

@@ -1,6 +1,7 @@
 // OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
 #include "strategies/shared/latent_nets.hpp"
 #include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -158,11 +159,34 @@ TEST_CASE("a client sends 512 numbers of each of its classes, and little else") 
   CHECK(10 * 512 * 4 == 20'480);
   CHECK(60 * 512 * 4 == 122'880);
   CHECK(77 * 768 * 4 == 236'544); // a class of sd77x768
-  CHECK(20 * 11'689'512 == 233'790'240);
-  CHECK(20 * 11'689'512 / (60 * 512) == 7'610); // full models of 20 rounds, a ResNet-18 with 1,000 classes
   const auto broadcast = federated.server->open_round(federation::place(0));
   CHECK(broadcast.weights->bytes() == 0);
   CHECK(broadcast.first_contact->size() == 1);
+}
+
+TEST_CASE("whoever trains sends a model in each round of a task, as the paper counts it") {
+  const auto counted = [](const std::string& name, const model_ref& net, std::int64_t rounds,
+                          trainable_part part = trainable_part::all) {
+    const auto method = strategy_named(name);
+    auto setup = setup_of_run(net, 28 * 28, 1);
+    setup.rounds.per_task = rounds;
+    setup.trainable = part;
+    method->prepare(setup);
+    return method->make_server()->figures().at("paper_params");
+  };
+  const auto resnet = net_of("resnet18", {3, 224, 224}, 1000, {{"stem", "imagenet"}});
+  const auto whole = counted("fedavg", resnet, 20);
+  CHECK(whole == 20.0 * 11'689'512);
+  CHECK(whole == 233'790'240.0);                                         // the paper's 233 million
+  CHECK(static_cast<std::int64_t>(whole) / (60 * 512) == 7'610);         // what a client of OSI-FL says of 60 classes
+  CHECK(static_cast<std::int64_t>(whole) / (10 * 512) == 45'662);        // of ten
+  CHECK(counted("fedavg", resnet, 20, trainable_part::head) == 20.0 * 513 * 1000);
+
+  const auto lenet = net_of("lenet", {1, 28, 28}, 10);
+  for (const auto* name : {"fedavg", "fed-dyn", "fed-et", "fed-ewc", "fed-il-plus"}) {
+    CAPTURE(name);
+    CHECK(counted(name, lenet, 5) == 5.0 * 61'706);
+  }
 }
 
 TEST_CASE("whoever speaks a second time in a task breaks the method's rule") {
