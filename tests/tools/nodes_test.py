@@ -104,6 +104,22 @@ class Nodes(NodesCase):
                      "the nodes stay what they were", f"node {link.address} is lost: it is not named any more"):
             self.assertIn(line, said)
 
+    def test_a_node_that_joins_takes_work_although_no_shard_is_ever_idle(self):
+        scenario, settings = "scenarios/smoke/fedasync.toml", ["rounds.per_task=3000"]
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        first, second = (self.node("--threads", "1") for _ in range(2))
+        listed = os.path.join(self.scratch.name, "nodes")
+        with open(listed, "w", encoding="utf-8") as file:
+            file.write(first.address + "\n")
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *words(settings))
+        with open(listed, "a", encoding="utf-8") as file:
+            file.write(second.address + "\n")
+        process.send_signal(signal.SIGHUP)
+        found, _ = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        for node in found["nodes"]:
+            self.assertGreater(node["client_rounds"], 0, found["nodes"])
+
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
         """One node has four kinds of files, another a module; their paths are the run's alone."""
         before = self.out()
@@ -181,6 +197,7 @@ class Nodes(NodesCase):
             text = answer.read().decode()
         self.assertIn("\nmneme_node_runs_total 1\n", text)
         self.assertIn("\nmneme_node_working 0\n", text)
+        self.assertIn("\nmneme_node_queued_batches 0\n", text)
 
     def test_a_run_tells_prometheus_of_its_nodes(self):
         scenario, _ = LONG
@@ -189,9 +206,9 @@ class Nodes(NodesCase):
             ["rounds.per_task=100000", "worker.without_nodes=\"wait\""]))
         place = next(found for found in map(re.compile(r"(http://\S+/)").search, process.stdout) if found).group(1)
 
-        def figure(name):
+        def figure(name, label="node", value=node.address):
             with urllib.request.urlopen(place + "metrics", timeout=10) as answer:
-                return float(re.search(rf'^{name}{{node="{node.address}"}} (\S+)$', answer.read().decode(), re.M)[1])
+                return float(re.search(rf'^{name}{{{label}="{value}"}} (\S+)$', answer.read().decode(), re.M)[1])
 
         until = time.monotonic() + 60
         while not figure("mneme_run_node_client_rounds_total") and time.monotonic() < until:
@@ -199,6 +216,8 @@ class Nodes(NodesCase):
         self.assertGreater(figure("mneme_run_node_client_rounds_total"), 0)
         self.assertGreater(figure("mneme_run_node_received_bytes_total"), 0)
         self.assertEqual(figure("mneme_run_node_up"), 1)
+        self.assertGreaterEqual(figure("mneme_run_node_waiting_bytes"), 0)
+        self.assertEqual(figure("mneme_queued_batches", "asked_by", "clients"), 0)  # they wait on the node
         node.end()
         while figure("mneme_run_node_up") and time.monotonic() < until:
             time.sleep(0.05)
