@@ -13,7 +13,25 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import LONG, Link, NodesCase, words  # noqa: E402
-from program import PROGRAM, mneme, needs_data, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
+
+sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+from node_streams import DamagedMessage  # noqa: E402
+from node_streams import Link as ForgingLink  # noqa: E402
+
+FIRST_START = 3  # of what a run without files says: greeting, offer, begin, start
+
+
+def with_a_number_less(message):
+    """The first tensor of one axis and some length loses its last number: float32 (6), 1 axis, its length, numbers."""
+    assert message[0] == 7, message[0]  # start
+    for found in re.finditer(re.escape(b"\x06" + struct.pack("<Q", 1)), message):
+        length, = struct.unpack_from("<Q", message, found.end())
+        first = found.end() + 8
+        if 256 <= length <= (len(message) - first) // 4:
+            return (message[:found.end()] + struct.pack("<Q", length - 1) + message[first:first + 4 * (length - 1)]
+                    + message[first + 4 * length:])
+    raise AssertionError("a start without weights")
 
 
 class Nodes(NodesCase):
@@ -284,6 +302,17 @@ class Nodes(NodesCase):
                      "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
                      "comes while too many others have not said who they are", "sends a message that"):
             node.wait_for(re.escape(line))
+
+    def test_a_node_drops_who_sends_weights_of_another_size(self):
+        node = self.node("--threads", "1")
+        link = ForgingLink(node.port, passing=DamagedMessage(FIRST_START, with_a_number_less))
+        self.addCleanup(link.close)
+        alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
+        found = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", "--nodes", link.address)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual(found["nodes"][0]["losses"], 1)
+        node.wait_for("has asked for what cannot be done: .*start weights are Float")
+        self.assertIsNone(node.process.poll())
 
     def test_nodes_with_keys_serve_those_who_have_them(self):
         keys = {owner: self.keys(owner) for owner in ("ours", "theirs")}
