@@ -56,6 +56,14 @@ std::optional<ready_batch> batch_queues::take(worker_id who) {
   return next;
 }
 
+batch_queues::lengths batch_queues::waiting() const {
+  const std::lock_guard hold(mutex_);
+  lengths found{.server = queues_[server_queue()].size(), .proxy = queues_[proxy_queue()].size()};
+  for (std::size_t line = 0; line < server_queue(); ++line)
+    found.clients += queues_[line].size();
+  return found;
+}
+
 batch_queues::batch_queue* batch_queues::longest(std::optional<worker_id> host) {
   batch_queue* found = nullptr;
   for (std::size_t line = 0; line < queues_.size(); ++line) {

@@ -34,6 +34,12 @@ public:
   [[nodiscard]] std::size_t proxy_queue() const noexcept { return queues_.size() - 1; }
   /// Who hosts a shard, and runs short jobs of the server's and the proxy's.
   [[nodiscard]] worker_id host_of(std::size_t line) const noexcept;
+  /// Batches that wait: of all shards, of the server, of the proxy.
+  struct lengths {
+    std::size_t clients = 0, server = 0, proxy = 0;
+    bool operator==(const lengths&) const = default;
+  };
+  [[nodiscard]] lengths waiting() const;
 
 private:
   using batch_queue = std::deque<ready_batch>;
@@ -41,7 +47,7 @@ private:
   [[nodiscard]] batch_queue* longest(std::optional<worker_id> host);
 
   const std::size_t hosts_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<batch_queue> queues_; // the server's and the proxy's are the last ones
   std::vector<bool> waits_;         // by worker
 };

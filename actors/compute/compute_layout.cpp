@@ -57,6 +57,13 @@ compute_layout layout_of(const run_context& run, std::int64_t threads) {
   return layout;
 }
 
+compute_layout layout_of_nodes(const run_context& run, std::int64_t workers) {
+  auto layout = layout_of(run, workers);
+  if (run.device == "cpu" && gains_by_narrow_batches(run))
+    layout.batches_per_worker = tuning::short_batches_per_worker;
+  return layout;
+}
+
 bool has_own_thread(const run_context& run, worker_id which) { return which.value > 0 || !run.control_computes; }
 
 } // namespace mneme

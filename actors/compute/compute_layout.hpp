@@ -20,6 +20,9 @@ struct compute_layout {
 /// @param run is loaded; its own layout is not read
 [[nodiscard]] compute_layout layout_of(const run_context& run, std::int64_t threads);
 
+/// The same of the workers of a run's nodes: what they compute is always folded elsewhere while they go on.
+[[nodiscard]] compute_layout layout_of_nodes(const run_context& run, std::int64_t workers);
+
 /// True where a worker's thread is its own, and not the one on which scheduler and server run.
 [[nodiscard]] bool has_own_thread(const run_context& run, worker_id which);
 

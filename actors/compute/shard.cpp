@@ -4,6 +4,7 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/training/executor.hpp"
+#include "runtime/training/impossible_training.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -71,6 +72,8 @@ void shard::answered(assignment_id id, round_step step) {
 
   if (answers_missing_ == 0 && at_once_)
     start_at_once();
+  if (run_.gate && answers_missing_ == 0 && batches_missing_ > 0 && !report_.finished.empty())
+    report_finished(); // the network carries what a batch has brought while the next is computed
   report_if_quiet();
 }
 
@@ -122,7 +125,7 @@ void shard::finish(assignment_id id, client_result result) {
   const auto bytes = wire_bytes(result.upload.get(), format), to_proxy = wire_bytes(result.to_proxy.get(), format);
   report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes, .proxy_bytes = to_proxy});
   finished_bytes_ += bytes + to_proxy;
-  if (finished_bytes_ >= tuning::reported_bytes_max)
+  if (finished_bytes_ >= (run_.gate ? tuning::node_reported_bytes_max : tuning::reported_bytes_max))
     report_finished();
 }
 
@@ -131,6 +134,9 @@ void shard::park(assignment_id id, hosted_round& round, plan wanted) {
   round.outcomes_missing = wanted.size();
   for (std::uint32_t step = 0; step < wanted.size(); ++step) {
     const auto& job = wanted[step];
+    if (run_.gate) // on a node: broadcasts and memories come from another process
+      if (const auto why = wrong_weights(job); !why.empty())
+        throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, why));
     const auto& kind = kind_of(job);
     report_.issued.push_back({.id = {id, round.stage, step},
                               .key = kind.key,

@@ -50,29 +50,40 @@ placement_actor::behavior_type placement_state::make_behavior() {
 template <class Command>
 void placement_state::take(Command wanted) {
   const auto which = wanted.to;
+  bring_home(which);
+  journals_.at(which.value).take(shard_journal::command(std::move(wanted)));
+  pass_on(which);
+}
+
+/// A shard goes to where it belongs when it is idle. Where the server steps as uploads come it hardly ever is: there
+/// its rounds begin again at home, as after a loss, while nobody waits for them. On a device that would change bits.
+void placement_state::bring_home(shard_id which) {
   auto& journal = journals_.at(which.value);
-  if (journal.is_idle() && map_.bring_home(which)) {
+  const bool has_pauses = context_->scenario.rounds.mode == round_mode::sync || context_->device != "cpu";
+  const auto before = map_.place_of(which);
+  if (journal.is_idle()) {
+    if (!map_.bring_home(which))
+      return;
     journal.host_lost();
     journal.host_found();
+  } else if (!has_pauses && journal.is_quiet() && map_.bring_home(which)) {
+    send(before, which, journal.change_host());
   }
-  journal.take(shard_journal::command(std::move(wanted)));
-  pass_on(which);
 }
 
 void placement_state::pass_on(shard_id which) {
   auto& journal = journals_.at(which.value);
   for (auto& wanted : journal.take_commands())
-    send(which, std::move(wanted));
+    send(map_.place_of(which), which, std::move(wanted));
   for (auto& report : journal.take_reports())
     self_->send(peers_.scheduler, std::move(report));
 }
 
-void placement_state::send(shard_id which, shard_journal::command wanted) {
-  const auto place = map_.place_of(which);
-  if (place.where == shard_place::kind::here)
+void placement_state::send(shard_place to, shard_id which, shard_journal::command wanted) {
+  if (to.where == shard_place::kind::here)
     std::visit([&](auto& command) { self_->send(peers_.here.at(which.value), std::move(command)); }, wanted);
   else
-    pool_->send(place.node, encoded(nodes_.at(place.node), wanted));
+    pool_->send(to.node, encoded(nodes_.at(to.node), wanted));
 }
 
 archive placement_state::encoded(known_node& node, shard_journal::command& wanted) const {

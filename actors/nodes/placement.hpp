@@ -45,8 +45,9 @@ private:
   void look_at_names();
   void place_homeless();
   void look_around();
+  void bring_home(shard_id which);
   void pass_on(shard_id which);
-  void send(shard_id which, shard_journal::command wanted);
+  void send(shard_place to, shard_id which, shard_journal::command wanted);
   [[nodiscard]] archive encoded(known_node& node, shard_journal::command& wanted) const;
   void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
 

@@ -1,5 +1,6 @@
 /// node_actors: the workers of a node, for one run.
 #pragma once
+#include "actors/compute/batch_queues.hpp"
 #include "actors/nodes/uplink.hpp"
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -15,10 +16,13 @@ public:
   node_actors& operator=(const node_actors&) = delete;
   /// A message of the run. Safe from any thread.
   void take(archive::buffer message);
+  /// Batches that wait for a worker. Safe from any thread.
+  [[nodiscard]] std::size_t queued_batches() const { return queues_->waiting().clients; }
 
 private:
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
+  std::shared_ptr<batch_queues> queues_;
   std::vector<worker_actor> workers_;
   uplink_actor uplink_;
 };

@@ -255,6 +255,8 @@ std::vector<measurement> node_service::measurements() {
           figure("mneme_node_runs_total", "Runs that it has computed for.", counter, static_cast<double>(runs_)),
           figure("mneme_node_busy_seconds", "Time in batches, all workers together, in the latest run.", gauge,
                  busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0),
+          figure("mneme_node_queued_batches", "Batches that wait for a worker.", gauge,
+                 actors_ ? static_cast<double>(actors_->queued_batches()) : 0.0),
           figure("mneme_node_sent_bytes", "To the run at work.", gauge, static_cast<double>(traffic.bytes_sent)),
           figure("mneme_node_received_bytes", "From the run at work.", gauge,
                  static_cast<double>(traffic.bytes_received)),

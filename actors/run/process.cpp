@@ -29,8 +29,15 @@ void prepare_process() {
   compute_on_one_thread();
 }
 
-void configure(caf::actor_system_config& config, std::size_t threads) {
-  config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
+void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes) {
+  if (waits_for_nodes) {
+    constexpr std::size_t looks = 20'000;
+    config.set("caf.scheduler.policy", "stealing");
+    config.set("caf.work-stealing.aggressive-poll-attempts", looks);
+    config.set("caf.work-stealing.moderate-poll-attempts", std::size_t{0});
+  } else {
+    config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
+  }
   config.set("caf.scheduler.max-threads", threads);
   config.add_thread_hook<one_thread_hook>();
 }

@@ -28,6 +28,14 @@ private:
   std::jthread thread_;
 };
 
+std::vector<queue_length> lengths_of(const batch_queues& queues) {
+  const auto [clients, server, proxy] = queues.waiting();
+  const auto count = [](std::size_t batches) { return static_cast<std::int64_t>(batches); };
+  return {{.asked_by = "clients", .batches = count(clients)},
+          {.asked_by = "server", .batches = count(server)},
+          {.asked_by = "proxy", .batches = count(proxy)}};
+}
+
 /// All actors of a run, and their end.
 class run_actors {
 public:
@@ -36,8 +44,11 @@ public:
       setup.recorder.writer = writer_ =
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
+    const auto live = setup.recorder.live; // before the recorder takes it
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
     const auto queues = spawn_workers(system, context);
+    if (live)
+      live->has_queues([queues] { return lengths_of(*queues); });
     server_ = system.spawn<server_actor::stateful_impl<server_state>>(context, queues, workers_, recorder_);
     if (context->needs.has_proxy)
       proxy_ = system.spawn<proxy_actor::stateful_impl<proxy_state>>(context, queues, workers_, recorder_);

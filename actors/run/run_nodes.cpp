@@ -52,8 +52,7 @@ expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, con
 
 void spread_over_nodes(run_context& context, node_pool& nodes, bool may_grow) {
   context.node_workers = nodes.workers();
-  const auto far = layout_of(context, context.node_workers);
-  context.batches_per_worker = far.batches_per_worker;
+  context.batches_per_worker = layout_of_nodes(context, context.node_workers).batches_per_worker;
   if (context.device == "cpu")
     context.shards = std::max(context.shards, context.node_workers * (may_grow ? tuning::spare_shards : 1));
 }
@@ -68,6 +67,7 @@ std::vector<node_record> records_of(node_pool& nodes, const node_records& record
     all[n].is_there = view.is_ready;
     all[n].bytes_sent = view.traffic.bytes_sent;
     all[n].bytes_received = view.traffic.bytes_received;
+    all[n].bytes_waiting = view.is_ready ? view.traffic.waiting_bytes() : 0;
   }
   return all;
 }

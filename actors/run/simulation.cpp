@@ -107,7 +107,7 @@ void warn_of_other_bits(const prepared_run& run) {
 
 run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options) {
   caf::actor_system_config config;
-  configure(config, control_threads(*run.context, options));
+  configure(config, control_threads(*run.context, options), run.nodes != nullptr);
   caf::actor_system system(config);
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;

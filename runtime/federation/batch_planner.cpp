@@ -76,11 +76,13 @@ std::vector<composition> cut(job_group group, const batch_limits& limits) {
   sort_group(group, limits.tapered || group.bytes > tuning::cached_outcomes_bytes);
   std::vector<composition> batches;
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
+  const auto rows_min = (limits.rows_max + 3) / 4;
   for (const auto& place : group.jobs) {
-    const bool is_full =
-        batches.empty() || std::ssize(batches.back()) >= limits.width || (rows_max > 0 && sum - place.rows > rows_max);
+    const bool is_rest = limits.tapered && 2 * left < rows_min; // which is no batch of its own
+    const bool is_full = batches.empty() || std::ssize(batches.back()) >= limits.width ||
+                         (rows_max > 0 && sum - place.rows > rows_max && !is_rest);
     if (is_full) {
-      rows_max = limits.tapered ? std::clamp(left / 2, (limits.rows_max + 3) / 4, limits.rows_max) : limits.rows_max;
+      rows_max = limits.tapered ? std::clamp(left / 2, rows_min, limits.rows_max) : limits.rows_max;
       batches.emplace_back();
       sum = 0;
     }

@@ -216,6 +216,16 @@ void shard_journal::host_found() {
   commands_.push_back(std::move(again));
 }
 
+abandon shard_journal::change_host() {
+  MNEME_CHECK(is_quiet() && commands_.empty(), which_.value);
+  abandon left{.to = which_};
+  for (const auto& [id, round] : rounds_)
+    left.assignments.push_back(id);
+  host_lost();
+  host_found();
+  return left;
+}
+
 std::string shard_journal::repeat(wave_report& report) {
   each_round(report.issued, [&](std::span<issued_job> jobs) {
     repeated_[jobs.front().id.assignment].assign(jobs.begin(), jobs.end());

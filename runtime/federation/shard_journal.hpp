@@ -27,6 +27,9 @@ public:
   void host_lost();
   /// There is a host that knows nothing of this shard. @pre there was none
   void host_found();
+  /// Another host takes the shard over, while the present one lives. Answers with what the present one should forget.
+  /// @pre is_quiet(), and its commands were taken
+  [[nodiscard]] abandon change_host();
 
   // -- outputs
   /// For the host.
@@ -35,6 +38,8 @@ public:
   [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
   /// No round is at the shard and nobody waits for it: another host would begin as this one goes on.
   [[nodiscard]] bool is_idle() const noexcept { return rounds_.empty() && !wave_ && waiting_.empty(); }
+  /// The host owes no answer: rounds may be at the shard, and their clients wait.
+  [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::well && !wave_ && waiting_.empty(); }
 
 private:
   enum class host_state : std::uint8_t {

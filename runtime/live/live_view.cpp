@@ -36,12 +36,17 @@ void live_view::has_nodes(std::function<std::vector<node_record>()> tell) {
   change([&] { tell_nodes_ = std::move(tell); });
 }
 
+void live_view::has_queues(std::function<std::vector<queue_length>()> tell) {
+  change([&] { tell_queues_ = std::move(tell); });
+}
+
 void live_view::ended(const std::string& status) {
   auto nodes = now().nodes;
   change([&] {
     run_.status = status;
     run_.nodes = std::move(nodes);
     tell_nodes_ = nullptr;
+    tell_queues_ = nullptr;
   });
 }
 
@@ -53,10 +58,13 @@ live_run live_view::now() const {
   std::unique_lock hold(mutex_);
   auto run = run_;
   run.course = course_.bins();
-  const auto tell = tell_nodes_;
-  hold.unlock(); // nodes have locks of their own
-  if (tell)
-    run.nodes = tell();
+  const auto tell_nodes = tell_nodes_;
+  const auto tell_queues = tell_queues_;
+  hold.unlock(); // nodes and queues have locks of their own
+  if (tell_nodes)
+    run.nodes = tell_nodes();
+  if (tell_queues)
+    run.queues = tell_queues();
   return run;
 }
 

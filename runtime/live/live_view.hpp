@@ -10,6 +10,12 @@
 #include <mutex>
 namespace mneme {
 
+/// Batches that are ready to run in this process and not yet begun. `asked_by`: "clients", "server" or "proxy".
+struct queue_length {
+  std::string asked_by{};
+  std::int64_t batches = 0;
+};
+
 /// A run at a moment.
 struct live_run {
   std::filesystem::path folder{}; ///< Empty: no run has begun.
@@ -20,6 +26,7 @@ struct live_run {
   std::int64_t workers = 0;
   double busy_seconds = 0.0; ///< All workers together, in this process and on nodes.
   std::vector<node_record> nodes{};
+  std::vector<queue_length> queues{};
 };
 
 /// Written by the run, which never waits for a reader; read by any thread.
@@ -33,6 +40,8 @@ public:
   void evaluated(const evaluation_record& record);
   /// The run has nodes. @param tell called by who reads, on any thread, until the run has ended
   void has_nodes(std::function<std::vector<node_record>()> tell);
+  /// The same of queues of batches.
+  void has_queues(std::function<std::vector<queue_length>()> tell);
   void ended(const std::string& status);
   /// Nothing more will come, from this run or another: who waits is woken.
   void close();
@@ -52,6 +61,7 @@ private:
   mutable std::condition_variable changed_;
   live_run run_; // with nodes once it has ended
   std::function<std::vector<node_record>()> tell_nodes_;
+  std::function<std::vector<queue_length>()> tell_queues_;
   timeline course_;
   std::uint64_t version_ = 0;
   bool closed_ = false;

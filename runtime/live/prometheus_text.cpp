@@ -55,6 +55,8 @@ void add_nodes(std::vector<measurement>& made, const std::vector<node_record>& n
       [](const auto& n) { return static_cast<double>(n.bytes_sent); });
   add("mneme_run_node_received_bytes_total", "From the node.", counter,
       [](const auto& n) { return static_cast<double>(n.bytes_received); });
+  add("mneme_run_node_waiting_bytes", "Messages to the node that wait for the network.", gauge,
+      [](const auto& n) { return static_cast<double>(n.bytes_waiting); });
   add("mneme_run_node_losses_total", "How often it was lost.", counter,
       [](const auto& n) { return static_cast<double>(n.losses); });
   add("mneme_run_node_away_seconds_total", "For how long it was lost until it was back.", counter,
@@ -93,6 +95,13 @@ std::vector<measurement> measurements_of(const live_run& run) {
   if (run.batches > 0)
     made.push_back(gauge("mneme_fused_width_mean", "Jobs of a batch.",
                          static_cast<double>(run.jobs) / static_cast<double>(run.batches)));
+  if (!run.queues.empty()) {
+    measurement queued{.name = "mneme_queued_batches", .help = "Batches that wait for a worker of this process."};
+    for (const auto& queue : run.queues)
+      queued.samples.push_back(
+          {.labels = {{"asked_by", queue.asked_by}}, .value = static_cast<double>(queue.batches)});
+    made.push_back(std::move(queued));
+  }
   if (!run.nodes.empty())
     add_nodes(made, run.nodes);
   if (!run.course.empty()) {

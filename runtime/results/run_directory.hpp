@@ -20,6 +20,7 @@ struct node_record {
   std::int64_t workers = 0, client_rounds = 0;
   double busy_seconds = 0.0;                        ///< Summed over its workers.
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< By the run, to the node and from it.
+  std::uint64_t bytes_waiting = 0;                  ///< Now, for the network on the way to it.
   std::int64_t losses = 0;                          ///< How often it was lost,
   double away_seconds = 0.0;                        ///< and for how long until it was back.
   bool is_there = true;                             ///< Now.

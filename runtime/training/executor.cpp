@@ -5,6 +5,7 @@
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/failure_text.hpp"
 #include "runtime/training/fused_training.hpp"
+#include "runtime/training/impossible_training.hpp"
 #include "runtime/training/inference.hpp"
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -80,6 +81,8 @@ private:
   }
 
   work_output output_of(const work& request) {
+    if (const auto why = wrong_weights(request); !why.empty())
+      throw std::invalid_argument(why);
     if (const auto* extract = std::get_if<extract_job>(&request))
       return run_inference(*extract, images_, features_.get());
     if (const auto* statistics = std::get_if<statistics_job>(&request))

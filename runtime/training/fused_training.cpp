@@ -1,5 +1,4 @@
 #include "runtime/training/fused_training.hpp"
-#include "runtime/base/check.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
@@ -46,6 +45,8 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& request = training_of(batch[i]);
     if (const auto why = why_impossible(request); !why.empty())
+      throw std::invalid_argument(why);
+    if (const auto why = wrong_weights(batch[i].request); !why.empty())
       throw std::invalid_argument(why);
     told_ = told_ || request.notes.targets.defined() || request.replay.notes.targets.defined();
     auto& trained = clients_.emplace_back();
@@ -167,9 +168,7 @@ void fused_training::keep_frozen_views() {
 }
 
 const at::Tensor& fused_training::start_of(const client& trained) const {
-  const auto& start = trained.job->start->at(flat_weights);
-  MNEME_CHECK(start.dim() == 1 && start.numel() == net_.size() && start.is_contiguous(), start.sizes(), net_.size());
-  return start;
+  return trained.job->start->at(flat_weights); // which wrong_weights() has looked at
 }
 
 void fused_training::begin_epoch(client& trained, std::int64_t epoch) const {

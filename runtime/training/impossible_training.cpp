@@ -75,7 +75,35 @@ std::string wrong_maps(const train_job& job) {
   return {};
 }
 
+std::string wrong_weights(const tensors_ref& given, const char* whose, const model& net) {
+  const auto* const flat = given ? given->find(flat_weights) : nullptr;
+  if (!flat)
+    return fmt::format("there are no {}; expected the [{}] weights of the net '{}'", whose, net.size(), net.identity());
+  if (flat->scalar_type() == at::kFloat && flat->dim() == 1 && flat->numel() == net.size() && flat->is_contiguous())
+    return {};
+  return fmt::format("{} are {}{}; expected contiguous float32 [{}], those of the net '{}'", whose,
+                     c10::toString(flat->scalar_type()), flat->sizes().vec(), net.size(), net.identity());
+}
+
 } // namespace
+
+std::string wrong_weights(const work& request) {
+  if (const auto* const training = std::get_if<train_job>(&request)) {
+    auto why = training->samples.size() > 0 && training->options.epochs > 0
+                   ? wrong_weights(training->start, "start weights", *training->net)
+                   : std::string();
+    return why.empty() && training->teacher ? wrong_weights(training->teacher, "a teacher's weights", *training->net)
+                                            : why;
+  }
+  const auto of_pass = [](const auto& pass) {
+    return pass.samples.size() > 0 ? wrong_weights(pass.weights, "weights", *pass.net) : std::string();
+  };
+  if (const auto* const extract = std::get_if<extract_job>(&request))
+    return of_pass(*extract);
+  if (const auto* const statistics = std::get_if<statistics_job>(&request))
+    return of_pass(*statistics);
+  return {};
+}
 
 std::string why_impossible(const train_job& job) {
   if (auto why = wrong_head(job); !why.empty())

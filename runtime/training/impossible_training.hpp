@@ -7,4 +7,8 @@ namespace mneme {
 /// looked at as rows are read.
 [[nodiscard]] std::string why_impossible(const train_job& job);
 
+/// Why weights that a job is given are not those of its net, in such words; empty: they are, or are not read. They come
+/// from other processes.
+[[nodiscard]] std::string wrong_weights(const work& request);
+
 } // namespace mneme

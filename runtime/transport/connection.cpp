@@ -46,11 +46,16 @@ void connection::go_on(clock::time_point now) {
     shake_hands();
   if (stage_ != stage::open)
     return;
-  const auto received = bytes_received_, sent = bytes_sent_;
+  const auto received = bytes_received_;
   read_some();
-  write_some();
+  send_now(now);
   if (bytes_received_ > received)
     heard_ = now;
+}
+
+void connection::send_now(clock::time_point now) {
+  const auto sent = bytes_sent_;
+  write_some();
   if (bytes_sent_ > sent)
     spoke_ = now;
 }

@@ -58,6 +58,10 @@ public:
   void trust(clock::time_point now);
 
   void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
+  /// A message that is sent now goes out at once: nothing is on its way, and the link is ready.
+  [[nodiscard]] bool can_send_at_once() const noexcept { return stage_ == stage::open && waiting_bytes() == 0; }
+  /// Writes as far as it goes. Throws as go_on().
+  void send_now(clock::time_point now);
   void consumed(std::size_t bytes);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return reader_.take_messages(); }
   /// The peer has shown that it speaks the protocol.

@@ -14,6 +14,17 @@ owned_descriptor new_socket(const socket_address& address) {
   return owned_descriptor(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+/// A thread that sleeps takes as long to wake as many messages take to come.
+void wait_for_events(std::vector<pollfd>& awaited, int wait_ms) {
+  const auto until = connection::clock::now() + connection_loop::looks_for;
+  do {
+    if (::poll(awaited.data(), awaited.size(), 0) != 0)
+      return;
+    std::this_thread::yield();
+  } while (connection::clock::now() < until);
+  ::poll(awaited.data(), awaited.size(), wait_ms);
+}
+
 void send_at_once(int socket) {
   const int yes = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -96,7 +107,37 @@ void connection_loop::send(connection_id which, archive message) {
     const std::lock_guard hold(mutex_);
     figures_[which].message_bytes_given += message.size();
   }
-  add(to_send{which, std::make_shared<const archive>(std::move(message))});
+  auto shared = std::make_shared<const archive>(std::move(message));
+  if (!sent_at_once(which, shared))
+    add(to_send{which, std::move(shared)});
+}
+
+/// True if the connection has taken the message; what it has not sent of it the loop's thread sends.
+bool connection_loop::sent_at_once(connection_id which, std::shared_ptr<const archive>& message) {
+  if (message->size() > at_once_bytes_max || std::this_thread::get_id() == thread_.get_id())
+    return false;
+  const std::unique_lock hold(held_mutex_, std::try_to_lock);
+  if (!hold.owns_lock())
+    return false;
+  {
+    const std::lock_guard hold_orders(mutex_);
+    if (!orders_.empty()) // these come first
+      return false;
+  }
+  const auto found = held_.find(which);
+  if (found == held_.end() || !found->second.stream->can_send_at_once())
+    return false;
+  auto& stream = *found->second.stream;
+  stream.send(std::move(message));
+  try {
+    stream.send_now(connection::clock::now());
+  } catch (const std::exception& e) {
+    found->second.broken = e.what(); // only the loop's thread tells of it
+  }
+  note_figures();
+  if (stream.waiting_bytes() > 0 || found->second.broken)
+    ::eventfd_write(wake_.get(), 1);
+  return true;
 }
 
 connection_figures connection_loop::figures(connection_id which) {
@@ -111,6 +152,7 @@ void connection_loop::run(const std::stop_token& stop) {
   std::vector<pollfd> awaited;
   std::vector<connection_id> ids;
   while (!stop.stop_requested()) {
+    std::unique_lock hold_connections(held_mutex_);
     std::vector<order> orders;
     {
       const std::lock_guard hold(mutex_);
@@ -128,7 +170,10 @@ void connection_loop::run(const std::stop_token& stop) {
       awaited.push_back({.fd = held.stream->socket(), .events = held.stream->awaited_events(), .revents = 0});
       ids.push_back(which);
     }
-    ::poll(awaited.data(), awaited.size(), wait_ms(connection::clock::now()));
+    const auto wait = wait_ms(connection::clock::now());
+    hold_connections.unlock();
+    wait_for_events(awaited, wait);
+    hold_connections.lock();
     if (awaited[0].revents != 0) {
       eventfd_t count = 0;
       ::eventfd_read(wake_.get(), &count);
@@ -234,7 +279,9 @@ void connection_loop::look_after(connection_id which, held_connection& held) {
   } catch (const protocol_error& e) {
     return end(which, e.what());
   }
-  if (held.closing && held.stream->waiting_bytes() == 0)
+  if (held.broken)
+    end(which, std::string(*held.broken));
+  else if (held.closing && held.stream->waiting_bytes() == 0)
     end(which, std::string(*held.closing));
 }
 

@@ -54,6 +54,11 @@ public:
 
   /// Connections that have come and are not trusted yet; more are closed at once.
   static constexpr std::size_t strangers_max = 32;
+  /// Messages up to this length leave on the thread that sends them, where nothing is on its way: waking the loop's
+  /// thread takes 20 us, four times in a round of short jobs.
+  static constexpr std::size_t at_once_bytes_max = frame_bytes_max;
+  /// How long the loop's thread looks for more before it sleeps. B2 over a node, a round: 3.65 ms, 3.9 ms without.
+  static constexpr std::chrono::microseconds looks_for{300};
 
 private:
   struct to_connect {
@@ -81,10 +86,12 @@ private:
     std::string peer{};
     bool accepted = false, told = false; // that it is open
     std::optional<std::string> closing{}; // once all is sent
+    std::optional<std::string> broken{};  // why it cannot go on, found by another thread
   };
 
   void run(const std::stop_token& stop);
   void add(order wanted);
+  [[nodiscard]] bool sent_at_once(connection_id which, std::shared_ptr<const archive>& message);
   void carry_out(order& wanted);
   void carry_out(to_connect& wanted);
   void accept_all(int listener);
@@ -99,12 +106,12 @@ private:
   connection_limits limits_;
   connection_watcher& watcher_;
   owned_descriptor wake_;
-  std::mutex mutex_; // guards what follows, up to listener_
+  std::mutex held_mutex_; // guards held_; taken before mutex_, and by other threads only where it is free
+  std::mutex mutex_;      // guards what follows, up to listener_
   std::vector<order> orders_;
   connection_id next_ = 1;
   std::map<connection_id, connection_figures> figures_;
   owned_descriptor listener_;
-  // The thread's own.
   std::map<connection_id, held_connection> held_;
   std::jthread thread_; // last: it ends before what it uses
 };

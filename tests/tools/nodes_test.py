@@ -13,7 +13,25 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import LONG, Link, NodesCase, words  # noqa: E402
-from program import PROGRAM, mneme, needs_data, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
+
+sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+from node_streams import DamagedMessage  # noqa: E402
+from node_streams import Link as ForgingLink  # noqa: E402
+
+FIRST_START = 3  # of what a run without files says: greeting, offer, begin, start
+
+
+def with_a_number_less(message):
+    """The first tensor of one axis and some length loses its last number: float32 (6), 1 axis, its length, numbers."""
+    assert message[0] == 7, message[0]  # start
+    for found in re.finditer(re.escape(b"\x06" + struct.pack("<Q", 1)), message):
+        length, = struct.unpack_from("<Q", message, found.end())
+        first = found.end() + 8
+        if 256 <= length <= (len(message) - first) // 4:
+            return (message[:found.end()] + struct.pack("<Q", length - 1) + message[first:first + 4 * (length - 1)]
+                    + message[first + 4 * length:])
+    raise AssertionError("a start without weights")
 
 
 class Nodes(NodesCase):
@@ -104,6 +122,22 @@ class Nodes(NodesCase):
                      "the nodes stay what they were", f"node {link.address} is lost: it is not named any more"):
             self.assertIn(line, said)
 
+    def test_a_node_that_joins_takes_work_although_no_shard_is_ever_idle(self):
+        scenario, settings = "scenarios/smoke/fedasync.toml", ["rounds.per_task=3000"]
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        first, second = (self.node("--threads", "1") for _ in range(2))
+        listed = os.path.join(self.scratch.name, "nodes")
+        with open(listed, "w", encoding="utf-8") as file:
+            file.write(first.address + "\n")
+        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *words(settings))
+        with open(listed, "a", encoding="utf-8") as file:
+            file.write(second.address + "\n")
+        process.send_signal(signal.SIGHUP)
+        found, _ = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        for node in found["nodes"]:
+            self.assertGreater(node["client_rounds"], 0, found["nodes"])
+
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
         """One node has four kinds of files, another a module; their paths are the run's alone."""
         before = self.out()
@@ -181,6 +215,7 @@ class Nodes(NodesCase):
             text = answer.read().decode()
         self.assertIn("\nmneme_node_runs_total 1\n", text)
         self.assertIn("\nmneme_node_working 0\n", text)
+        self.assertIn("\nmneme_node_queued_batches 0\n", text)
 
     def test_a_run_tells_prometheus_of_its_nodes(self):
         scenario, _ = LONG
@@ -189,9 +224,9 @@ class Nodes(NodesCase):
             ["rounds.per_task=100000", "worker.without_nodes=\"wait\""]))
         place = next(found for found in map(re.compile(r"(http://\S+/)").search, process.stdout) if found).group(1)
 
-        def figure(name):
+        def figure(name, label="node", value=node.address):
             with urllib.request.urlopen(place + "metrics", timeout=10) as answer:
-                return float(re.search(rf'^{name}{{node="{node.address}"}} (\S+)$', answer.read().decode(), re.M)[1])
+                return float(re.search(rf'^{name}{{{label}="{value}"}} (\S+)$', answer.read().decode(), re.M)[1])
 
         until = time.monotonic() + 60
         while not figure("mneme_run_node_client_rounds_total") and time.monotonic() < until:
@@ -199,6 +234,8 @@ class Nodes(NodesCase):
         self.assertGreater(figure("mneme_run_node_client_rounds_total"), 0)
         self.assertGreater(figure("mneme_run_node_received_bytes_total"), 0)
         self.assertEqual(figure("mneme_run_node_up"), 1)
+        self.assertGreaterEqual(figure("mneme_run_node_waiting_bytes"), 0)
+        self.assertEqual(figure("mneme_queued_batches", "asked_by", "clients"), 0)  # they wait on the node
         node.end()
         while figure("mneme_run_node_up") and time.monotonic() < until:
             time.sleep(0.05)
@@ -265,6 +302,17 @@ class Nodes(NodesCase):
                      "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
                      "comes while too many others have not said who they are", "sends a message that"):
             node.wait_for(re.escape(line))
+
+    def test_a_node_drops_who_sends_weights_of_another_size(self):
+        node = self.node("--threads", "1")
+        link = ForgingLink(node.port, passing=DamagedMessage(FIRST_START, with_a_number_less))
+        self.addCleanup(link.close)
+        alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
+        found = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", "--nodes", link.address)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual(found["nodes"][0]["losses"], 1)
+        node.wait_for("has asked for what cannot be done: .*start weights are Float")
+        self.assertIsNone(node.process.poll())
 
     def test_nodes_with_keys_serve_those_who_have_them(self):
         keys = {owner: self.keys(owner) for owner in ("ours", "theirs")}

@@ -33,6 +33,16 @@ using workers = std::vector<std::uint32_t>;
 
 } // namespace
 
+TEST_CASE("batches are counted while they wait, by who has asked for them") {
+  batch_queues queues(3, 2, 2);
+  (void)queues.put(0, batches(10, 2));
+  (void)queues.put(2, batches(20, 1));
+  (void)queues.put(queues.server_queue(), batches(30, 4));
+  CHECK((queues.waiting() == batch_queues::lengths{.clients = 3, .server = 4, .proxy = 0}));
+  CHECK(number(queues.take({0})) != 0);
+  CHECK(queues.waiting().clients == 2);
+}
+
 TEST_CASE("a worker takes its own shards' batches in order, then the first of the longest other line") {
   batch_queues queues(3, 3, 3);
   CHECK(number(queues.take({0})) == 0);

@@ -62,5 +62,7 @@ TEST_CASE("a wave of short jobs is cut into more batches than there are threads,
   const auto run = hand_made_run(4000, small * 4);
   CHECK(layout_of(*run, 2).batches_per_worker > 1);
   CHECK(layout_of(*run, 1).batches_per_worker == 1);
+  CHECK(layout_of_nodes(*run, 1).batches_per_worker > 1); // another process folds
+  CHECK(layout_of_nodes(*hand_made_run(40, large), 1).batches_per_worker == 1);
   CHECK(layout_of(*hand_made_run(40, large), 2).batches_per_worker == 1);
 }

@@ -4,6 +4,7 @@
 #include "actors/compute/shard.hpp"
 #include "runtime/training/executor.hpp"
 #include "tests/actors/compute/hand_made_run.hpp"
+#include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -130,6 +131,44 @@ TEST_CASE("large uploads are reported as they come, and the last report says so"
   CHECK(finished(reports.at(0)) == std::vector<std::uint64_t>{10});
   CHECK(reports.back().last);
   CHECK(std::count_if(reports.begin(), reports.end(), [](const wave_report& one) { return one.last; }) == 1);
+}
+
+TEST_CASE("on a node uploads are reported batch by batch, whatever their size") {
+  const auto run = hand_made_run(6);
+  for (const bool is_node : {false, true}) {
+    run->gate = is_node ? std::make_shared<result_gate>([] { return false; }) : nullptr;
+    shard_of_loop host(*run);
+    auto& tested = host.tested;
+    tested.start(wave_of(*run, 4));
+    (void)tested.take_reports();
+    tested.release({ids_of({10, 11}), ids_of({12, 13})});
+    const auto batches = tested.take_batches();
+    tested.take(batches.at(0).ids, computed(batches.at(0)));
+    auto reports = tested.take_reports();
+    REQUIRE(reports.size() == (is_node ? 1 : 0));
+    if (is_node) {
+      CHECK_FALSE(reports[0].last);
+      CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10, 11});
+    }
+    tested.take(batches.at(1).ids, computed(batches.at(1)));
+    reports = tested.take_reports();
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].last);
+    CHECK(finished(reports[0]) ==
+          (is_node ? std::vector<std::uint64_t>{12, 13} : std::vector<std::uint64_t>{10, 11, 12, 13}));
+  }
+}
+
+TEST_CASE("a node takes on no job with weights of another net than the job's") {
+  const auto run = hand_made_run(6);
+  run->gate = std::make_shared<result_gate>([] { return false; });
+  shard_of_loop host(*run);
+  auto wave = wave_of(*run, 1);
+  broadcast sent = *wave.assignments[0].in;
+  sent.weights = weights_only(at::zeros({run->net->size() + 1}));
+  wave.assignments[0].in = std::make_shared<const broadcast>(std::move(sent));
+  CHECK_THROWS_WITH(host.tested.start(std::move(wave)),
+                    ContainsSubstring("job 10.0.0: start weights are Float[24]; expected contiguous float32 [23]"));
 }
 
 TEST_CASE("rounds that are started at once run without a release, and the shard tells what runs together") {

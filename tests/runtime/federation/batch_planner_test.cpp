@@ -78,6 +78,15 @@ TEST_CASE("batches whose outcomes are used meanwhile follow the times they are d
         std::vector<ids>{{5, 6, 7, 8}, {3, 4}, {2}, {1}});
 }
 
+TEST_CASE("a last rest of less than half of the smallest batch is no batch of its own") {
+  std::vector<waiting_job> jobs;
+  for (int i = 1; i <= 9; ++i)
+    jobs.push_back({.assignment = static_cast<std::uint64_t>(i), .rows = i == 9 ? 1 : 10});
+  // 81 rows in two batches at least: at most 41 rows, then 20, then 11, of which a rest of one row is too little.
+  CHECK(batches_of(parked(jobs), {.workers = 1, .batches_per_worker = 2}) ==
+        std::vector<ids>{{1, 2, 3, 4}, {5, 6}, {7}, {8, 9}});
+}
+
 TEST_CASE("a shard cuts its jobs by the rows of all shards") {
   std::vector<waiting_job> jobs;
   for (std::uint64_t i = 1; i <= 8; ++i)

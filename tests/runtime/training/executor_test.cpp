@@ -235,6 +235,25 @@ TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
   CHECK(std::get<std::string>(result[3]).find("frame") == std::string::npos); // no stack of LibTorch's
 }
 
+TEST_CASE("weights of another size are refused in words, for training and for passes", "[executor]") {
+  const auto chosen = small_mlp({.batch_rows = 5});
+  auto jobs = ragged_clients(chosen, 3);
+  auto& training = std::get<train_job>(jobs[2].request);
+  REQUIRE(training.samples.size() > 0);
+  const auto size = chosen.net->size();
+  training.start = weights_only(at::zeros({size - 1}));
+  const auto result = run_in_groups(jobs, 3);
+  const auto complaint = [&](const char* whose) {
+    return std::string(whose) + " are Float[" + std::to_string(size - 1) + "]; expected contiguous float32 [" +
+           std::to_string(size) + "], those of the net '" + chosen.net->identity() + "'";
+  };
+  CHECK(std::get<std::string>(result[2]).find(complaint("start weights")) == 0);
+  CHECK(std::holds_alternative<work_output>(result[1]));
+  const std::vector<job> pass{
+      {.id = {}, .request = extract_job{.net = chosen.net, .weights = training.start, .samples = training.samples}}};
+  CHECK(std::get<std::string>(make_executor("cpu")->run(pass)[0]).find(complaint("weights")) == 0);
+}
+
 TEST_CASE("a label outside the loss is refused by row and label", "[executor]") {
   auto chosen = small_mlp({.batch_rows = 5});
   chosen.options.classes = {0, 3};

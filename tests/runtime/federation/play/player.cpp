@@ -43,6 +43,7 @@ private:
   void route(Command& wanted);
   void step_shard(std::size_t s);
   void lose_or_find_host();
+  void change_host(std::size_t s);
   void pass_on(std::size_t s);
 
   void serve(open_task&) { federation_->take(toy_.plans.at(server_task_++)); }
@@ -252,6 +253,8 @@ void player::pass_on(std::size_t s) {
 /// What was on its way to the host, or from it, is lost with it.
 void player::lose_or_find_host() {
   const auto s = stream_.below(journals_.size());
+  if (is_hosted_[s] && journals_[s].is_quiet() && stream_.below(2) == 0)
+    return change_host(s);
   if (is_hosted_[s]) {
     journals_[s].host_lost();
     to_shards_[s].clear();
@@ -263,6 +266,18 @@ void player::lose_or_find_host() {
     carry_out();
   }
   is_hosted_[s] = !is_hosted_[s];
+}
+
+/// The shard goes on elsewhere; its old host hears what was on its way, and then of the end.
+void player::change_host(std::size_t s) {
+  const auto left = journals_[s].change_host();
+  for (const auto& wanted : to_shards_[s])
+    shards_[s].handle(wanted);
+  to_shards_[s].clear();
+  shards_[s].handle(left);
+  require(shards_[s].is_empty() && !shards_[s].has_report(), "an old host has nothing left to do", s);
+  pass_on(s);
+  carry_out();
 }
 
 // -- the server -------------------------------------------------------------------------------------------------------
