@@ -428,6 +428,10 @@ diagnostics osi_fl::check(const method_setup& setup) const {
     wrong.push_back({"partition.public_share",
                      "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
                      "none; expected a share such as 0.15"});
+  if (with_.generator.matches_moments && with_.captions())
+    wrong.push_back({"strategy.match_moments",
+                     "no effect where a captioner describes rows: the encoder of the run tells which kind a condition "
+                     "stands for; leave the key away"});
   if (!with_.shape.empty() && (with_.shape.size() != 2 || !with_.captions()))
     wrong.push_back({"strategy.condition_shape", with_.captions() ? "expected two numbers, tokens and numbers of each"
                                                                   : "no effect without the modules of a captioner"});
@@ -469,10 +473,14 @@ void osi_fl::keys(key_table& table) {
   table.number("guidance", made.sampling.guidance, {.low = 0.0, .high = 100.0},
                "w of unconditional + w (conditional - unconditional); 1: the condition alone.");
   table.integer("sampling_steps", made.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
+  table.integer("components", made.components, {.low = 1, .high = 100'000},
+                "Principal components of an image, which are what is generated; no more than there are pixels.");
+  table.flag("match_moments", made.matches_moments,
+             "Whether what is generated of a kind is given the mean and covariance of its public rows' components.");
   table.integer("encoder_passes", made.encoder_passes, {.low = 1, .high = 100'000},
                 "Passes over the public rows in which the encoder is trained.");
   table.integer("component_passes", made.component_passes, {.low = 1, .high = 100'000},
-                "The same for the principal components of images, which are what is generated.");
+                "The same for the principal components.");
   table.integer("denoiser_passes", made.denoiser_passes, {.low = 1, .high = 100'000}, "The same for the denoiser.");
   table.path("generator_cache", cache_,
              "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");

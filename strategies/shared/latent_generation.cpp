@@ -1,6 +1,5 @@
 #include "runtime/base/check.hpp"
-#include "runtime/models/diffusion.hpp"
-#include "strategies/shared/latent_programs.hpp"
+#include "strategies/shared/latent_sampling.hpp"
 #include "strategies/shared/sliced_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -14,8 +13,7 @@ namespace {
 class generate final : public program {
 public:
   generate(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), with_(with), encoder_(shape), denoiser_(shape),
-        schedule_(cosine_schedule(diffusion_times)) {}
+      : shape_(shape), with_(with), encoder_(shape), sampler_(shape, with) {}
 
   [[nodiscard]] std::string name() const override { return "generation"; }
   [[nodiscard]] std::string identity() const override {
@@ -52,7 +50,9 @@ private:
       return a.in.at(name).const_data_ptr() == b.in.at(name).const_data_ptr();
     };
     const bool one = a.in.find("encoder"), other = b.in.find("encoder");
-    return is_shared("denoiser") && is_shared("basis") && one == other && (!one || is_shared("encoder"));
+    const bool moved = a.in.find(moment_tensors[0]), other_moved = b.in.find(moment_tensors[0]);
+    return is_shared("denoiser") && is_shared("basis") && one == other && (!one || is_shared("encoder")) &&
+           moved == other_moved && (!moved || is_shared(moment_tensors[0]));
   }
 
   [[nodiscard]] std::vector<at::Tensor> images_of(std::span<const program_call> calls) const {
@@ -63,7 +63,9 @@ private:
     }
     const auto& nets = calls.front().in;
     const image_components components(nets);
-    const auto latents = latents_of(nets.at("denoiser"), at::stack(conditions), at::stack(noise));
+    auto latents = sampler_.latents(nets.at("denoiser"), at::stack(conditions), at::stack(noise));
+    if (nets.find(moment_tensors.front()))
+      latents = matched(nets, conditions, latents);
     const auto bytes = (components.pixels(latents) * 255.0).round().to(at::kByte);
     const auto [C, H, W] = shape_.image;
     std::vector<at::Tensor> images;
@@ -74,12 +76,31 @@ private:
     return images;
   }
 
+  /// The kind that a condition [1, E] stands for.
+  [[nodiscard]] std::int64_t kind_of(const tensor_map& nets, const at::Tensor& condition) const {
+    return encoder_.logits(nets.at("encoder"), condition).argmax(1).item<std::int64_t>();
+  }
+
+  /// Latents [K, Z, L] with the moments of their kinds. Condition by condition: products of a stack would have other
+  /// bits.
+  [[nodiscard]] at::Tensor matched(const tensor_map& nets, const std::vector<at::Tensor>& conditions,
+                                   const at::Tensor& latents) const {
+    std::vector<at::Tensor> moved;
+    for (std::size_t k = 0; k < conditions.size(); ++k) {
+      const auto kind = kind_of(nets, conditions[k]);
+      const moment_map to(nets.at(moment_tensors[0])[kind], nets.at(moment_tensors[1])[kind],
+                          nets.at(moment_tensors[2])[kind]);
+      moved.push_back(to.moved(latents[static_cast<std::int64_t>(k)]));
+    }
+    return at::stack(moved);
+  }
+
   /// Those that the encoder takes for what the condition stands for, in their order; where they do not suffice, the
   /// likeliest others behind them. Call by call: convolutions of a stack would have other bits.
   [[nodiscard]] at::Tensor recognised(const tensor_map& nets, const image_components& components,
                                       const at::Tensor& condition, const at::Tensor& made) const {
     const auto& net = nets.at("encoder");
-    const auto wanted = encoder_.logits(net, condition).argmax(1).item<std::int64_t>();
+    const auto wanted = kind_of(nets, condition);
     const auto seen = encoder_.embeddings(net, components.normalised(made));
     const auto chances = at::softmax(encoder_.logits(net, seen), 1).detach();
     const auto right = (chances.argmax(1) == wanted).cpu();
@@ -95,35 +116,10 @@ private:
     return made.index_select(0, at::tensor(order, at::kLong).to(made.device()));
   }
 
-  /// x_0 of noise [K, Z, L] under conditions [K, 1, E].
-  [[nodiscard]] at::Tensor latents_of(const at::Tensor& net, const at::Tensor& conditions, at::Tensor x) const {
-    constexpr double latent_bound = 6.0;
-    const auto times = sampling_times(diffusion_times, with_.steps);
-    const auto told = denoiser_.condition(net, conditions, latent_denoiser::stacked);
-    const auto nothing = denoiser_.no_condition(net).view({1, 1, -1});
-    const auto when = denoiser_.time(net, times);
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      const ddim_step step{.signal = schedule_.at(times[i]),
-                           .signal_before = schedule_.at(i + 1 < times.size() ? times[i + 1] : -1),
-                           .bound = latent_bound};
-      const auto noise_under = [&](const at::Tensor& condition) {
-        const auto v =
-            denoiser_.velocities(net, x, condition + when[static_cast<std::int64_t>(i)], latent_denoiser::stacked);
-        return noise_of_velocity(v, x, step.signal);
-      };
-      auto noise = noise_under(told);
-      if (with_.guidance != 1.0)
-        noise = guided(noise_under(nothing), noise, with_.guidance);
-      x = ddim(step, x, noise);
-    }
-    return x;
-  }
-
   latent_shape shape_;
   generation_settings with_;
   image_encoder encoder_;
-  latent_denoiser denoiser_;
-  diffusion_schedule schedule_;
+  latent_sampler sampler_;
 };
 
 // -- conditions from rows ---------------------------------------------------------------------------------------------

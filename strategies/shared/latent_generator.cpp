@@ -1,12 +1,13 @@
 #include "strategies/shared/latent_generator.hpp"
 #include "runtime/base/new_tensor.hpp"
+#include "strategies/shared/latent_sampling.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
 
 // Parts of the training; each draws under a hundred purposes of its own.
 constexpr std::uint32_t generator_purposes = first_method_purpose + 1000;
-enum part : std::uint32_t { encoder_part, components_part, encoding_part, denoiser_part };
+enum part : std::uint32_t { encoder_part, components_part, encoding_part, denoiser_part, moments_part };
 
 bool share_classes(const std::vector<class_range>& tasks) {
   for (std::size_t t = 1; t < tasks.size(); ++t)
@@ -48,7 +49,8 @@ latent_shape latent_generator::shape_of(const method_setup& setup, std::int64_t 
 latent_generator::latent_generator(const method_setup& setup, const generator_settings& with)
     : seed_(setup.seed), tasks_(setup.tasks), classes_(setup.classes),
       tasks_share_classes_(share_classes(setup.task_classes)), describing_(with.describing) {
-  const auto shape = shape_of(setup, with.embedding);
+  auto shape = shape_of(setup, with.embedding);
+  shape.latent_max = with.components;
   encoder_training_ = encoder_training(shape, with.encoder_passes, with.batch);
   component_analysis_ = component_analysis(shape, with.component_passes);
   encoding_ = latent_encoding(shape);
@@ -56,6 +58,8 @@ latent_generator::latent_generator(const method_setup& setup, const generator_se
   auto sampling = with.sampling;
   if (describing_) // nobody recognises what was made
     sampling.candidates = 1;
+  else if (with.matches_moments)
+    moment_matching_ = moment_matching(shape, sampling);
   generation_ = latent_generation(shape, sampling);
 }
 
@@ -95,6 +99,14 @@ task<void> latent_generator::train(server_context& ctx) {
   auto denoised = co_await denoising;
   auto whole = std::make_shared<tensor_map>(*nets);
   whole->put("denoiser", denoised.out->at("weights"));
+  if (moment_matching_) {
+    auto made = std::make_shared<tensor_map>(*seen);
+    made->put("denoiser", whole->at("denoiser"));
+    auto matching = ctx.run({.body = moment_matching_, .in = made, .stream = stream(moments_part)});
+    auto matched = co_await matching;
+    for (const auto* name : moment_tensors)
+      whole->put(name, matched.out->at(name));
+  }
   nets_ = whole;
 }
 
@@ -113,6 +125,9 @@ program_job latent_generator::generation(const at::Tensor& condition, const rng_
   in->put("denoiser", nets_->at("denoiser"));
   for (const auto* name : component_tensors)
     in->put(name, nets_->at(name));
+  if (moment_matching_)
+    for (const auto* name : moment_tensors)
+      in->put(name, nets_->at(name));
   in->put("condition", condition);
   return {.body = generation_, .in = in, .stream = stream};
 }

@@ -8,8 +8,10 @@ namespace mneme {
 /// Passes over the public rows, and what is made of the result.
 struct generator_settings {
   std::int64_t encoder_passes = 8, component_passes = 12, denoiser_passes = 40, batch = 128;
+  bool matches_moments = false; ///< Latents are brought to the mean and covariance of public rows of their kind.
   generation_settings sampling{};
   std::int64_t embedding = 512; ///< Numbers of a condition.
+  std::int64_t components = 96; ///< The length of an image's latent, where there are as many pixels.
   program_ref describing{}; ///< Makes the "embeddings" [n, E] of rows, in place of an encoder; null: one is trained.
 };
 
@@ -41,8 +43,11 @@ private:
   std::uint64_t seed_;
   std::int64_t tasks_, classes_;
   bool tasks_share_classes_;
-  program_ref describing_, encoder_training_, component_analysis_, encoding_, denoiser_training_, generation_;
-  tensors_ref nets_; // "encoder" (if it is ours), "denoiser" [P each], those of image_components; null: not trained yet
+  program_ref describing_, encoder_training_, component_analysis_, encoding_, denoiser_training_,
+      moment_matching_, generation_;
+  // "encoder" (if it is ours), "denoiser" [P each], those of image_components and, if asked for, of moment_matching;
+  // null: not trained yet
+  tensors_ref nets_;
 };
 
 } // namespace mneme

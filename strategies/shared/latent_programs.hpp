@@ -29,11 +29,16 @@ struct generation_settings {
   std::int64_t steps = 25;     ///< DDIM's, of diffusion_times.
   double guidance = 1.0;       ///< w of unconditional + w (conditional - unconditional): 1 is the conditional alone.
 };
+/// How latents that are made of each kind differ, in mean and covariance, from those of its rows: a thousand are made
+/// under the mean of its rows' embeddings. Reads "denoiser", "embeddings" [n, E], "latents" [n, L], "kinds" [n] int64;
+/// ends with the tensors of moment_map, for all kinds. Slices are kinds.
+[[nodiscard]] program_ref moment_matching(const latent_shape& shape, const generation_settings& with);
 /// Images under one condition by DDIM without noise (Song et al. 2021), x_0 kept within +-6. With several
 /// candidates for each image those are kept that the encoder takes for the kind that the condition stands for (He et
-/// al. 2023, "Is synthetic data from generative models ready for image recognition?", their CLIP filter). Reads
-/// "denoiser", the tensors of image_components, "condition" [E] and, where there are candidates, "encoder"; ends with
-/// "images" [Z, C, H, W] uint8. Jobs whose nets are the same tensors are computed as one stack.
+/// al. 2023, "Is synthetic data from generative models ready for image recognition?", their CLIP filter). Where
+/// there are the tensors of moment_matching, latents are brought to the moments of the condition's kind first. Reads
+/// "denoiser", the tensors of image_components, "condition" [E] and, where there are candidates or moments, "encoder";
+/// ends with "images" [Z, C, H, W] uint8. Jobs whose nets are the same tensors are computed as one stack.
 [[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& with);
 
 /// Sums up what the encoder says of a client's rows. Reads "encoder"; ends with "means" [classes, E] (zeros where there

@@ -3,6 +3,8 @@
 #include "strategies/shared/latent_generator.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/program_check.hpp"
+#include <array>
+#include <cmath>
 #include <ctime>
 #include <numeric>
 using namespace mneme;
@@ -14,17 +16,36 @@ constexpr std::int64_t classes = 10;
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// A LeNet trained by Adam on these rows.
-tensors_ref learnt(const model_ref& net, const sample_view& samples, std::int64_t epochs) {
-  train_job job{.net = net, .start = weights_only(initial_weights(*net, 1)), .samples = samples};
-  job.options = {.optimizer = optimizer_kind::adam,
-                 .epochs = epochs,
-                 .batch_rows = 64,
-                 .learning_rate = 1e-3,
-                 .classes = {0, classes}};
-  const std::vector<mneme::job> batch{{.id = {}, .request = job}};
-  const auto outcome = make_executor("cpu")->run(batch).front();
-  return std::get<train_output>(std::get<work_output>(outcome)).weights;
+/// A net trained by Adam on these rows, whose rate falls from pass to pass as half a cosine does.
+tensors_ref learnt(const model_ref& net, const sample_view& samples, std::int64_t passes) {
+  auto weights = weights_only(initial_weights(*net, 1));
+  for (std::int64_t pass = 0; pass < passes; ++pass) {
+    const double angle = 3.14159265358979 * static_cast<double>(pass) / static_cast<double>(passes);
+    train_job job{.net = net, .start = weights, .samples = samples};
+    job.options = {.optimizer = optimizer_kind::adam,
+                   .epochs = 1,
+                   .batch_rows = 64,
+                   .learning_rate = 1e-3 * 0.5 * (1.0 + std::cos(angle)),
+                   .classes = {0, classes}};
+    job.stream.index = static_cast<std::uint64_t>(pass);
+    const std::vector<mneme::job> batch{{.id = {}, .request = job}};
+    const auto outcome = make_executor("cpu")->run(batch).front();
+    weights = std::get<train_output>(std::get<work_output>(outcome)).weights;
+  }
+  return weights;
+}
+
+/// The first rows of each class.
+sample_view first_of_each(const std::shared_ptr<const dataset>& from, const std::vector<std::int64_t>& rows,
+                          std::int64_t of_class) {
+  std::array<std::int64_t, classes> taken{};
+  std::vector<std::int64_t> chosen;
+  for (const auto row : rows)
+    if (auto& count = taken.at(static_cast<std::size_t>(from->label(row))); count < of_class) {
+      ++count;
+      chosen.push_back(row);
+    }
+  return view_of(from, chosen);
 }
 
 double accuracy(const model_ref& net, const tensors_ref& weights, const sample_view& samples) {
@@ -38,7 +59,9 @@ double accuracy(const model_ref& net, const tensors_ref& weights, const sample_v
 
 } // namespace
 
-// Aimed at are 90 % and 85 %: seed 1 reaches 90.42 % and 82.7 %, after 20 passes of the classifier 83.0 %.
+// A fifth of the training rows is public. The oracle is a LeNet that has learnt from all others; the classifier is the
+// multi-layer perceptron 784-200-100-10, which learns from 20,000 images for 20 passes, and nothing but them. A LeNet
+// reaches less from the same images: it sees in small pieces what components have made smooth.
 TEST_CASE("an oracle recognises what is generated, and a classifier learns from it what real images are", "[slow]") {
   const auto raw = load_data({.name = "fashion-mnist"}, 1);
   if (!raw)
@@ -52,8 +75,8 @@ TEST_CASE("an oracle recognises what is generated, and a classifier learns from 
       .tasks = 1, .classes = classes, .shape = {1, 28, 28}, .task_classes = {{0, classes}}, .seed = 1};
 
   const auto before = cpu_seconds();
-  constexpr std::int64_t of_class = 1'000;
-  latent_generator generator(setup, {.sampling = {.images = of_class}});
+  constexpr std::int64_t of_class = 2'000;
+  latent_generator generator(setup, {.matches_moments = true, .sampling = {.images = of_class}});
   struct open_rows final : central_rows {
     const task_stream& tasks;
     explicit open_rows(const task_stream& from) : tasks(from) {}
@@ -86,15 +109,18 @@ TEST_CASE("an oracle recognises what is generated, and a classifier learns from 
   const auto whole = at::cat(images), kinds = at::cat(labels);
   const auto made = every_row_of(store.rows_of(whole, kinds));
 
-  const auto net = model_named("lenet", {1, 28, 28}, classes);
+  const auto lenet = model_named("lenet", {1, 28, 28}, classes), mlp = model_named("mlp", {1, 28, 28}, classes);
   const auto test = view_of(tasks.test, rows.test);
-  const auto oracle = learnt(net, held, 4);
-  const auto real = accuracy(net, oracle, test), recognised = accuracy(net, oracle, made);
-  const auto learnt_from_made = accuracy(net, learnt(net, made, 10), test);
+  const auto oracle = learnt(lenet, held, 4);
+  const auto real = accuracy(lenet, oracle, test), recognised = accuracy(lenet, oracle, made);
+  const auto learnt_from_made = accuracy(mlp, learnt(mlp, made, 20), test);
+  const auto learnt_from_real =
+      accuracy(mlp, learnt(mlp, first_of_each(tasks.train, rows.train, of_class), 20), test);
   WARN("generator trained in " << trained - before << " CPU seconds; class means " << described - trained << ", "
                                << classes * of_class << " images " << generated - described << "; oracle " << real
-                               << " % on test rows, " << recognised << " % on what is generated; learnt from that "
-                               << learnt_from_made << " % on test rows");
+                               << " % on test rows, " << recognised << " % on what is generated; a perceptron learnt "
+                               << "from that " << learnt_from_made << " % on test rows, from as many real rows "
+                               << learnt_from_real << " %");
   CHECK(recognised >= 90.0);
-  CHECK(learnt_from_made >= 81.0);
+  CHECK(learnt_from_made >= 85.0);
 }

@@ -1,6 +1,7 @@
 // The small latent diffusion model: sizes of its nets, its optimiser, its programs' bits, and that it learns.
 #include "runtime/method/gradients.hpp"
 #include "strategies/shared/latent_generator.hpp"
+#include "strategies/shared/latent_sampling.hpp"
 #include "strategies/shared/sliced_training.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
@@ -16,9 +17,10 @@ const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .units
 
 at::Tensor drawn_weights(const parameter_list& list, std::uint64_t seed) { return drawn({list.size()}, seed) * 0.15; }
 
-/// Generation by nets of drawn weights, under a condition of its own for each job.
-std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with,
-                                         std::size_t count) {
+/// Generation by nets of drawn weights, under a condition of its own for each job; with moments of drawn numbers, where
+/// asked for.
+std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with, std::size_t count,
+                                         bool moments = false) {
   const auto body = latent_generation(shape, with);
   tensor_map nets;
   nets.put("denoiser", drawn_weights(latent_denoiser(shape).parameters(), 1));
@@ -28,6 +30,11 @@ std::vector<program_job> generation_jobs(const latent_shape& shape, const genera
   nets.put("scale", floats(std::vector<float>(static_cast<std::size_t>(shape.image[0]), 0.01F)));
   nets.put("shift", floats(std::vector<float>(static_cast<std::size_t>(shape.image[0]), -0.5F)));
   nets.put("encoder", drawn_weights(image_encoder(shape).parameters(), 5));
+  if (moments) {
+    nets.put("turns", drawn({shape.kinds, shape.latent(), shape.latent()}, 6));
+    nets.put("made_means", drawn({shape.kinds, shape.latent()}, 7));
+    nets.put("row_means", drawn({shape.kinds, shape.latent()}, 8));
+  }
   std::vector<program_job> jobs;
   for (std::size_t k = 0; k < count; ++k) {
     auto in = std::make_shared<tensor_map>(nets);
@@ -206,6 +213,72 @@ TEST_CASE("images have the same bits whatever is generated beside them") {
     
   }
   check_program(generation_jobs({.image = {1, 28, 28}, .kinds = 10}, {.images = 5, .steps = 3}, 7));
+  check_program(generation_jobs(small, {.images = 3, .steps = 4}, 9, /*moments=*/true));
+}
+
+TEST_CASE("mapped latents have the mean and covariance of rows, blended with their own by how many rows there are") {
+  const auto mixing = floats({1.0F, 0.5F, 0.0F, 0.0F, 2.0F, 0.3F, 0.4F, 0.0F, 0.7F}).view({3, 3});
+  const auto turned = at::mm(drawn({400, 3}, 1), mixing);
+  const auto made = turned.to(at::kDouble), rows = drawn({47, 3}, 2).to(at::kDouble) * 0.6 + 2.0;
+  const auto covariance = [](const at::Tensor& x) {
+    const auto centred = x - x.mean(0);
+    return at::mm(centred.t(), centred) / static_cast<double>(x.size(0));
+  };
+  const auto moved = moment_map(made.to(at::kFloat), rows.to(at::kFloat)).moved(turned).to(at::kDouble);
+  const double share = 47.0 / 50.0; // 47 rows, three numbers in a latent
+  const auto mean = share * rows.mean(0) + (1.0 - share) * made.mean(0);
+  const auto spread = share * covariance(rows) + (1.0 - share) * covariance(made);
+  CHECK((moved.mean(0) - mean).abs().max().item<double>() < 1e-5);
+  CHECK((covariance(moved) - spread).abs().max().item<double>() < 1e-5);
+
+  const moment_map alone(turned, at::empty({0, 3})); // nothing is known of the kind
+  CHECK(largest_difference(alone.moved(turned), turned) < 1e-6);
+}
+
+TEST_CASE("moments are matched kind by kind, under the mean embedding of its rows") {
+  const latent_denoiser net(small);
+  constexpr std::int64_t rows = 60;
+  auto in = std::make_shared<tensor_map>();
+  in->put("denoiser", drawn_weights(net.parameters(), 1));
+  in->put("embeddings", drawn({rows, small.embedding}, 2) / std::sqrt(static_cast<double>(small.embedding)));
+  in->put("latents", drawn({rows, 6}, 3));
+  in->put("kinds", at::arange(rows, at::kLong).remainder(3).clamp_max(1)); // twenty of kind 0, forty of kind 1
+  const generation_settings with{.steps = 3};
+  const program_job job{.body = moment_matching(small, with),
+                        .in = in,
+                        .stream = {.seed = 4, .purpose = first_method_purpose}};
+  check_program({job});
+  const auto outcome = run_by_width({job}, 1);
+  const auto found = tensors_of(outcome[0]);
+  for (std::int64_t kind = 0; kind < 2; ++kind) {
+    const auto own = (in->at("kinds") == kind).nonzero().flatten();
+    const auto condition = in->at("embeddings").index_select(0, own).mean(0);
+    auto key = job.stream;
+    key.index = static_cast<std::uint64_t>(kind);
+    const auto made = latent_sampler(small, with)
+                          .latents(in->at("denoiser"), condition.view({1, 1, -1}), normal_numbers({1, 1'000, 6}, key));
+    const moment_map expected(made[0], in->at("latents").index_select(0, own));
+    CHECK(largest_difference(found.at("turns")[kind].contiguous(), expected.turn) < 1e-4);
+    CHECK(largest_difference(found.at("made_means")[kind].contiguous(), expected.from) < 1e-5);
+    CHECK(largest_difference(found.at("row_means")[kind].contiguous(), expected.to) < 1e-5);
+  }
+}
+
+TEST_CASE("latents are mapped by the moments of the kind that their condition stands for") {
+  const auto jobs = generation_jobs(small, {.images = 5, .candidates = 1, .steps = 3}, 2, /*moments=*/true);
+  const auto outcomes = run_by_width(jobs, 2);
+  const image_encoder encoder(small);
+  for (std::size_t k = 0; k < 2; ++k) {
+    const auto& in = *jobs[k].in;
+    const auto condition = in.at("condition").view({1, 1, -1});
+    const auto kind = encoder.logits(in.at("encoder"), condition[0]).argmax(1).item<std::int64_t>();
+    const auto latents = latent_sampler(small, {.steps = 3})
+                             .latents(in.at("denoiser"), condition, normal_numbers({1, 5, 6}, jobs[k].stream));
+    const auto moved = at::mm(latents[0] - in.at("made_means")[kind], in.at("turns")[kind]) + in.at("row_means")[kind];
+    const auto pixels = image_components(in).pixels(moved.unsqueeze(0)) * 255.0;
+    const auto images = tensors_of(outcomes[k]).at("images").to(at::kFloat).view({5, 64});
+    CHECK(largest_difference(images, pixels[0].contiguous()) <= 0.51);
+  }
 }
 
 TEST_CASE("of the candidates those are kept that the encoder takes for the condition's kind, then the likeliest") {

@@ -52,6 +52,18 @@ TEST_CASE("OSI-FL has one digest for any number of threads, workers, widths and 
   }
 }
 
+TEST_CASE("images with the moments of public rows have one digest, too, and another one") {
+  const overrides matched{{"strategy.match_moments", "true"}, {"strategy.components", "20"}};
+  const auto reference = run_toml(one_shot, {.over = matched, .threads = 1});
+  REQUIRE(reference.summary.status == "done");
+  auto sharded = matched;
+  sharded.emplace_back("worker.shards", "3");
+  CHECK(run_toml(one_shot, {.over = sharded, .threads = 3}).summary.run_digest == reference.summary.run_digest);
+  const auto own = run_toml(one_shot, {.over = {{"strategy.components", "20"}}});
+  CHECK(own.summary.run_digest != reference.summary.run_digest);
+  CHECK(own.summary.run_digest != run_toml(one_shot).summary.run_digest);
+}
+
 TEST_CASE("without retained images OSI-FL leaves OSCAR-IL's model, byte for byte") {
   const auto none = run_toml(one_shot, {.over = {{"strategy.p", "0"}}});
   const auto incremental = run_toml(one_shot, {.over = {{"strategy.mode", "\"oscar-il\""}}});
