@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import mneme, run_tests  # noqa: E402
 from resuming import check_equal, is_done, start  # noqa: E402
 
-SCENARIOS = {"lga": ["tasks.count=2", "strategy.reconstruction_steps=60"],
+SCENARIOS = {"lga": ["tasks.count=2", "strategy.reconstruction_steps=400"],
              "osi-fl": ["strategy.denoiser_passes=200"]}
 KILLS = 2
 
