@@ -20,14 +20,21 @@ struct masks {
   typedef int type __attribute__((vector_size(Lanes * sizeof(int))));
 };
 
-/// Reads and writes at any address. (A typedef with less alignment loses it inside templates.)
+/// A vector at any address. (A typedef with less alignment loses it inside templates; of a copy of its bytes g++ makes
+/// two halves where vectors of an array are not all in registers, and waits for both before it reads the whole.)
+template <class Vector>
+struct __attribute__((packed, may_alias)) vector_anywhere {
+  Vector value;
+};
+
+/// Reads and writes at any address.
 template <class Vector>
 MNEME_INLINE void load(Vector& to, const float* from) {
-  __builtin_memcpy(&to, from, sizeof to);
+  to = reinterpret_cast<const vector_anywhere<Vector>*>(from)->value;
 }
 template <class Vector>
 MNEME_INLINE void store(float* to, const Vector& from) {
-  __builtin_memcpy(to, &from, sizeof from);
+  reinterpret_cast<vector_anywhere<Vector>*>(to)->value = from;
 }
 
 /// What a kernel's body may use: lanes of a vector and accumulators that stay in registers.

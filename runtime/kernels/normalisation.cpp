@@ -5,36 +5,37 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr std::int64_t lanes = 16;      // columns whose sums are kept in registers
 constexpr std::int64_t block_rows = 64; // summed in float32
-using vec = floats<lanes>::type;
 
 /// A vector of which n values are wanted; what stands behind them may be anything. Nothing is read from `end` on.
-MNEME_INLINE void load_some(vec& to, const float* from, std::int64_t n, const float* end) {
-  if (end - from >= lanes)
+template <int Lanes>
+MNEME_INLINE void load_some(typename floats<Lanes>::type& to, const float* from, std::int64_t n, const float* end) {
+  if (end - from >= Lanes)
     return load(to, from);
-  float values[lanes] = {};
+  float values[Lanes] = {};
   for (std::int64_t i = 0; i < n; ++i)
     values[i] = from[i];
   load(to, values);
 }
 
-/// Adds up, over all rows, what `take(row, first column, n, sum, other)` adds to two sums per column; n <= lanes.
-template <class Take>
+/// Adds up, over all rows, what `take(row, first column, n, sum, other)` adds to two sums per column; n <= Lanes. The
+/// sums of a column do not depend on how many are kept in registers side by side.
+template <int Lanes, class Take>
 MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* sums, double* others, Take take) {
+  using vec = typename floats<Lanes>::type;
   std::fill_n(sums, columns, 0.0);
   std::fill_n(others, columns, 0.0);
   for (std::int64_t row = 0; row < rows; row += block_rows) {
     const std::int64_t end = row + block_rows < rows ? row + block_rows : rows;
-    for (std::int64_t c = 0; c < columns; c += lanes) {
+    for (std::int64_t c = 0; c < columns; c += Lanes) {
       vec sum{}, other{};
-      if (c + lanes <= columns)
+      if (c + Lanes <= columns)
         for (std::int64_t r = row; r < end; ++r)
-          take(r, c, lanes, sum, other);
+          take(r, c, Lanes, sum, other);
       else
         for (std::int64_t r = row; r < end; ++r)
           take(r, c, columns - c, sum, other);
-      for (std::int64_t i = 0; i < lanes && c + i < columns; ++i)
+      for (std::int64_t i = 0; i < Lanes && c + i < columns; ++i)
         sums[c + i] += sum[i], others[c + i] += other[i];
     }
   }
@@ -43,17 +44,18 @@ MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* su
 template <class Set>
 MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
                                    bool add) {
-  constexpr std::int64_t panel = 16 * lanes; // of columns whose sums fit beside each other
+  using vec = typename floats<Set::lanes>::type;
+  constexpr std::int64_t panel = 256; // of columns whose sums fit beside each other
   double sums[panel], none[panel];
   for (std::int64_t first = 0; first < columns; first += panel) {
     const std::int64_t count = columns - first < panel ? columns - first : panel;
     const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec&)
         __attribute__((always_inline)) {
       vec x;
-      load_some(x, in + r * columns + first + c, n, in + rows * columns);
+      load_some<Set::lanes>(x, in + r * columns + first + c, n, in + rows * columns);
       sum += x;
     };
-    sum_blocks(rows, count, sums, none, take);
+    sum_blocks<Set::lanes>(rows, count, sums, none, take);
     for (std::int64_t i = 0; i < count; ++i) {
       const auto value = scale * static_cast<float>(sums[i]);
       out[first + i] = add ? out[first + i] + value : value;
@@ -78,16 +80,17 @@ MNEME_INLINE void sum_shown_body(float* out, float* d, const float* y, std::int6
 template <class Set>
 MNEME_INLINE void sum_from_pivot_body(const float* __restrict x, std::int64_t rows, std::int64_t columns, double* sums,
                                       double* squares) {
+  using vec = typename floats<Set::lanes>::type;
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & square)
       __attribute__((always_inline)) {
     vec value, pivot;
-    load_some(value, x + r * columns + c, n, x + rows * columns);
-    load_some(pivot, x + c, n, x + rows * columns);
+    load_some<Set::lanes>(value, x + r * columns + c, n, x + rows * columns);
+    load_some<Set::lanes>(pivot, x + c, n, x + rows * columns);
     value -= pivot;
     sum += value;
     square += value * value;
   };
-  sum_blocks(rows, columns, sums, squares, take);
+  sum_blocks<Set::lanes>(rows, columns, sums, squares, take);
 }
 
 template <class Set>
@@ -103,25 +106,26 @@ MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t row
 
 template <class Set>
 MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double* products) {
+  using vec = typename floats<Set::lanes>::type;
   const normalised seen = in; // a copy: stores could otherwise change it
   const std::int64_t count = seen.rows * seen.columns;
   std::vector<float> means(seen.mean, seen.mean + seen.columns); // whole vectors of them
-  means.resize(static_cast<std::size_t>(seen.columns + lanes));
+  means.resize(static_cast<std::size_t>(seen.columns + Set::lanes));
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & product)
       __attribute__((always_inline)) {
     vec d, x, mean;
-    load_some(d, seen.d + r * seen.columns + c, n, seen.d + count);
-    load_some(x, seen.x + r * seen.columns + c, n, seen.x + count);
+    load_some<Set::lanes>(d, seen.d + r * seen.columns + c, n, seen.d + count);
+    load_some<Set::lanes>(x, seen.x + r * seen.columns + c, n, seen.x + count);
     load(mean, means.data() + c);
     if (seen.y) {
       vec y;
-      load_some(y, seen.y + r * seen.columns + c, n, seen.y + count);
+      load_some<Set::lanes>(y, seen.y + r * seen.columns + c, n, seen.y + count);
       d = y > 0.0F ? d : vec{};
     }
     sum += d;
     product += d * (x - mean);
   };
-  sum_blocks(seen.rows, seen.columns, sums, products, take);
+  sum_blocks<Set::lanes>(seen.rows, seen.columns, sums, products, take);
 }
 
 template <class Set>

@@ -1,6 +1,7 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/packed_rows.hpp"
+#include <algorithm>
 namespace mneme::kernels {
 namespace {
 
@@ -72,8 +73,13 @@ MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int
 
 template <class Set, bool Adds>
 MNEME_INLINE void all_rows(const row_product& product) {
-  // Where all of b stays in the first-level cache, c is best streamed row by row; else b is read panel by panel.
-  const auto columns = product.k * product.n <= first_cache_floats ? product.n : panel_columns<Set>;
+  // Where all of b stays in the first-level cache, c is best streamed row by row; else as many columns of b as stay
+  // there, for a run of c that is short is read from memory as slowly as a long one.
+  constexpr std::int64_t run = 64;
+  const bool run_stays = product.k * run <= first_cache_floats;
+  const auto columns = product.k * product.n <= first_cache_floats ? product.n
+                       : run_stays                                 ? std::max(run, panel_columns<Set>)
+                                                                   : panel_columns<Set>;
   for (std::int64_t j = 0; j < product.n; j += columns) {
     const auto last = j + columns < product.n ? j + columns : product.n;
     if (product.m % 5 == 0)
