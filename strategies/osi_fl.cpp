@@ -394,7 +394,7 @@ void osi_fl::prepare(const method_setup& setup) {
     return;
   }
   const auto describing = with_.parts.made_captioner(setup);
-  const pixel_scale pixels{.scale = setup.scale, .shift = setup.shift};
+  const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
   summary_ = described_class_means(describing, pixels, setup.classes);
   const auto& sampling = with_.generator.sampling;
   if (with_.uses_diffusion_parts())

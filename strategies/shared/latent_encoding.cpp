@@ -1,5 +1,6 @@
 #include "runtime/method/gradients.hpp"
 #include "strategies/shared/latent_programs.hpp"
+#include "strategies/shared/pixel_normalisation.hpp"
 #include "strategies/shared/sliced_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -24,12 +25,10 @@ at::Tensor by_channel(const program_call& call, const std::vector<float>& values
   return at::tensor(values, at::kFloat).to(call.device());
 }
 
-/// Rows as pixels in [0, 1]: what normalisation has done to them is undone.
+/// Rows as pixels in [0, 1].
 at::Tensor pixels_of(const program_call& call, const std::vector<std::int64_t>& positions) {
   const auto& source = *call.samples.source;
-  const auto scale = by_channel(call, source.scale).view({1, -1, 1, 1});
-  const auto shift = by_channel(call, source.shift).view({1, -1, 1, 1});
-  return ((call.images(positions) - shift) / scale / 255.0).clamp(0.0, 1.0);
+  return pixel_normalisation{.scale = source.scale, .shift = source.shift}.pixels_of(call.images(positions));
 }
 
 // -- components -------------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class Parts(unittest.TestCase):
         shutil.copy(os.path.join(PARTS, "text_merges.txt"), self.parts)
         with open(os.path.join(self.parts, "text_tokens.json"), "w", encoding="utf-8") as file:
             file.write('{"a": 0, "b": 5}')
-        self.refused("text_tokens", "byte 9: number 5 is too large")
+        self.refused("text_tokens", "entry 2: number 5 of 'b' is too large")
         shutil.copy(os.path.join(PARTS, "text_tokens.json"), self.parts)
         words = os.path.join(self.parts, "caption_words.json")
         with open(words, encoding="utf-8") as file:

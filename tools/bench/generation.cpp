@@ -3,10 +3,9 @@
 //   bench_generation [--conditions K] [--images Z] [--candidates c] [--width W] [--steps S] [--guidance w]
 //                    [--seconds T]
 // Weights are drawn: what nets cost does not depend on what they have learnt.
-#include "runtime/base/digest.hpp"
-#include "runtime/training/executor.hpp"
 #include "strategies/shared/latent_programs.hpp"
 #include "tools/bench/bench_seconds.hpp"
+#include "tools/bench/run_stacked.hpp"
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
@@ -47,20 +46,6 @@ std::vector<job> jobs_of(const wanted& how) {
   return jobs;
 }
 
-/// All jobs once, so many at a time; the digest of what they made.
-digest128 run_all(executor& device, std::span<const job> jobs, std::size_t width) {
-  run_digest digest;
-  for (std::size_t first = 0; first < jobs.size(); first += width)
-    for (const auto& outcome : device.run(jobs.subspan(first, std::min(width, jobs.size() - first)))) {
-      if (const auto* why = std::get_if<std::string>(&outcome)) {
-        fmt::print(stderr, "bench_generation: {}\n", *why);
-        std::exit(1);
-      }
-      digest.add(digest_of(*std::get<program_output>(std::get<work_output>(outcome)).out));
-    }
-  return digest.value();
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -78,11 +63,11 @@ int main(int argc, char** argv) {
 
   const auto jobs = jobs_of(how);
   const auto device = make_executor("cpu");
-  const auto digest = run_all(*device, jobs, static_cast<std::size_t>(how.width)); // buffers and caches
+  const auto digest = bench::run_stacked(*device, jobs, static_cast<std::size_t>(how.width)); // buffers and caches
   const double began = bench::cpu_seconds();
   std::int64_t rounds = 0;
   do
-    (void)run_all(*device, jobs, static_cast<std::size_t>(how.width));
+    (void)bench::run_stacked(*device, jobs, static_cast<std::size_t>(how.width));
   while (++rounds, bench::cpu_seconds() - began < how.seconds);
   const double seconds = bench::cpu_seconds() - began;
   fmt::print("{{\"images\": {}, \"cpu_seconds\": {:.3f}, \"images_per_cpu_second\": {:.1f}, \"digest\": \"{}\"}}\n",

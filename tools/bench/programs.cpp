@@ -1,10 +1,9 @@
 // bench_programs: small programs one after another or stacked, without actors; prints one JSON object.
 //   bench_programs generator|inversion [--width K] [--seconds S]
-#include "runtime/base/digest.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
-#include "runtime/training/executor.hpp"
 #include "tools/bench/bench_seconds.hpp"
+#include "tools/bench/run_stacked.hpp"
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
@@ -147,20 +146,6 @@ std::int64_t peak_bytes() {
   return 1024 * static_cast<std::int64_t>(used.ru_maxrss);
 }
 
-/// All programs once, so many at a time; the digest of what they made.
-digest128 run_all(executor& device, std::span<const job> jobs, std::size_t width) {
-  run_digest digest;
-  for (std::size_t first = 0; first < jobs.size(); first += width)
-    for (const auto& outcome : device.run(jobs.subspan(first, std::min(width, jobs.size() - first)))) {
-      if (const auto* why = std::get_if<std::string>(&outcome)) {
-        fmt::print(stderr, "bench_programs: {}\n", *why);
-        std::exit(1);
-      }
-      digest.add(digest_of(*std::get<program_output>(std::get<work_output>(outcome)).out));
-    }
-  return digest.value();
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -176,11 +161,11 @@ int main(int argc, char** argv) {
 
   const auto jobs = jobs_of(workload);
   const auto device = make_executor("cpu");
-  const auto digest = run_all(*device, jobs, static_cast<std::size_t>(width)); // buffers and caches
+  const auto digest = bench::run_stacked(*device, jobs, static_cast<std::size_t>(width)); // buffers and caches
   const double cpu_began = bench::cpu_seconds(), wall_began = bench::wall_seconds();
   std::int64_t rounds = 0;
   do
-    (void)run_all(*device, jobs, static_cast<std::size_t>(width));
+    (void)bench::run_stacked(*device, jobs, static_cast<std::size_t>(width));
   while (++rounds, bench::cpu_seconds() - cpu_began < seconds);
   fmt::print("{{\"steps\": {}, \"cpu_seconds\": {:.6f}, \"wall_seconds\": {:.6f}, \"peak_rss_bytes\": {}, "
              "\"digest\": \"{}\"}}\n",

@@ -11,7 +11,7 @@ constexpr std::int64_t rows_of_slice = 16; // of each job: seconds with the capt
 /// Slices over the rows of a job.
 class describing : public program {
 public:
-  describing(std::shared_ptr<const captioner> by, pixel_scale pixels)
+  describing(std::shared_ptr<const captioner> by, pixel_normalisation pixels)
       : by_(std::move(by)), pixels_(std::move(pixels)) {}
 
   [[nodiscard]] std::int64_t stacked_bytes(const program_job& job) const override {
@@ -21,7 +21,7 @@ public:
     std::vector<at::Tensor> pictures;
     for (const auto& call : calls)
       if (const auto places = places_of(call); !places.empty())
-        pictures.push_back(pixels_of(call.images(places)));
+        pictures.push_back(pixels_.pixels_of(call.images(places)));
     const auto seen = pictures.empty() ? at::Tensor{} : by_->embeddings(at::cat(pictures)).cpu();
     std::vector<program_step> steps;
     std::int64_t first = 0;
@@ -57,21 +57,13 @@ private:
     return places;
   }
 
-  /// Rows as nets see them -> [0, 1]
-  [[nodiscard]] at::Tensor pixels_of(const at::Tensor& rows) const {
-    const auto of_channel = [&](const std::vector<float>& values) {
-      return at::tensor(values).view({1, -1, 1, 1}).to(rows.device());
-    };
-    return ((rows.detach() - of_channel(pixels_.shift)) / of_channel(pixels_.scale) / 255.0).clamp(0.0, 1.0);
-  }
-
   std::shared_ptr<const captioner> by_;
-  pixel_scale pixels_;
+  pixel_normalisation pixels_;
 };
 
 class describe_classes final : public describing {
 public:
-  describe_classes(std::shared_ptr<const captioner> by, pixel_scale pixels, std::int64_t classes)
+  describe_classes(std::shared_ptr<const captioner> by, pixel_normalisation pixels, std::int64_t classes)
       : describing(std::move(by), std::move(pixels)), classes_(classes) {}
   [[nodiscard]] std::string name() const override { return "class means of captions"; }
   [[nodiscard]] std::string identity() const override { return fmt::format("{} {}", own_identity(), classes_); }
@@ -121,10 +113,11 @@ protected:
 
 } // namespace
 
-program_ref described_class_means(std::shared_ptr<const captioner> by, pixel_scale pixels, std::int64_t classes) {
+program_ref described_class_means(std::shared_ptr<const captioner> by, pixel_normalisation pixels,
+                                  std::int64_t classes) {
   return std::make_shared<const describe_classes>(std::move(by), std::move(pixels), classes);
 }
-program_ref described_rows(std::shared_ptr<const captioner> by, pixel_scale pixels) {
+program_ref described_rows(std::shared_ptr<const captioner> by, pixel_normalisation pixels) {
   return std::make_shared<const describe_rows>(std::move(by), std::move(pixels));
 }
 

@@ -21,8 +21,8 @@ struct vocabulary {
   [[nodiscard]] std::int64_t number_of(const std::string& token) const;
 };
 
-/// Reads one JSON object of tokens and their numbers, which count from 0 without a gap. Fails in words, with the byte
-/// where that helps.
-[[nodiscard]] tl::expected<vocabulary, std::string> read_vocabulary(std::string_view json);
+/// Reads one JSON object of tokens and their numbers, which count from 0 without a gap. Fails in words, with the entry
+/// (from 1) or the byte.
+[[nodiscard]] tl::expected<vocabulary, std::string> read_vocabulary(std::string_view text);
 
 } // namespace mneme
