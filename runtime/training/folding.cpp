@@ -6,6 +6,9 @@
 #include <ATen/ops/empty_like.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <stdexcept>
 namespace mneme {
 namespace {
 
@@ -16,6 +19,18 @@ void fold_on_device(at::Tensor& sum, std::span<const weighted_upload> uploads) {
 }
 
 } // namespace
+
+void check_upload(const at::Tensor& values, double weight, const at::Tensor& sum) {
+  if (!(weight > 0.0) || !std::isfinite(weight))
+    throw std::invalid_argument(fmt::format("an upload of weight {} cannot be averaged; expected one above 0", weight));
+  if (values.scalar_type() != at::kFloat || !values.is_contiguous())
+    throw std::invalid_argument(fmt::format("an upload of {} numbers of type {} cannot be averaged; expected float32",
+                                            values.is_contiguous() ? "contiguous" : "scattered",
+                                            at::toString(values.scalar_type())));
+  if (sum.defined() && values.numel() != sum.numel())
+    throw std::invalid_argument(
+        fmt::format("an upload of {} numbers cannot be averaged with uploads of {}", values.numel(), sum.numel()));
+}
 
 void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {
   MNEME_CHECK(sum.scalar_type() == at::kDouble, sum.scalar_type());

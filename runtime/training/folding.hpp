@@ -9,6 +9,11 @@ struct weighted_upload {
   double weight = 0.0;
 };
 
+/// Throws std::invalid_argument where an upload cannot be part of a mean: its weight is not a number above 0, or it is
+/// not contiguous float32 of as many numbers as the sum. Uploads come from other processes and from checkpoints.
+/// @param sum undefined: of nothing yet
+void check_upload(const at::Tensor& values, double weight, const at::Tensor& sum);
+
 /// sum = (...((sum + w_0 v_0) + w_1 v_1) ...): the bits of folding one upload after the other, in the order given.
 /// On a device the host does not wait for it. @param sum [P] float64, contiguous, where the uploads are
 void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads);

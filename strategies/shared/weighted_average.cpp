@@ -3,19 +3,13 @@
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/fold.hpp"
 #include <ATen/ops/zeros_like.h>
-#include <fmt/format.h>
-#include <stdexcept>
 #include <utility>
 namespace mneme {
 
 void weighted_average::add(const at::Tensor& value, double weight) {
-  MNEME_CHECK(weight > 0.0, weight);
-  MNEME_CHECK(value.scalar_type() == at::kFloat && value.is_contiguous(), value.scalar_type(), value.sizes());
+  check_upload(value, weight, sum_);
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
-  if (value.numel() != sum_.numel()) // of another checkpoint, perhaps
-    throw std::invalid_argument(
-        fmt::format("an upload of {} numbers cannot be averaged with uploads of {}", value.numel(), sum_.numel()));
   if (value.device() != sum_.device()) // it comes from a checkpoint
     sum_ = sum_.to(value.device());
   waiting_.push_back({.values = value, .weight = weight});

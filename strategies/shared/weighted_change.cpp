@@ -12,12 +12,10 @@ constexpr std::size_t starts_held_max = 16; // old models that stay in memory un
 } // namespace
 
 void weighted_change::add(const at::Tensor& value, const at::Tensor& start, double weight) {
-  MNEME_CHECK(weight > 0.0, weight);
   for (const auto* tensor : {&value, &start})
-    MNEME_CHECK(tensor->scalar_type() == at::kFloat && tensor->is_contiguous(), tensor->scalar_type(), tensor->sizes());
+    check_upload(*tensor, weight, sum_);
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
-  MNEME_CHECK(value.numel() == sum_.numel() && start.numel() == sum_.numel(), value.numel(), start.numel());
   empty_ = false;
   waiting_.push_back({.values = value, .weight = weight});
   const auto known = std::find_if(starts_.begin(), starts_.end(), [&](const weighted_upload& known_start) {
