@@ -246,7 +246,8 @@ class Run(unittest.TestCase):
         self.assertEqual(found["resnet18, one node"], 950)
         shares = [round(verdict["measured"]["median"], 3) for verdict in result["verdicts"][:2]]
         self.assertEqual(shares, [round(950 / (5e8 / (4 * 1626442)), 3), 0.95])  # b1 is held up by the link here
-        self.assertIn("MISSED bytes of tensors a second, TLS", done.stdout)
+        self.assertIn("ok     bytes of tensors a second in messages of 6 MiB, plain", done.stdout)
+        self.assertIn("MISSED bytes of tensors a second in messages of 1 MiB, TLS", done.stdout)
 
     def test_a_look_costs_what_rounds_with_observers_take_longer(self):
         done = self.run_bench("b12", "--repeat", "1", look="4e-5")

@@ -210,21 +210,24 @@ def link_samples(links, bytes_each):
 
 
 def nodes_figures(measured, links, wanted):
-    """The result of B11. measured: {workload: {"alone" | "node": samples}}; links: {"plain" | "TLS": samples}"""
-    lines, verdicts, digests = [], [], {}
+    """The result of B11. measured: {workload: {"alone" | "node": samples}}; links: the same of "plain" and "TLS"."""
+    lines, verdicts, of_links, digests = [], [], [], {}
     for name, samples in measured.items():
         digests[name] = same_digest(samples["alone"] + samples["node"], f"b11, {name}")
-        carried = {kind: link_samples(found, samples["alone"][0]["upload_bytes"]) for kind, found in links.items()}
+        upload_bytes = samples["alone"][0]["upload_bytes"]
+        carried = {kind: link_samples(found, upload_bytes) for kind, found in links[name].items()}
         lines += [contender(f"{name}, one process", samples["alone"]), contender(f"{name}, one node", samples["node"])]
         lines += [contender(f"{name}, its uploads alone, {kind}", found) for kind, found in carried.items()]
         allowed = [{"wall_rate": min(a["wall_rate"], b["wall_rate"])}
                    for a, b in zip(samples["alone"], carried["plain"])]
         verdicts.append(at_least(f"{name}: one node to what one process and the link allow, same digest",
                                  ratio(samples["node"], allowed, "wall_rate"), wanted.NODES_SHARE))
-    verdicts += [at_least(f"bytes of tensors a second, {kind}", spread([link["bytes_per_second"] for link in found]),
-                          wanted.LINK_BYTES) for kind, found in links.items()]
+        mib = wanted.message_mib(upload_bytes)
+        of_links += [at_least(f"bytes of tensors a second in messages of {mib} MiB, {kind}",
+                              spread([link["bytes_per_second"] for link in found]), wanted.LINK_BYTES)
+                     for kind, found in links[name].items()]
     return {"name": "b11", "title": wanted.NODES_TITLE, "rate": "wall_rate", "contenders": lines, "run_digest": digests,
-            "verdicts": verdicts}
+            "verdicts": verdicts + of_links}
 
 
 def programs_figures(measured, wanted):

@@ -1,5 +1,5 @@
 // bench_link: tensors over one connection on the loopback, as runs and nodes exchange them; prints one JSON object.
-//   bench_link [--tls] [--seconds S]
+//   bench_link [--tls] [--seconds S] [--mib SIZE OF A MESSAGE]
 #include "runtime/transport/connection_loop.hpp"
 #include "tools/bench/bench_seconds.hpp"
 #include <ATen/ops/zeros.h>
@@ -12,9 +12,9 @@ using namespace mneme;
 
 namespace {
 
-constexpr std::int64_t tensor_bytes = std::int64_t{16} << 20;
+constexpr std::uint64_t waiting_bytes_max = std::uint64_t{64} << 20;
 
-archive message() {
+archive message(std::int64_t tensor_bytes) {
   archive made;
   tensor_map tensors;
   tensors.put("weights", at::zeros({tensor_bytes / 4}));
@@ -56,7 +56,7 @@ tls_identity_ref identity() {
   return loaded.value();
 }
 
-void measure(bool tls, double seconds) {
+void measure(bool tls, double seconds, std::int64_t tensor_bytes) {
   const auto who = tls ? identity() : nullptr;
   end_of_link near, far;
   connection_loop sender(who, {}, near), receiver(who, {}, far);
@@ -67,9 +67,9 @@ void measure(bool tls, double seconds) {
   while (!near.is_open || !far.is_open)
     std::this_thread::yield();
   const auto began = bench::wall_seconds(), cpu = bench::cpu_seconds();
-  const auto made = message();
+  const auto made = message(tensor_bytes);
   while (bench::wall_seconds() - began < seconds) {
-    if (sender.figures(link).waiting_bytes() < 4 * tensor_bytes)
+    if (sender.figures(link).waiting_bytes() < waiting_bytes_max)
       sender.send(link, made);
     else
       ::usleep(200);
@@ -87,9 +87,11 @@ void measure(bool tls, double seconds) {
 int main(int count, char** words) {
   bool tls = false;
   double seconds = 1.0;
+  std::int64_t mib = 1; // about a report of many short jobs
   CLI::App app{"Tensors over a connection on the loopback.", "bench_link"};
   app.add_flag("--tls", tls);
   app.add_option("--seconds", seconds);
+  app.add_option("--mib", mib);
   CLI11_PARSE(app, count, words);
-  measure(tls, seconds);
+  measure(tls, seconds, mib << 20);
 }

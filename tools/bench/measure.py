@@ -187,17 +187,18 @@ class Bench:
                                         for n in self.choose(rounds, quick_rounds)))
 
         measured = {name: {"alone": [], "node": []} for name in (*workloads.NODES, *workloads.NODES_NETS)}
-        links = {"plain": [], "TLS": []}
+        links = {name: {"plain": [], "TLS": []} for name in measured}
+        seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
         for turn in range(self.repeat):
             self.say(f"b11: {turn + 1} of {self.repeat}")
             for name, samples in measured.items():
                 samples["alone"].append(sample(name))
                 with self.node() as address:
                     samples["node"].append(sample(name, ("--nodes", address)))
-            seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
-            for kind, samples in links.items():
-                words = ["--tls"] if kind == "TLS" else []
-                samples.append(json.loads(self.output_of("bench_link", "--seconds", seconds, *words)))
+                mib = workloads.message_mib(samples["alone"][-1]["upload_bytes"])
+                for kind, found in links[name].items():
+                    words = ["--tls"] if kind == "TLS" else []
+                    found.append(json.loads(self.output_of("bench_link", "--mib", mib, "--seconds", seconds, *words)))
         return figures.nodes_figures(measured, links, workloads)
 
     def on_device(self, work, device):

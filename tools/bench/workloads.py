@@ -123,7 +123,7 @@ NODES = ("b1", "b2")
 NODES_NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml",
                            ("data.name=synthetic", "data.shape=[3, 32, 32]", "data.classes=100", "data.rows=1000",
                             "tasks.kind=single", "tasks.count=1", "partition.kind=iid", "rounds.cohort=5",
-                            "training.batch=20"), (1, 4), (1, 2))}
+                            "data.test_rows=100", "training.batch=20"), (1, 7), (1, 2))}
 NODES_SHARE = 0.9          # of one process, or of what the bytes of uploads allow on the link
 LINK_BYTES = 400e6         # of tensors, per second
 
@@ -135,6 +135,11 @@ OBSERVERS_ROUNDS, OBSERVERS_QUICK_ROUNDS = (10, 510), (5, 25)
 OBSERVER_MICROSECONDS = 200.0  # of CPU
 
 ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12")
+
+
+def message_mib(upload_bytes):
+    """The size of messages in which uploads of this size cross a link, in MiB: short ones go together."""
+    return max(1, round(upload_bytes / 2 ** 20))
 
 
 def parameters(work):
