@@ -42,6 +42,10 @@ placement_actor::behavior_type placement_state::make_behavior() {
       [this](const node_frame& in) { take(in); },
       [this](const node_change& told) { change(told); },
       [this](look_after_nodes) { look_around(); },
+      [this](look_for_frames) {
+        if (awake_.goes_on())
+          self_->send(self_, look_for_frames{});
+      },
   };
 }
 
@@ -82,8 +86,10 @@ void placement_state::pass_on(shard_id which) {
 void placement_state::send(shard_place to, shard_id which, shard_journal::command wanted) {
   if (to.where == shard_place::kind::here)
     std::visit([&](auto& command) { self_->send(peers_.here.at(which.value), std::move(command)); }, wanted);
-  else
+  else {
     pool_->send(to.node, encoded(nodes_.at(to.node), wanted));
+    stay_awake();
+  }
 }
 
 archive placement_state::encoded(known_node& node, shard_journal::command& wanted) const {
@@ -102,6 +108,11 @@ archive placement_state::encoded(known_node& node, shard_journal::command& wante
     carry(message, std::get<abandon>(wanted));
   }
   return message;
+}
+
+void placement_state::stay_awake() {
+  if (awake_.extend())
+    self_->send(self_, look_for_frames{});
 }
 
 // -- from hosts -------------------------------------------------------------------------------------------------------
@@ -124,6 +135,7 @@ void placement_state::take(const node_frame& in) {
     content(kind);
     take_report(content, node);
     pool_->consumed(in.node, bytes);
+    stay_awake();
   } catch (const std::exception& e) { // it is not listened to any more
     pool_->drop(in.node, std::string("sends a report that ") + e.what());
     lose(in.node, std::string("sends a report that ") + e.what());

@@ -8,6 +8,7 @@
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/protocol/run_context.hpp"
 #include "runtime/federation/shard_journal.hpp"
+#include "runtime/transport/polling.hpp"
 namespace mneme {
 
 /// Everybody whom it carries messages between.
@@ -45,6 +46,7 @@ private:
   void look_at_names();
   void place_homeless();
   void look_around();
+  void stay_awake();
   void bring_home(shard_id which);
   void pass_on(shard_id which);
   void send(shard_place to, shard_id which, shard_journal::command wanted);
@@ -60,6 +62,7 @@ private:
   std::vector<shard_journal> journals_; // by shard
   std::vector<known_node> nodes_;
   bool interrupted_ = false;
+  awake_time awake_; // of the thread that this actor shares with the scheduler and the server
 };
 
 } // namespace mneme

@@ -43,7 +43,9 @@ using placement_actor = caf::typed_actor<
     // A node was lost, or is back.
     caf::result<void>(node_change),
     // Looks for nodes that are back; it tells itself.
-    caf::result<void>(look_after_nodes)>;
+    caf::result<void>(look_after_nodes),
+    // Keeps its thread awake, because more will come soon; it tells itself.
+    caf::result<void>(look_for_frames)>;
 
 /// Carries messages between the run and the workers of a node.
 using uplink_actor = caf::typed_actor<

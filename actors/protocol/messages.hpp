@@ -69,6 +69,7 @@ struct worker_peers;                                                          //
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, uplink
 struct node_change { std::uint32_t node = 0; bool is_there = false; std::string why{}; }; // connections -> placement
 struct look_after_nodes {};                                                   // placement, uplink -> themselves
+struct look_for_frames {};                                                    // placement -> itself
 
 // -- recorder ---------------------------------------------------------------------------------------------------------
 
@@ -131,6 +132,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::node_frame))
   CAF_ADD_TYPE_ID(mneme, (mneme::node_change))
   CAF_ADD_TYPE_ID(mneme, (mneme::look_after_nodes))
+  CAF_ADD_TYPE_ID(mneme, (mneme::look_for_frames))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -152,6 +154,6 @@ MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(receive) MNEME_IN_PROCESS(ad
 MNEME_IN_PROCESS(save_proxy) MNEME_IN_PROCESS(saved_proxy) MNEME_IN_PROCESS(restore_proxy)
 MNEME_IN_PROCESS(restored_proxy) MNEME_IN_PROCESS(tell_figures) MNEME_IN_PROCESS(proxy_figures)
 MNEME_IN_PROCESS(program_progress) MNEME_IN_PROCESS(node_frame) MNEME_IN_PROCESS(node_change)
-MNEME_IN_PROCESS(look_after_nodes)
+MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames)
 #undef MNEME_IN_PROCESS
 // clang-format on

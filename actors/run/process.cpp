@@ -2,6 +2,7 @@
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/base/tuning.hpp"
 #include <c10/util/Logging.h>
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/thread_hook.hpp>
@@ -30,14 +31,9 @@ void prepare_process() {
 }
 
 void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes) {
-  if (waits_for_nodes) {
-    constexpr std::size_t looks = 20'000;
-    config.set("caf.scheduler.policy", "stealing");
-    config.set("caf.work-stealing.aggressive-poll-attempts", looks);
-    config.set("caf.work-stealing.moderate-poll-attempts", std::size_t{0});
-  } else {
-    config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
-  }
+  config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
+  if (waits_for_nodes)
+    config.set("caf.scheduler.max-throughput", tuning::messages_of_turn);
   config.set("caf.scheduler.max-threads", threads);
   config.add_thread_hook<one_thread_hook>();
 }

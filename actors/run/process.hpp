@@ -5,8 +5,8 @@ namespace mneme {
 
 /// Types of messages, LibTorch's threads and its errors. Called before anything is loaded; later calls do nothing more.
 void prepare_process();
-/// @param threads of the actors that have none of their own @param waits_for_nodes others compute: threads look for
-/// about a millisecond whether messages come before they sleep. B2 over a node, a round: 3.5 ms, 3.65 ms without.
+/// @param threads of the actors that have none of their own @param waits_for_nodes one of them looks for messages of
+/// nodes (placement), and leaves others their turns
 void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes = false);
 
 } // namespace mneme

@@ -236,10 +236,10 @@ void archive::save_tensor(const at::Tensor& value, bool frozen) {
   MNEME_CHECK(known_dtype(value.scalar_type()), value.scalar_type());
   auto sizes = value.sizes().vec();
   visit(sizes);
-  const bool keeps_handle = frozen || !value.device().is_cpu() || !value.is_contiguous(); // else these make the copy
-  auto host = value.cpu().contiguous();
-  blobs_.push_back({.at = bytes_.size(), .host = keeps_handle ? host : host.clone()});
+  const bool is_host = value.device().is_cpu() && value.is_contiguous();
+  const auto host = !is_host ? value.cpu().contiguous() : frozen ? value : value.clone();
   blob_bytes_ += host.nbytes();
+  blobs_.push_back({.at = bytes_.size(), .host = host});
 }
 
 void archive::load_tensor(at::Tensor& value) {

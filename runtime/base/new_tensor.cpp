@@ -1,7 +1,10 @@
 #include "runtime/base/new_tensor.hpp"
-#include <ATen/ops/empty.h>
+#include <ATen/EmptyTensor.h>
 namespace mneme {
 
-at::Tensor new_tensor(at::IntArrayRef shape, at::ScalarType type) { return at::empty(shape, type); }
+/// Without LibTorch's dispatcher, which takes longer than the memory does where tensors are small.
+at::Tensor new_tensor(at::IntArrayRef shape, at::ScalarType type) {
+  return at::Tensor(at::detail::empty_cpu(shape, at::TensorOptions(type)));
+}
 
 } // namespace mneme

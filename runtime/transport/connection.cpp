@@ -1,4 +1,6 @@
 #include "runtime/transport/connection.hpp"
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <openssl/err.h>
@@ -6,8 +8,11 @@
 #include <openssl/x509_vfy.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 namespace mneme {
 namespace {
+
+constexpr std::size_t in_bytes = std::size_t{16} << 10;
 
 [[noreturn]] void fail(const std::string& text) { throw protocol_error(text); }
 
@@ -19,7 +24,8 @@ connection::connection(owned_descriptor socket, const tls_identity_ref& identity
                        const connection_limits& limits, clock::time_point now)
     : socket_(std::move(socket)), tls_(identity ? identity->session(socket_.get(), accepts) : nullptr),
       stage_(connecting ? stage::connecting : identity ? stage::tls : stage::open), limits_(limits),
-      reader_(limits.first_message_bytes), in_(frame_bytes_max), began_(now), heard_(now), spoke_(now) {
+      reader_(limits.first_message_bytes), in_(in_bytes), out_(identity != nullptr), began_(now), heard_(now),
+      spoke_(now) {
   if (identity && !tls_)
     fail("has no TLS session: " + tls_error_text());
 }
@@ -35,7 +41,7 @@ short connection::awaited_events() const {
     return POLLOUT;
   if (stage_ == stage::tls)
     return tls_wants_write_ ? POLLOUT : POLLIN;
-  const bool writes = written_ < out_.size() || writer_.has_something();
+  const bool writes = out_.left() > 0 || writer_.has_something();
   return static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN);
 }
 
@@ -88,11 +94,11 @@ void connection::shake_hands() {
   fail("fails the TLS handshake: " + tls_error_text());
 }
 
-std::size_t connection::moved(int count, const char* act) {
+std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
   if (count > 0)
     return static_cast<std::size_t>(count);
   if (tls_) {
-    const int error = SSL_get_error(tls_.get(), count);
+    const int error = SSL_get_error(tls_.get(), static_cast<int>(count));
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
       return 0;
     fail(error == SSL_ERROR_ZERO_RETURN ? "has closed the connection"
@@ -105,18 +111,40 @@ std::size_t connection::moved(int count, const char* act) {
   fail(std::string(act) + " fails: " + system_text(errno));
 }
 
-std::size_t connection::receive(std::span<std::byte> into) {
+/// Parts of messages go to where they belong without a copy in between.
+std::size_t connection::receive() {
   ERR_clear_error();
-  if (tls_)
-    return moved(SSL_read(tls_.get(), into.data(), static_cast<int>(into.size())), "receiving");
-  return moved(static_cast<int>(::recv(socket_.get(), into.data(), into.size(), 0)), "receiving");
+  const auto room = reader_.room();
+  std::size_t count = 0;
+  if (tls_) {
+    const auto into = room.empty() ? std::span(in_) : room;
+    count = moved(SSL_read(tls_.get(), into.data(), static_cast<int>(into.size())), "receiving");
+  } else {
+    std::array<iovec, 2> into{{{room.data(), room.size()}, {in_.data(), in_.size()}}};
+    msghdr whole{};
+    whole.msg_iov = into.data();
+    whole.msg_iovlen = into.size();
+    count = moved(::recvmsg(socket_.get(), &whole, 0), "receiving");
+  }
+  const auto placed = std::min(count, room.size());
+  if (placed > 0)
+    reader_.filled(placed);
+  reader_.feed(std::span(in_).first(count - placed));
+  return count;
 }
 
-std::size_t connection::transmit(std::span<const std::byte> from) {
+std::size_t connection::transmit() {
   ERR_clear_error();
+  const auto pieces = out_.pieces();
   if (tls_)
-    return moved(SSL_write(tls_.get(), from.data(), static_cast<int>(from.size())), "sending");
-  return moved(static_cast<int>(::send(socket_.get(), from.data(), from.size(), MSG_NOSIGNAL)), "sending");
+    return moved(SSL_write(tls_.get(), pieces[0].data(), static_cast<int>(pieces[0].size())), "sending");
+  std::array<iovec, outgoing_frames::pieces_max> from{};
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    from[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()}; // sendmsg() writes nothing there
+  msghdr whole{};
+  whole.msg_iov = from.data();
+  whole.msg_iovlen = pieces.size();
+  return moved(::sendmsg(socket_.get(), &whole, MSG_NOSIGNAL), "sending");
 }
 
 /// So much at a time that other connections get their turn.
@@ -124,12 +152,11 @@ void connection::read_some() {
   constexpr std::size_t turn_bytes = 4 * frame_bytes_max;
   const auto has_decrypted = [this] { return tls_ && SSL_pending(tls_.get()) > 0; }; // which poll() does not see
   for (std::size_t turn = 0; turn < turn_bytes || has_decrypted();) {
-    const auto count = receive(in_);
+    const auto count = receive();
     if (count == 0)
       return;
     bytes_received_ += count;
     turn += count;
-    reader_.feed(std::span(in_).first(count));
     writer_.confirmed(reader_.take_confirmed());
     if (const auto credit = reader_.take_credit(); credit > 0)
       writer_.add_credit(credit);
@@ -139,18 +166,15 @@ void connection::read_some() {
 void connection::write_some() {
   constexpr int turns_max = 4;
   for (int turn = 0; turn < turns_max; ++turn) {
-    if (written_ == out_.size()) {
-      out_.clear();
-      written_ = 0;
+    if (out_.left() == 0)
       writer_.write_to(out_);
-    }
-    if (out_.empty())
+    if (out_.left() == 0)
       return;
-    const auto count = transmit(std::span(out_).subspan(written_));
+    const auto count = transmit();
     if (count == 0)
       return;
     bytes_sent_ += count;
-    written_ += count;
+    out_.advance(count);
   }
 }
 

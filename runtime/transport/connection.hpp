@@ -67,7 +67,7 @@ public:
   /// The peer has shown that it speaks the protocol.
   [[nodiscard]] bool has_begun() const noexcept { return reader_.has_begun(); }
   [[nodiscard]] bool is_trusted() const noexcept { return trusted_; }
-  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return writer_.waiting_bytes() + out_.size() - written_; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return writer_.waiting_bytes() + out_.left(); }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
   [[nodiscard]] std::uint64_t message_bytes_sent() const noexcept { return writer_.bytes_written(); }
@@ -80,9 +80,9 @@ private:
   void read_some();
   void write_some();
   /// Bytes moved; 0: not now. Throws protocol_error at the end of the stream.
-  [[nodiscard]] std::size_t receive(std::span<std::byte> into);
-  [[nodiscard]] std::size_t transmit(std::span<const std::byte> from);
-  [[nodiscard]] std::size_t moved(int count, const char* act);
+  [[nodiscard]] std::size_t receive();
+  [[nodiscard]] std::size_t transmit();
+  [[nodiscard]] std::size_t moved(std::ptrdiff_t count, const char* act);
 
   owned_descriptor socket_;
   ssl_session tls_;
@@ -92,8 +92,8 @@ private:
   bool tls_wants_write_ = false;
   frame_reader reader_;
   frame_writer writer_;
-  std::vector<std::byte> in_, out_;
-  std::size_t written_ = 0; // of out_
+  std::vector<std::byte> in_; // what is not part of a message, and what comes after it
+  outgoing_frames out_;
   clock::time_point began_, heard_, spoke_;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };

@@ -1,4 +1,5 @@
 #include "runtime/transport/connection_loop.hpp"
+#include "runtime/transport/polling.hpp"
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
@@ -16,12 +17,12 @@ owned_descriptor new_socket(const socket_address& address) {
 
 /// A thread that sleeps takes as long to wake as many messages take to come.
 void wait_for_events(std::vector<pollfd>& awaited, int wait_ms) {
-  const auto until = connection::clock::now() + connection_loop::looks_for;
-  do {
+  const auto until = connection::clock::now() + polling_time(tuning::frames_looked_for);
+  while (connection::clock::now() < until) {
     if (::poll(awaited.data(), awaited.size(), 0) != 0)
       return;
     std::this_thread::yield();
-  } while (connection::clock::now() < until);
+  }
   ::poll(awaited.data(), awaited.size(), wait_ms);
 }
 
@@ -100,6 +101,18 @@ void connection_loop::add(order wanted) {
   }
   if (first)
     ::eventfd_write(wake_.get(), 1);
+}
+
+void connection_loop::consumed(connection_id which, std::size_t bytes) {
+  {
+    const std::lock_guard hold(mutex_);
+    auto& sum = consumed_[which];
+    sum += bytes;
+    if (sum < credit_bytes_min)
+      return;
+    bytes = std::exchange(sum, 0);
+  }
+  add(used{which, bytes});
 }
 
 void connection_loop::send(connection_id which, archive message) {
@@ -289,9 +302,11 @@ void connection_loop::end(connection_id which, const std::string& why) {
   const auto found = held_.find(which);
   note_figures();
   const auto peer = found->second.peer;
-  if (found->second.accepted && !found->second.stream->is_trusted()) {
+  {
     const std::lock_guard hold(mutex_);
-    figures_.erase(which);
+    consumed_.erase(which);
+    if (found->second.accepted && !found->second.stream->is_trusted())
+      figures_.erase(which);
   }
   held_.erase(found);
   watcher_.closed(which, peer, why);

@@ -13,17 +13,16 @@ constexpr std::array<std::uint8_t, 6> magic{'m', 'n', 'e', 'm', 'e', '\n'};
 constexpr std::size_t reserved_bytes_max = std::size_t{256} << 20;
 
 template <class T>
-void append(std::vector<std::byte>& out, const T& value) {
-  const auto* first = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), first, first + sizeof value);
+void append(outgoing_frames& out, const T& value) {
+  out.append(std::as_bytes(std::span(&value, 1)));
 }
 
-void append_header(std::vector<std::byte>& out, frame_kind kind, std::uint32_t length) {
+void append_header(outgoing_frames& out, frame_kind kind, std::uint32_t length) {
   append(out, length);
   append(out, std::array<std::uint8_t, 4>{static_cast<std::uint8_t>(kind)});
 }
 
-void append_number(std::vector<std::byte>& out, frame_kind kind, std::uint64_t number) {
+void append_number(outgoing_frames& out, frame_kind kind, std::uint64_t number) {
   append_header(out, kind, sizeof number);
   append(out, number);
 }
@@ -71,6 +70,8 @@ std::size_t frame_reader::read_header(std::span<const std::byte> bytes) {
   check_header();
   if (length_ == 0)
     end_frame();
+  else if (static_cast<frame_kind>(header_[4]) == frame_kind::part)
+    coming_.resize(coming_.size() + length_);
   return used;
 }
 
@@ -93,14 +94,21 @@ void frame_reader::check_header() const {
 
 std::size_t frame_reader::read_content(std::span<const std::byte> bytes) {
   const auto used = std::min<std::size_t>(bytes.size(), length_ - content_read_);
-  if (static_cast<frame_kind>(header_[4]) == frame_kind::part)
-    coming_.insert(coming_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(used));
-  else
-    std::memcpy(number_.data() + content_read_, bytes.data(), used);
-  content_read_ += static_cast<std::uint32_t>(used);
+  const auto into = room();
+  std::memcpy(into.empty() ? number_.data() + content_read_ : into.data(), bytes.data(), used);
+  filled(used);
+  return used;
+}
+
+std::span<std::byte> frame_reader::room() noexcept {
+  const bool is_part = header_read_ == header_.size() && static_cast<frame_kind>(header_[4]) == frame_kind::part;
+  return is_part ? std::span(coming_).last(length_ - content_read_) : std::span<std::byte>();
+}
+
+void frame_reader::filled(std::size_t count) {
+  content_read_ += static_cast<std::uint32_t>(count);
   if (content_read_ == length_)
     end_frame();
-  return used;
 }
 
 void frame_reader::end_frame() {
@@ -134,7 +142,7 @@ void frame_reader::end_frame() {
 void frame_reader::consumed(std::size_t bytes) noexcept { unconsumed_ -= std::min(bytes, unconsumed_); }
 
 std::uint64_t frame_reader::take_credit() noexcept {
-  return unconsumed_ <= window_bytes ? std::exchange(owed_, 0) : 0;
+  return owed_ >= credit_bytes_min && unconsumed_ <= window_bytes ? std::exchange(owed_, 0) : 0;
 }
 
 // -- writing ----------------------------------------------------------------------------------------------------------
@@ -161,7 +169,7 @@ bool frame_writer::has_something() const noexcept {
   return preamble_due_ || heartbeat_due_ || credit_due_ > 0 || may_send;
 }
 
-void frame_writer::write_to(std::vector<std::byte>& out) {
+void frame_writer::write_to(outgoing_frames& out) {
   if (std::exchange(preamble_due_, false)) {
     append(out, magic);
     append(out, protocol_version);
@@ -170,7 +178,7 @@ void frame_writer::write_to(std::vector<std::byte>& out) {
     append_number(out, frame_kind::credit, credit);
   if (std::exchange(heartbeat_due_, false))
     append_header(out, frame_kind::heartbeat, 0);
-  while (!queue_.empty() && out.size() < frame_bytes_max) {
+  while (!queue_.empty() && out.left() < frame_bytes_max) {
     auto& next = queue_.front();
     if (!std::exchange(next.begun, true))
       append_number(out, frame_kind::begin, next.left);
@@ -183,7 +191,7 @@ void frame_writer::write_to(std::vector<std::byte>& out) {
   }
 }
 
-void frame_writer::write_part(std::vector<std::byte>& out) {
+void frame_writer::write_part(outgoing_frames& out) {
   auto& next = queue_.front();
   auto count = std::min({next.left, frame_bytes_max, static_cast<std::size_t>(window_bytes - unconfirmed_)});
   append_header(out, frame_kind::part, static_cast<std::uint32_t>(count));
@@ -194,7 +202,7 @@ void frame_writer::write_part(std::vector<std::byte>& out) {
   while (count > 0) {
     const auto piece = next.pieces[next.piece].subspan(next.offset);
     const auto used = std::min(count, piece.size());
-    out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(used));
+    out.append(piece.first(used), next.message);
     count -= used;
     next.offset += used;
     if (used == piece.size()) {

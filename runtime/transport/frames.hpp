@@ -1,6 +1,6 @@
 /// frames: how messages of any length travel over a stream of bytes, in parts, with signs of life and credits between.
 #pragma once
-#include "runtime/base/archive.hpp"
+#include "runtime/transport/outgoing_frames.hpp"
 #include <array>
 #include <deque>
 namespace mneme {
@@ -10,7 +10,7 @@ namespace mneme {
 //   begin      a message of so many bytes (8) follows
 //   part       the next bytes of it
 //   heartbeat  nothing: who sends it lives
-//   credit     so many bytes (8) of messages have arrived and may be followed by others
+//   credit     so many bytes (8) of messages have arrived and may be followed by others; less than a MiB waits
 // Whoever receives keeps to a window: bytes of messages that were received and not yet consumed hold credits back, so
 // that a sender that is fast never fills the memory of a receiver that is slow.
 
@@ -18,6 +18,8 @@ inline constexpr std::uint16_t protocol_version = 1;
 inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 18;
 /// Bytes of messages on their way to one peer. A link of 100 ms carries 320 MB/s with it.
 inline constexpr std::size_t window_bytes = std::size_t{32} << 20;
+/// So much is confirmed at a time: each credit wakes a thread at both ends.
+inline constexpr std::size_t credit_bytes_min = std::size_t{1} << 20;
 
 /// A peer that does not keep to the protocol; the text says in what.
 class protocol_error : public std::runtime_error {
@@ -25,7 +27,7 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-/// Bytes go in, messages come out. It takes memory for what has come, not for what a header says.
+/// Bytes go in, messages come out. It takes memory for what has come, and for one frame more, whatever a header says.
 class frame_reader {
 public:
   /// @param message_bytes_max longer ones are refused
@@ -33,6 +35,10 @@ public:
   void allow(std::size_t message_bytes_max) noexcept { message_bytes_max_ = message_bytes_max; }
   /// Throws protocol_error, after which it must not be used.
   void feed(std::span<const std::byte> bytes);
+  /// Where the next bytes belong, as far as they are of a message; empty: feed() takes them. Holds until the next call.
+  [[nodiscard]] std::span<std::byte> room() noexcept;
+  /// So many bytes of room() have been written to.
+  void filled(std::size_t count);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return std::exchange(messages_, {}); }
   /// Bytes that the peer has confirmed since the last call.
   [[nodiscard]] std::uint64_t take_confirmed() noexcept { return std::exchange(confirmed_, 0); }
@@ -58,7 +64,7 @@ private:
   std::uint32_t length_ = 0, content_read_ = 0; // of the present frame
   std::array<std::byte, 8> number_{};           // content of begin and credit
   std::optional<std::uint64_t> expected_{};     // length of the message that is coming
-  std::vector<std::byte> coming_;
+  std::vector<std::byte> coming_;               // up to the end of the present frame
   std::vector<archive::buffer> messages_;
   std::uint64_t confirmed_ = 0;
   std::size_t unconsumed_ = 0; // of whole messages
@@ -73,7 +79,7 @@ public:
   void add_credit(std::uint64_t bytes) { credit_due_ += bytes; }
   void confirmed(std::uint64_t bytes); ///< Throws protocol_error where so many were not sent.
   /// Appends the next frames to `out`, at most about one of the largest; nothing if there is nothing to say.
-  void write_to(std::vector<std::byte>& out);
+  void write_to(outgoing_frames& out);
   [[nodiscard]] bool has_something() const noexcept;
   /// Bytes of messages that were added and not yet written.
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_bytes_; }
@@ -88,7 +94,7 @@ private:
     std::size_t left = 0;
     bool begun = false;
   };
-  void write_part(std::vector<std::byte>& out);
+  void write_part(outgoing_frames& out);
 
   bool preamble_due_ = true;
   bool heartbeat_due_ = false;

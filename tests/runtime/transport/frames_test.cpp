@@ -1,5 +1,6 @@
 #include "runtime/transport/frames.hpp"
 #include "runtime/base/rng.hpp"
+#include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -18,15 +19,22 @@ std::shared_ptr<const archive> message_of(std::vector<std::uint8_t> content) {
   return made;
 }
 
-/// All that a writer has to say now.
-bytes all_of(frame_writer& from) {
-  bytes out;
-  while (from.has_something()) {
-    bytes part;
-    from.write_to(part);
-    out.insert(out.end(), part.begin(), part.end());
+/// All that a writer has to say now; at most `step` bytes leave at a time.
+bytes all_of(frame_writer& from, bool copies = false, std::size_t step = frame_bytes_max) {
+  bytes all;
+  outgoing_frames out(copies);
+  while (from.has_something() || out.left() > 0) {
+    if (out.left() == 0)
+      from.write_to(out);
+    std::size_t taken = 0;
+    for (const auto& piece : out.pieces()) {
+      const auto count = std::min(piece.size(), step - taken);
+      all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+      taken += count;
+    }
+    out.advance(taken);
   }
-  return out;
+  return all;
 }
 
 /// A preamble, then a frame's header.
@@ -71,6 +79,48 @@ TEST_CASE("messages arrive as they were sent, however the stream is cut") {
   }
 }
 
+TEST_CASE("what is sent in pieces and in one piece is the same, wherever the link stops") {
+  tensor_map tensors; // one whose bytes are referred to, one whose bytes are copied
+  tensors.put("long", at::arange(200'000, at::kFloat));
+  tensors.put("short", at::arange(3, at::kFloat));
+  const auto streams = [&](bool copies, std::size_t step) {
+    frame_writer writer;
+    for (int i = 0; i < 3; ++i) {
+      auto message = std::make_shared<archive>();
+      (*message)(tensors);
+      writer.add(std::move(message));
+    }
+    return all_of(writer, copies, step);
+  };
+  const auto whole = streams(true, frame_bytes_max);
+  CHECK(whole.size() > 2'400'000);
+  for (const std::size_t step : {5'000U, 77'777U, 1'000'000U})
+    CHECK((streams(false, step) == whole));
+
+  frame_reader reader(1'000'000); // reads into messages as far as it can
+  std::vector<archive::buffer> messages;
+  for (std::size_t at = 0; at < whole.size();) {
+    const auto room = reader.room();
+    const auto count = std::min({room.empty() ? 100 : room.size(), std::size_t{70'000}, whole.size() - at});
+    if (room.empty()) {
+      reader.feed(std::span(whole).subspan(at, count));
+    } else {
+      std::memcpy(room.data(), whole.data() + at, count);
+      reader.filled(count);
+    }
+    at += count;
+    for (auto& message : reader.take_messages())
+      messages.push_back(std::move(message));
+  }
+  REQUIRE(messages.size() == 3);
+  for (const auto& message : messages) {
+    archive read(message, 0, message->size());
+    tensor_map found;
+    read(found);
+    CHECK((at::equal(found.at("long"), tensors.at("long")) && at::equal(found.at("short"), tensors.at("short"))));
+  }
+}
+
 TEST_CASE("a sender stops at the window and goes on with what is confirmed") {
   frame_writer writer;
   writer.add(message_of(std::vector<std::uint8_t>(2 * window_bytes)));
@@ -85,7 +135,7 @@ TEST_CASE("a sender stops at the window and goes on with what is confirmed") {
 
 TEST_CASE("a receiver holds credits back until whole messages have been consumed") {
   frame_writer writer;
-  writer.add(message_of(std::vector<std::uint8_t>(window_bytes)));
+  writer.add(message_of(std::vector<std::uint8_t>(window_bytes + credit_bytes_min)));
   frame_reader reader(2 * window_bytes);
   reader.feed(all_of(writer));
   const auto credit = reader.take_credit(); // a message that is coming is confirmed as it comes
@@ -96,7 +146,18 @@ TEST_CASE("a receiver holds credits back until whole messages have been consumed
   REQUIRE(messages.size() == 1);
   CHECK(reader.take_credit() == 0); // it is longer than the window, and whole
   reader.consumed(messages.front()->size());
-  CHECK(reader.take_credit() == 8);
+  CHECK(reader.take_credit() == credit_bytes_min + 8);
+}
+
+TEST_CASE("credits are not sent for a few bytes") {
+  frame_writer writer;
+  frame_reader reader(2 * window_bytes);
+  writer.add(message_of(std::vector<std::uint8_t>(credit_bytes_min - 9)));
+  reader.feed(all_of(writer));
+  CHECK(reader.take_credit() == 0);
+  writer.add(message_of(std::vector<std::uint8_t>(1)));
+  reader.feed(all_of(writer));
+  CHECK(reader.take_credit() == credit_bytes_min - 9 + 8 + 9);
 }
 
 TEST_CASE("what breaks the protocol is named, and takes no memory") {

@@ -3,6 +3,7 @@
 #include "runtime/federation/carry.hpp"
 #include "runtime/transport/frames.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
+#include <algorithm>
 namespace mneme::fuzz {
 namespace {
 
@@ -11,6 +12,16 @@ constexpr std::size_t message_bytes_max = std::size_t{1} << 20;
 archive::buffer buffer_of(bytes in) {
   const auto all = std::as_bytes(in);
   return std::make_shared<const std::vector<std::byte>>(all.begin(), all.end());
+}
+
+/// As connections do: into messages as far as it goes.
+void feed(frame_reader& reader, std::span<const std::byte> stream) {
+  const auto room = reader.room();
+  const auto placed = std::min(room.size(), stream.size());
+  std::copy_n(stream.begin(), placed, room.begin());
+  if (placed > 0)
+    reader.filled(placed);
+  reader.feed(stream.subspan(placed));
 }
 
 /// A stream in pieces whose length the first byte gives.
@@ -23,7 +34,7 @@ void read_frames(bytes in) {
   try {
     const auto stream = std::as_bytes(in.subspan(1));
     for (std::size_t first = 0; first < stream.size(); first += piece) {
-      reader.feed(stream.subspan(first, std::min(piece, stream.size() - first)));
+      feed(reader, stream.subspan(first, std::min(piece, stream.size() - first)));
       for (const auto& message : reader.take_messages())
         reader.consumed(message->size());
       writer.confirmed(reader.take_confirmed());

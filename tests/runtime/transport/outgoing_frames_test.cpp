@@ -1,0 +1,80 @@
+#include "runtime/transport/outgoing_frames.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+std::vector<std::byte> bytes_of(std::size_t count) {
+  std::vector<std::byte> made(count);
+  for (std::size_t i = 0; i < count; ++i)
+    made[i] = static_cast<std::byte>(i % 251);
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("long pieces of messages leave from where they are, short ones with the headers between them") {
+  const auto header = bytes_of(8), piece = bytes_of(100), blob = bytes_of(5000);
+  const auto message = std::make_shared<const archive>();
+  outgoing_frames out(false);
+  out.append(header);
+  out.append(piece, message);
+  out.append(blob, message);
+  out.append(header);
+  CHECK(message.use_count() == 2);
+  CHECK(out.left() == 8 + 100 + 5000 + 8);
+  const auto pieces = out.pieces();
+  REQUIRE(pieces.size() == 3);
+  CHECK(pieces[0].size() == 108);
+  CHECK(pieces[1].data() == blob.data());
+  CHECK(pieces[1].size() == 5000);
+  CHECK(pieces[2].size() == 8);
+}
+
+TEST_CASE("what has left is not sent again, and holds no message any more once all has left") {
+  const auto header = bytes_of(8), blob = bytes_of(5000);
+  const auto message = std::make_shared<const archive>();
+  outgoing_frames out(false);
+  out.append(header);
+  out.append(blob, message);
+  out.append(header);
+  out.advance(1008);
+  REQUIRE(out.pieces().size() == 2);
+  CHECK(out.pieces()[0].data() == blob.data() + 1000);
+  CHECK(out.pieces()[0].size() == 4000);
+  CHECK(message.use_count() == 2);
+  out.advance(4008);
+  CHECK(out.left() == 0);
+  CHECK(out.pieces().empty());
+  CHECK(message.use_count() == 1);
+  out.append(header);
+  CHECK(out.pieces()[0].size() == 8);
+}
+
+TEST_CASE("where bytes are encrypted all of them are one piece") {
+  const auto header = bytes_of(8), blob = bytes_of(5000);
+  const auto message = std::make_shared<const archive>();
+  outgoing_frames out(true);
+  out.append(header);
+  out.append(blob, message);
+  out.append(header);
+  REQUIRE(out.pieces().size() == 1);
+  CHECK(out.pieces()[0].size() == 5016);
+  CHECK(out.pieces()[0].data() != blob.data());
+  CHECK(message.use_count() == 1);
+}
+
+TEST_CASE("of very many pieces the first ones leave first") {
+  const auto header = bytes_of(8), blob = bytes_of(600);
+  const auto message = std::make_shared<const archive>();
+  outgoing_frames out(false);
+  for (std::size_t i = 0; i < outgoing_frames::pieces_max; ++i) {
+    out.append(header);
+    out.append(blob, message);
+  }
+  CHECK(out.pieces().size() == outgoing_frames::pieces_max);
+  out.advance(608 * (outgoing_frames::pieces_max / 2));
+  CHECK(out.pieces().size() == outgoing_frames::pieces_max);
+  out.advance(608);
+  CHECK(out.pieces().size() == outgoing_frames::pieces_max - 2);
+}
