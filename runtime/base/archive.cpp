@@ -1,6 +1,7 @@
 #include "runtime/base/archive.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
+#include <algorithm>
 #include <bit>
 #include <cstring>
 namespace mneme {
@@ -33,10 +34,14 @@ bool known_dtype(at::ScalarType dtype) {
 /// The elements of a tensor of these sizes, if all of them fit into `bytes`.
 std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& sizes, std::size_t element_bytes,
                                            std::size_t bytes) {
-  std::size_t count = 1;
-  for (const auto size : sizes)
-    if (size < 0 || __builtin_mul_overflow(count, static_cast<std::size_t>(size), &count))
+  std::int64_t stride = 1; // LibTorch computes it where there are no elements, too
+  bool is_empty = false;
+  for (const auto size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(stride, std::max<std::int64_t>(size, 1), &stride))
       return std::nullopt;
+    is_empty = is_empty || size == 0;
+  }
+  const auto count = is_empty ? 0 : static_cast<std::size_t>(stride);
   return count <= bytes / element_bytes ? std::optional(count) : std::nullopt;
 }
 

@@ -196,6 +196,8 @@ TEST_CASE("sizes are checked before memory is taken for them") {
   for (const auto& sizes :
        {std::vector<std::int64_t>{std::int64_t{1} << 40}, {-1}, {std::int64_t{1} << 40, std::int64_t{1} << 40}, {3}})
     CHECK_THAT(complaint<at::Tensor>(tensor(sizes)), ContainsSubstring("larger than the bytes that are left"));
+  CHECK_THAT(complaint<at::Tensor>(tensor({0, std::int64_t{1} << 40, std::int64_t{1} << 40})), // nothing, in big steps
+             ContainsSubstring("larger than the bytes that are left"));
   CHECK(complaint<at::Tensor>(tensor({2})) == "");
   CHECK_THAT(complaint<at::Tensor>(tensor(std::vector<std::int64_t>(17, 1))), ContainsSubstring("something else"));
   CHECK_THAT(complaint<at::Tensor>(written(std::int8_t{99}, std::vector<std::int64_t>{2}, 0.0)),
