@@ -20,16 +20,16 @@ void fold_on_device(at::Tensor& sum, std::span<const weighted_upload> uploads) {
 
 } // namespace
 
-void check_upload(const at::Tensor& values, double weight, const at::Tensor& sum) {
+void check_upload(const at::Tensor& values, double weight, const at::Tensor& others) {
   if (!(weight > 0.0) || !std::isfinite(weight))
     throw std::invalid_argument(fmt::format("an upload of weight {} cannot be averaged; expected one above 0", weight));
   if (values.scalar_type() != at::kFloat || !values.is_contiguous())
     throw std::invalid_argument(fmt::format("an upload of {} numbers of type {} cannot be averaged; expected float32",
                                             values.is_contiguous() ? "contiguous" : "scattered",
                                             at::toString(values.scalar_type())));
-  if (sum.defined() && values.numel() != sum.numel())
+  if (others.defined() && values.numel() != others.numel())
     throw std::invalid_argument(
-        fmt::format("an upload of {} numbers cannot be averaged with uploads of {}", values.numel(), sum.numel()));
+        fmt::format("an upload of {} numbers cannot be averaged with uploads of {}", values.numel(), others.numel()));
 }
 
 void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads) {

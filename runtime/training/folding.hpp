@@ -10,9 +10,9 @@ struct weighted_upload {
 };
 
 /// Throws std::invalid_argument where an upload cannot be part of a mean: its weight is not a number above 0, or it is
-/// not contiguous float32 of as many numbers as the sum. Uploads come from other processes and from checkpoints.
-/// @param sum undefined: of nothing yet
-void check_upload(const at::Tensor& values, double weight, const at::Tensor& sum);
+/// not contiguous float32 of as many numbers as the others. Uploads come from other processes and from checkpoints.
+/// @param others what it is averaged with, or their sum; undefined: nothing yet
+void check_upload(const at::Tensor& values, double weight, const at::Tensor& others);
 
 /// sum = (...((sum + w_0 v_0) + w_1 v_1) ...): the bits of folding one upload after the other, in the order given.
 /// On a device the host does not wait for it. @param sum [P] float64, contiguous, where the uploads are

@@ -127,8 +127,7 @@ std::size_t connection::receive() {
     count = moved(::recvmsg(socket_.get(), &whole, 0), "receiving");
   }
   const auto placed = std::min(count, room.size());
-  if (placed > 0)
-    reader_.filled(placed);
+  reader_.filled(placed);
   reader_.feed(std::span(in_).first(count - placed));
   return count;
 }

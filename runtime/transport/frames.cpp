@@ -106,6 +106,8 @@ std::span<std::byte> frame_reader::room() noexcept {
 }
 
 void frame_reader::filled(std::size_t count) {
+  if (count == 0) // there may be no frame
+    return;
   content_read_ += static_cast<std::uint32_t>(count);
   if (content_read_ == length_)
     end_frame();

@@ -37,7 +37,7 @@ public:
   void feed(std::span<const std::byte> bytes);
   /// Where the next bytes belong, as far as they are of a message; empty: feed() takes them. Holds until the next call.
   [[nodiscard]] std::span<std::byte> room() noexcept;
-  /// So many bytes of room() have been written to.
+  /// So many bytes of room() have been written to; none: nothing happens.
   void filled(std::size_t count);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return std::exchange(messages_, {}); }
   /// Bytes that the peer has confirmed since the last call.
@@ -64,7 +64,7 @@ private:
   std::uint32_t length_ = 0, content_read_ = 0; // of the present frame
   std::array<std::byte, 8> number_{};           // content of begin and credit
   std::optional<std::uint64_t> expected_{};     // length of the message that is coming
-  std::vector<std::byte> coming_;               // up to the end of the present frame
+  std::vector<std::byte> coming_; // up to the end of the present frame
   std::vector<archive::buffer> messages_;
   std::uint64_t confirmed_ = 0;
   std::size_t unconsumed_ = 0; // of whole messages

@@ -1,12 +1,13 @@
 /// polling: for how long threads look for messages of other processes before they sleep.
 #pragma once
 #include "runtime/base/tuning.hpp"
+#include <chrono>
 #include <thread>
 #include <utility>
 namespace mneme {
 
 /// To wake a thread that sleeps takes 40 to 80 us on a virtual machine; but where a machine has few cores, those that
-/// look take them from those that compute. @return `wanted`, or zero there
+/// look take them from those that compute. When a thread sleeps changes no result. @return `wanted`, or zero there
 [[nodiscard]] inline std::chrono::microseconds polling_time(std::chrono::microseconds wanted) {
   static const bool has_spare_cores = std::thread::hardware_concurrency() >= tuning::polling_cores;
   return has_spare_cores ? wanted : std::chrono::microseconds{0};

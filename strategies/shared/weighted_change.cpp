@@ -12,8 +12,8 @@ constexpr std::size_t starts_held_max = 16; // old models that stay in memory un
 } // namespace
 
 void weighted_change::add(const at::Tensor& value, const at::Tensor& start, double weight) {
-  for (const auto* tensor : {&value, &start})
-    check_upload(*tensor, weight, sum_);
+  check_upload(value, weight, sum_);
+  check_upload(start, weight, value);
   if (!sum_.defined())
     sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
   empty_ = false;

@@ -27,3 +27,11 @@ TEST_CASE("a change far smaller than its weights is not lost, however many start
     sum.add(all(1048576.125 + k), all(1048576.0 + k), 0.3);
   CHECK(at::allclose(sum.take(all(0.0), 1.0), all(40 * 0.3 * 0.125), 1e-6));
 }
+
+TEST_CASE("an upload and its start have the same size, the first one's too") {
+  weighted_change sum;
+  CHECK_THROWS_AS(sum.add(all(1.0), at::zeros({4}), 1.0), std::invalid_argument);
+  sum.add(all(1.0), all(0.0), 1.0);
+  CHECK_THROWS_AS(sum.add(at::ones({4}), at::zeros({4}), 1.0), std::invalid_argument);
+  CHECK_THROWS_AS(sum.add(all(1.0), all(0.0), 0.0), std::invalid_argument);
+}

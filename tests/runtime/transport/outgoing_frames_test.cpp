@@ -11,6 +11,18 @@ std::vector<std::byte> bytes_of(std::size_t count) {
   return made;
 }
 
+/// A header, a long piece of a message, and another header.
+struct framed_message {
+  std::vector<std::byte> header = bytes_of(8), blob = bytes_of(5000);
+  std::shared_ptr<const archive> message = std::make_shared<const archive>();
+  outgoing_frames out;
+  explicit framed_message(bool copies) : out(copies) {
+    out.append(header);
+    out.append(blob, message);
+    out.append(header);
+  }
+};
+
 } // namespace
 
 TEST_CASE("long pieces of messages leave from where they are, short ones with the headers between them") {
@@ -32,12 +44,8 @@ TEST_CASE("long pieces of messages leave from where they are, short ones with th
 }
 
 TEST_CASE("what has left is not sent again, and holds no message any more once all has left") {
-  const auto header = bytes_of(8), blob = bytes_of(5000);
-  const auto message = std::make_shared<const archive>();
-  outgoing_frames out(false);
-  out.append(header);
-  out.append(blob, message);
-  out.append(header);
+  framed_message sent(false);
+  auto& [header, blob, message, out] = sent;
   out.advance(1008);
   REQUIRE(out.pieces().size() == 2);
   CHECK(out.pieces()[0].data() == blob.data() + 1000);
@@ -52,12 +60,8 @@ TEST_CASE("what has left is not sent again, and holds no message any more once a
 }
 
 TEST_CASE("where bytes are encrypted all of them are one piece") {
-  const auto header = bytes_of(8), blob = bytes_of(5000);
-  const auto message = std::make_shared<const archive>();
-  outgoing_frames out(true);
-  out.append(header);
-  out.append(blob, message);
-  out.append(header);
+  framed_message sent(true);
+  auto& [header, blob, message, out] = sent;
   REQUIRE(out.pieces().size() == 1);
   CHECK(out.pieces()[0].size() == 5016);
   CHECK(out.pieces()[0].data() != blob.data());

@@ -19,8 +19,7 @@ void feed(frame_reader& reader, std::span<const std::byte> stream) {
   const auto room = reader.room();
   const auto placed = std::min(room.size(), stream.size());
   std::copy_n(stream.begin(), placed, room.begin());
-  if (placed > 0)
-    reader.filled(placed);
+  reader.filled(placed);
   reader.feed(stream.subspan(placed));
 }
 
