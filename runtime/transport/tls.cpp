@@ -1,4 +1,5 @@
 #include "runtime/transport/tls.hpp"
+#include <cstring>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 namespace mneme {
@@ -9,8 +10,12 @@ void tls_identity::freed_context::operator()(ssl_ctx_st* context) const { SSL_CT
 std::string tls_error_text() {
   const auto code = ERR_get_error();
   ERR_clear_error();
-  const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  return reason ? reason : "the connection was closed";
+  if (code == 0)
+    return "the connection was closed";
+  if (ERR_SYSTEM_ERROR(code))
+    return std::strerror(ERR_GET_REASON(code));
+  const char* const reason = ERR_reason_error_string(code);
+  return reason ? reason : "unknown error " + std::to_string(code);
 }
 
 expected<std::shared_ptr<const tls_identity>> tls_identity::load(const tls_files& files) {

@@ -191,6 +191,7 @@ TEST_CASE("without keys only the loopback is open, and keys that are no keys are
   REQUIRE(found.error().size() == 3);
   CHECK(found.error()[0].where == "--cert");
   CHECK_THAT(found.error()[1].text, ContainsSubstring("is missing"));
+  CHECK_THAT(found.error()[0].text, ContainsSubstring("'/there/is/none' cannot be used (No such file or directory)"));
   CHECK_THAT(found.error()[2].text, ContainsSubstring("'/dev/null' cannot be used"));
 }
 
