@@ -1,5 +1,15 @@
 """Pictures of the tools' results: one small drawer of SVG. Equal results give equal text."""
+import os
+import re
 from xml.sax.saxutils import escape
+
+PALETTE_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runtime", "charts", "palette.hpp")
+
+
+def palette():
+    """The colours of the program's own figures, in their order."""
+    with open(PALETTE_FILE, encoding="utf-8") as file:
+        return re.findall(r'"(#[0-9a-f]{6})"', file.read())
 
 
 class Picture:

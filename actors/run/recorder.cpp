@@ -90,7 +90,8 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         static_cast<void>(guarded([&] { past_.course.add(bin_of(now)); }));
         setup_.view->tick(now);
         if (setup_.live)
-          setup_.live->moved_on(bin_of(now), now.jobs, now.batches, busy_seconds());
+          setup_.live->moved_on(bin_of(now), now.jobs, now.batches, busy_seconds(),
+                                {.rounds = now.rounds, .tasks = now.tasks, .elapsed_s = wall_.seconds()});
       },
       [this](const program_progress& now) { setup_.view->tick(now); },
       [this](const learnt& in) {

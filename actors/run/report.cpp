@@ -1,5 +1,4 @@
 #include "actors/run/report.hpp"
-#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
 namespace mneme {
@@ -27,18 +26,6 @@ std::string first_and_last(const accuracy_matrix& matrix) {
 }
 
 } // namespace
-
-std::string elapsed_text(double seconds) {
-  if (seconds < 59.95)
-    return fmt::format("{:.1f} s", seconds);
-  constexpr std::int64_t minute = 60, hour = 60 * minute, day = 24 * hour;
-  const std::int64_t whole = std::llround(seconds);
-  if (whole < hour)
-    return fmt::format("{} min {:02} s", whole / minute, whole % minute);
-  if (whole < day)
-    return fmt::format("{} h {:02} min", whole / hour, whole % hour / minute);
-  return fmt::format("{} d {:02} h", whole / day, whole % day / hour);
-}
 
 std::string mebibytes_text(std::int64_t bytes) {
   const double mib = static_cast<double>(bytes) / (1024.0 * 1024.0);

@@ -1,11 +1,9 @@
 /// report: what a run says on the screen when it is over.
 #pragma once
+#include "runtime/base/elapsed_text.hpp"
 #include "runtime/results/run_directory.hpp"
-#include <string>
 namespace mneme {
 
-/// "12.3 s", "4 min 05 s", "3 h 07 min", "2 d 04 h". @pre seconds >= 0
-[[nodiscard]] std::string elapsed_text(double seconds);
 /// "12.3 MiB"; numbers from 10,000 MiB on as GiB.
 [[nodiscard]] std::string mebibytes_text(std::int64_t bytes);
 /// "71.25 %", or "-" where it is undefined.

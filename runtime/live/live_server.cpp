@@ -19,6 +19,34 @@ bool same_text(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
+run_progress progress_of(const live_run& run) {
+  run_progress now{
+      .status = run.status, .tasks = run.pace.tasks, .rounds = run.pace.rounds, .elapsed_s = run.pace.elapsed_s};
+  if (!run.evaluations.empty())
+    now.accuracy = run.evaluations.back().accuracy;
+  if (run.course.empty())
+    return now;
+  const auto& last = run.course.back();
+  now.task = last.task.value + 1;
+  now.round = last.last.value + 1;
+  now.virtual_s = in_seconds(last.at);
+  const auto here = now.round - run.rounds_before; // rounds of this process set the pace
+  if (here > 0 && now.rounds > 0)
+    now.left_s = now.elapsed_s / static_cast<double>(here) * static_cast<double>(now.rounds - now.round);
+  return now;
+}
+
+/// The text as the data of a server-sent event.
+std::string end_event(const std::string& text) {
+  std::string event = "event: end\n";
+  for (std::size_t from = 0; from < text.size();) {
+    const auto end = std::min(text.find('\n', from), text.size());
+    event += "data: " + text.substr(from, end - from) + "\n";
+    from = end + 1;
+  }
+  return event + "\n";
+}
+
 /// The report of what is known so far.
 std::string page_of(const live_run& run) {
   std::vector<std::string> warnings;
@@ -35,7 +63,7 @@ std::string page_of(const live_run& run) {
     for (const auto& problem : stored.error())
       warnings.push_back(diagnostic_text(problem));
   }
-  return report_page(groups, figures_of(groups), warnings, page_kind::live);
+  return report_page(groups, figures_of(groups), warnings, progress_of(run));
 }
 
 } // namespace
@@ -53,7 +81,7 @@ struct live_server::parts {
   std::thread listener;
 
   void answer_requests();
-  void page(httplib::Response& out);
+  std::string newest_page();
   void follow(httplib::Response& out);
   [[nodiscard]] bool may_see(const httplib::Request& in) const;
 
@@ -68,17 +96,18 @@ bool live_server::parts::may_see(const httplib::Request& in) const {
          same_text(in.get_param_value("token"), token);
 }
 
-void live_server::parts::page(httplib::Response& out) {
+std::string live_server::parts::newest_page() {
   const std::lock_guard hold(made_mutex);
   const auto version = view->version();
   if (made_page.empty() || version != made_version) {
     made_page = page_of(view->now());
     made_version = version;
   }
-  out.set_content(made_page, "text/html; charset=utf-8");
+  return made_page;
 }
 
-/// A line for every change, at most two a second, and a sign of life now and then.
+/// A line for every change, at most two a second, and a sign of life now and then. The last one brings the page itself:
+/// nobody would answer who asked for it then.
 void live_server::parts::follow(httplib::Response& out) {
   if (followers.fetch_add(1) >= followers_max) {
     --followers;
@@ -91,11 +120,13 @@ void live_server::parts::follow(httplib::Response& out) {
       "text/event-stream",
       [this, seen](std::size_t, httplib::DataSink& sink) {
         const auto version = view->wait_beyond(*seen, between_signs);
-        const auto line =
-            version == *seen ? std::string(": nothing new\n\n") : "data: " + std::to_string(version) + "\n\n";
+        const bool ends = view->is_closed() || stopping;
+        const auto line = ends               ? end_event(newest_page())
+                          : version == *seen ? std::string(": nothing new\n\n")
+                                             : "data: " + std::to_string(version) + "\n\n";
         if (!sink.write(line.data(), line.size()))
           return false;
-        if (view->is_closed() || stopping) {
+        if (ends) {
           sink.done();
           return true;
         }
@@ -117,7 +148,9 @@ void live_server::parts::answer_requests() {
     out.set_content("a token is needed: /?token=TOKEN, or the header \"Authorization: Bearer TOKEN\"\n", "text/plain");
     return httplib::Server::HandlerResponse::Handled;
   });
-  http.Get("/", [this](const httplib::Request&, httplib::Response& out) { page(out); });
+  http.Get("/", [this](const httplib::Request&, httplib::Response& out) {
+    out.set_content(newest_page(), "text/html; charset=utf-8");
+  });
   http.Get("/events", [this](const httplib::Request&, httplib::Response& out) { follow(out); });
   http.Get("/metrics", [this](const httplib::Request&, httplib::Response& out) {
     out.set_content(prometheus_text(measurements_of(view->now())), "text/plain; version=0.0.4; charset=utf-8");

@@ -15,16 +15,19 @@ void live_view::began(std::filesystem::path folder, std::int64_t workers, const 
                       const std::vector<evaluation_record>& evaluations) {
   change([&] {
     run_ = {.folder = std::move(folder), .status = "running", .evaluations = evaluations, .workers = workers};
+    run_.rounds_before = course.bins().empty() ? 0 : std::int64_t{course.bins().back().last.value} + 1;
     course_ = course;
   });
 }
 
-void live_view::moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds) {
+void live_view::moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
+                         const live_pace& pace) {
   change([&] {
     course_.add(round);
     run_.jobs = jobs;
     run_.batches = batches;
     run_.busy_seconds = busy_seconds;
+    run_.pace = pace;
   });
 }
 

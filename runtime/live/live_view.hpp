@@ -16,12 +16,20 @@ struct queue_length {
   std::int64_t batches = 0;
 };
 
+/// How far a run is, and how fast it goes. Rounds count from 1, totals are 0 while they are not known.
+struct live_pace {
+  std::int64_t rounds = 0, tasks = 0; ///< In total.
+  double elapsed_s = 0.0;             ///< Real time since this process began the run.
+};
+
 /// A run at a moment.
 struct live_run {
   std::filesystem::path folder{}; ///< Empty: no run has begun.
   std::string status{};           ///< "running", and then what summary.json says.
   std::vector<timeline_bin> course{};
   std::vector<evaluation_record> evaluations{};
+  live_pace pace{};
+  std::int64_t rounds_before = 0;     ///< Done by a process before this one.
   std::int64_t jobs = 0, batches = 0; ///< Since the run began: jobs that ran, and the batches they were fused to.
   std::int64_t workers = 0;
   double busy_seconds = 0.0; ///< All workers together, in this process and on nodes.
@@ -36,7 +44,8 @@ public:
   void began(std::filesystem::path folder, std::int64_t workers, const timeline& course,
              const std::vector<evaluation_record>& evaluations);
   /// @param round the latest, as a bin of its own
-  void moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds);
+  void moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
+                const live_pace& pace = {});
   void evaluated(const evaluation_record& record);
   /// The run has nodes. @param tell called by who reads, on any thread, until the run has ended
   void has_nodes(std::function<std::vector<node_record>()> tell);

@@ -1,4 +1,5 @@
 #include "runtime/study/comparison_text.hpp"
+#include "runtime/charts/escaped_markup.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -159,6 +160,24 @@ std::string as_latex(const text_table& table) {
   return text + "\\hline\n\\end{tabular}\n";
 }
 
+std::string as_html(const text_table& table) {
+  const auto title = escaped_markup(table.title);
+  auto text = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + title + "\"><table><caption>" +
+              title + "</caption>\n";
+  for (std::size_t l = 0; l < table.lines.size(); ++l) {
+    text += l == 0 ? "<thead><tr>" : l == 1 ? "<tbody><tr>" : "<tr>";
+    for (std::size_t i = 0; i < table.lines[l].size(); ++i) {
+      const bool label = i < table.labels;
+      const auto tag = l == 0  ? fmt::format("th scope=\"col\"{}", label ? "" : " class=\"number\"")
+                       : label ? std::string("th scope=\"row\"")
+                               : std::string("td class=\"number\"");
+      text += "<" + tag + ">" + escaped_markup(table.lines[l][i]) + "</" + tag.substr(0, 2) + ">";
+    }
+    text += l == 0 ? "</tr></thead>\n" : "</tr>\n";
+  }
+  return text + (table.lines.size() > 1 ? "</tbody>" : "") + "</table></div>\n";
+}
+
 std::string in_csv(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos)
     return text;
@@ -205,7 +224,8 @@ std::string comparison_text(const comparison& table, comparison_format format) {
     text += text.empty() ? "" : "\n";
     text += format == comparison_format::text       ? as_text(shown_table)
             : format == comparison_format::markdown ? as_markdown(shown_table)
-                                                    : as_latex(shown_table);
+            : format == comparison_format::latex    ? as_latex(shown_table)
+                                                    : as_html(shown_table);
   }
   return text;
 }

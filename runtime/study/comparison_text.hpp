@@ -8,6 +8,7 @@ enum class comparison_format {
   csv,      ///< A line per row, column and metric, in full precision.
   markdown, ///< The same tables as text.
   latex,    ///< The same as tabulars.
+  html,     ///< The same as tables of a page, each in a region that scrolls.
 };
 
 /// Ends with a line break.

@@ -1,54 +1,11 @@
 #include "runtime/study/report_figures.hpp"
-#include "runtime/study/comparison.hpp"
-#include <algorithm>
+#include "runtime/results/plot.hpp"
+#include <cmath>
 #include <fmt/format.h>
 namespace mneme {
 namespace {
 
-constexpr std::size_t matrices_max = 12;
-
-/// A value of each step of a run: what x and y are.
-using run_points = std::vector<std::pair<double, double>>;
-
-/// The mean of the k-th points of all runs, and least and most of their values.
-chart_curve averaged(const std::string& name, std::size_t group, const std::vector<run_points>& runs) {
-  chart_curve curve{.name = name, .group = group};
-  std::size_t steps = 0;
-  for (const auto& points : runs)
-    steps = std::max(steps, points.size());
-  for (std::size_t k = 0; k < steps; ++k) {
-    double x = 0.0, y = 0.0, low = 0.0, high = 0.0, count = 0.0;
-    for (const auto& points : runs) {
-      if (k >= points.size())
-        continue;
-      const auto& [at, value] = points[k];
-      x += at;
-      y += value;
-      low = count == 0.0 ? value : std::min(low, value);
-      high = count == 0.0 ? value : std::max(high, value);
-      count += 1.0;
-    }
-    curve.points.emplace_back(x / count, y / count);
-    if (runs.size() > 1)
-      curve.band.push_back({x / count, low, high});
-  }
-  return curve;
-}
-
-/// A curve for each group, of what `points` makes of a run; groups without a point have none.
-template <class Points>
-std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points points) {
-  std::vector<chart_curve> curves;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::vector<run_points> each;
-    for (const auto& run : groups[g].runs)
-      if (run_points made = points(run); !made.empty())
-        each.push_back(std::move(made));
-    if (!each.empty())
-      curves.push_back(averaged(groups[g].name, g, each));
-  }
-  return curves;
-}
+constexpr std::size_t single_groups_max = 12; // that have figures of their own
 
 template <class X, class Y>
 run_points evaluated(const reported_run& run, X x, Y y) {
@@ -68,118 +25,221 @@ run_points over_course(const reported_run& run, X x, Y y) {
 
 double round_of(const evaluation_record& line) { return line.round.value + 1.0; }
 double seconds_of(const evaluation_record& line) { return in_seconds(line.at); }
+double bin_round(const timeline_bin& bin) { return bin.last.value + 1.0; }
 double bin_seconds(const timeline_bin& bin) { return in_seconds(bin.at); }
 
-/// Where the tasks of the first run end, but for the last.
-template <class X>
-std::vector<double> task_ends(const std::vector<run_group>& groups, X x) {
-  std::vector<double> ends;
-  for (const auto& line : groups.front().runs.front().evaluations)
+/// How far the accuracy on each task but the last has fallen from its best after an earlier task to the end.
+run_points forgetting_of(const reported_run& run) {
+  std::vector<std::vector<double>> rows; // of the accuracy matrix
+  for (const auto& line : run.evaluations)
     if (line.end_of_task)
-      ends.push_back(x(line));
-  if (!ends.empty())
-    ends.pop_back();
-  return ends;
+      rows.push_back(line.accuracy_per_task);
+  run_points points;
+  for (std::size_t s = 0; s + 1 < rows.size(); ++s) {
+    std::optional<double> best;
+    for (std::size_t t = s; t + 1 < rows.size(); ++t)
+      if (s < rows[t].size())
+        best = std::max(best.value_or(rows[t][s]), rows[t][s]);
+    if (best && s < rows.back().size())
+      points.emplace_back(static_cast<double>(s + 1), *best - rows.back()[s]);
+  }
+  return points;
+}
+
+/// The curve's value if it never leaves it by more than a thousandth; null otherwise.
+std::optional<double> constant_of(const chart_curve& curve) {
+  const double value = curve.points.front().second;
+  const auto same = [&](double other) { return std::abs(other - value) <= 1e-3 * std::abs(value); };
+  for (const auto& point : curve.points)
+    if (!same(point.second))
+      return std::nullopt;
+  for (const auto& [x, low, high] : curve.band)
+    if (!same(low) || !same(high))
+      return std::nullopt;
+  return value;
 }
 
 class figure_maker {
 public:
-  explicit figure_maker(const std::vector<run_group>& groups) : groups_(groups) {}
+  explicit figure_maker(const std::vector<run_group>& groups) : groups_(groups) {
+    for (const auto& group : groups)
+      seeds_max_ = std::max(seeds_max_, group.runs.size());
+  }
 
-  std::vector<report_figure> make() {
+  report_drawing make() {
     accuracy();
-    matrices();
     forgetting();
+    training_loss();
+    for (std::size_t g = 0; g < std::min(groups_.size(), single_groups_max); ++g) {
+      task_accuracy(g);
+      matrix(g);
+      class_accuracy(g);
+      loss_terms(g);
+    }
     enrolment();
     traffic();
     staleness();
-    at_work();
-    return std::move(figures_);
+    arrivals();
+    return std::move(drawing_);
   }
 
 private:
-  void add(line_chart chart) {
-    std::erase_if(chart.curves, [](const chart_curve& curve) { return curve.points.empty(); });
-    if (!chart.curves.empty())
-      figures_.push_back({.text = chart.text, .in_page = svg_of(chart, false), .alone = svg_of(chart, true)});
+  [[nodiscard]] std::string note() const {
+    return seeds_max_ > 1 ? "Lines are means over seeds; bands reach from the least to the most." : "";
+  }
+
+  template <class Chart>
+  void add(Chart chart, std::vector<chart_series> names = {}, std::optional<std::size_t> group = {}) {
+    drawing_.figures.push_back({.text = chart.text,
+                                .names = std::move(names),
+                                .group = group,
+                                .in_page = svg_of(chart, picture_place::page),
+                                .alone = svg_of(chart, picture_place::file)});
+  }
+
+  void add_curves(line_chart chart) {
+    if (chart.curves.empty())
+      return;
+    chart.text.note = note();
+    add(std::move(chart));
+  }
+
+  /// A sentence where no curve ever changes.
+  void add_unless_constant(line_chart chart) {
+    std::vector<std::optional<double>> values;
+    for (const auto& curve : chart.curves)
+      values.push_back(constant_of(curve));
+    if (values.empty() || std::find(values.begin(), values.end(), std::nullopt) != values.end())
+      return add_curves(std::move(chart));
+    auto sentence = chart.text.title + ": ";
+    const bool equal = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+    for (std::size_t k = 0; k < (equal ? 1 : values.size()); ++k)
+      sentence += fmt::format("{}{:.4g} {}{}", k > 0 ? ", " : "", *values[k], chart.text.y_label,
+                              equal ? "" : " (" + chart.curves[k].series.name + ")");
+    drawing_.constants.push_back(sentence + " at all times.");
   }
 
   void accuracy() {
     const auto value = [](const evaluation_record& line) { return line.accuracy; };
-    add({.text = {"accuracy-rounds", "Accuracy over rounds",
-                  "Accuracy on the test rows of all tasks seen, in percent, after each evaluated round. Dashed lines "
-                  "are the ends of tasks.",
+    add_curves(
+        {.text = {"accuracy-rounds", "Accuracy over rounds",
+                  "Accuracy on the test rows of all tasks seen, in percent, after each evaluated round. Vertical "
+                  "lines are the ends of tasks.",
                   "round", "accuracy (%)"},
          .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, round_of, value); }),
          .whole_x = true,
-         .marks = task_ends(groups_, [](const auto& line) { return line.round.value + 1.5; }),
+         .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; }),
          .y_min = 0.0});
-    add({.text = {"accuracy-time", "Accuracy over virtual time",
-                  "The same accuracies over the simulated time at which they were reached.", "virtual time (s)",
-                  "accuracy (%)"},
-         .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, seconds_of, value); }),
-         .marks = task_ends(groups_, seconds_of),
-         .y_min = 0.0});
+    add_curves({.text = {"accuracy-time", "Accuracy over virtual time",
+                         "The same accuracies over the simulated time at which they were reached; where runs differ, "
+                         "each has its own lines at the ends of tasks.",
+                         "virtual time (s)", "accuracy (%)"},
+                .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, seconds_of, value); }),
+                .marks = task_marks(groups_, seconds_of),
+                .y_min = 0.0});
   }
 
-  /// The mean over the runs of a group, row by row.
-  void matrices() {
-    for (std::size_t g = 0; g < std::min(groups_.size(), matrices_max); ++g) {
-      std::vector<std::vector<std::pair<double, double>>> sums; // sum and count
-      for (const auto& run : groups_[g].runs)
-        for (const auto& line : run.evaluations) {
-          if (!line.end_of_task)
-            continue;
-          sums.resize(std::max<std::size_t>(sums.size(), line.task.value + std::size_t{1}));
-          auto& row = sums[line.task.value];
-          row.resize(std::max(row.size(), line.accuracy_per_task.size()));
-          for (std::size_t s = 0; s < line.accuracy_per_task.size(); ++s) {
-            row[s].first += line.accuracy_per_task[s];
-            row[s].second += 1.0;
-          }
-        }
-      if (!sums.empty())
-        add_matrix(g, sums);
+  void task_accuracy(std::size_t g) {
+    // The chart of each run, and of several the mean of equal curves.
+    std::optional<line_chart> chart;
+    std::vector<std::vector<run_points>> points; // [curve][run]
+    for (const auto& run : groups_[g].runs) {
+      const chart_text text{fmt::format("accuracy-tasks-{}", g + 1), "Accuracy on each task" + suffix(g),
+                            "Accuracy on the test rows of each task, and of all seen, after each evaluated round.",
+                            "round", "accuracy (%)"};
+      auto drawn = task_accuracy_chart(text, run.evaluations);
+      points.resize(std::max(points.size(), drawn.curves.size()));
+      for (std::size_t k = 0; k < drawn.curves.size(); ++k)
+        points[k].push_back(drawn.curves[k].points);
+      if (!chart || drawn.curves.size() > chart->curves.size())
+        chart = std::move(drawn);
     }
+    if (!chart || chart->curves.size() < 2)
+      return;
+    std::vector<chart_series> names;
+    for (std::size_t k = 0; k < points.size(); ++k) {
+      names.push_back(chart->curves[k].series);
+      chart->curves[k] = averaged_curve(names.back(), points[k]);
+    }
+    chart->text.note = note();
+    add(std::move(*chart), std::move(names), g);
   }
 
-  void add_matrix(std::size_t g, const std::vector<std::vector<std::pair<double, double>>>& sums) {
-    heat_map map{.text = {fmt::format("matrix-{}", g + 1), "Accuracy matrix: " + groups_[g].name,
-                          "Row t, column s: accuracy in percent on task s just after task t, mean over seeds.", "task",
-                          "after task"}};
+  /// ": fedavg" where there are other groups.
+  [[nodiscard]] std::string suffix(std::size_t g) const { return groups_.size() > 1 ? ": " + groups_[g].name : ""; }
+
+  /// The mean over the runs of group `g` of what `row` says of the ends of tasks, as a heat map with a row for each.
+  /// @param row the values in the columns of an evaluation
+  template <class Row>
+  std::optional<heat_map> task_end_map(std::size_t g, Row row) const {
+    heat_map map;
+    std::vector<std::vector<std::pair<double, double>>> sums; // sum and count
+    for (const auto& run : groups_[g].runs)
+      for (const auto& line : run.evaluations) {
+        if (!line.end_of_task)
+          continue;
+        sums.resize(std::max<std::size_t>(sums.size(), line.task.value + std::size_t{1}));
+        auto& into = sums[line.task.value];
+        const std::vector<std::optional<double>> values = row(line);
+        into.resize(std::max(into.size(), values.size()));
+        for (std::size_t s = 0; s < values.size(); ++s)
+          if (values[s]) {
+            into[s].first += *values[s];
+            into[s].second += 1.0;
+          }
+      }
+    std::size_t columns = 0;
     for (std::size_t t = 0; t < sums.size(); ++t) {
+      columns = std::max(columns, sums[t].size());
       map.rows.push_back(std::to_string(t + 1));
-      map.columns.push_back(std::to_string(t + 1));
       map.values.emplace_back();
       for (const auto& [sum, count] : sums[t])
         map.values.back().push_back(count > 0.0 ? std::optional(sum / count) : std::nullopt);
     }
-    figures_.push_back({.text = map.text, .in_page = svg_of(map, false), .alone = svg_of(map, true)});
+    for (std::size_t c = 0; c < columns; ++c)
+      map.columns.push_back(std::to_string(c + 1));
+    return columns > 0 ? std::optional(std::move(map)) : std::nullopt;
   }
 
+  void matrix(std::size_t g) {
+    auto map = task_end_map(g, [](const evaluation_record& line) {
+      return std::vector<std::optional<double>>(line.accuracy_per_task.begin(), line.accuracy_per_task.end());
+    });
+    if (!map)
+      return;
+    map->text = {fmt::format("matrix-{}", g + 1), "Accuracy matrix" + suffix(g),
+                 "Row t, column s: accuracy in percent on task s just after task t, mean over seeds.", "task",
+                 "after task"};
+    add(std::move(*map), {}, g);
+  }
+
+  void class_accuracy(std::size_t) {}
+
+  void training_loss() {}
+
+  void loss_terms(std::size_t) {}
+
   void forgetting() {
-    add({.text = {"forgetting", "Forgetting of each task",
-                  "How far the accuracy on a task has fallen from its best after any earlier task to the end, in "
-                  "points.",
-                  "task", "forgetting (points)"},
-         .curves = curves_of(groups_,
-                             [](const reported_run& run) {
-                               std::vector<std::vector<double>> rows;
-                               for (const auto& line : run.evaluations)
-                                 if (line.end_of_task)
-                                   rows.push_back(line.accuracy_per_task);
-                               run_points points;
-                               for (std::size_t s = 0; s + 1 < rows.size(); ++s) {
-                                 std::optional<double> best;
-                                 for (std::size_t t = s; t + 1 < rows.size(); ++t)
-                                   if (s < rows[t].size())
-                                     best = std::max(best.value_or(rows[t][s]), rows[t][s]);
-                                 if (best && s < rows.back().size())
-                                   points.emplace_back(static_cast<double>(s + 1), *best - rows.back()[s]);
-                               }
-                               return points;
-                             }),
-         .whole_x = true});
+    bar_chart chart{
+        .text = {"forgetting", "Forgetting of each task",
+                 "How far the accuracy on a task has fallen from its best after any earlier task to the "
+                 "end, in points.",
+                 "task", "forgetting (points)",
+                 seeds_max_ > 1 ? "Bars are means over seeds; whiskers reach from the least to the most." : ""}};
+    std::vector<std::vector<run_points>> points(groups_.size());
+    std::size_t tasks = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      for (const auto& run : groups_[g].runs) {
+        points[g].push_back(forgetting_of(run));
+        for (const auto& [task, forgotten] : points[g].back())
+          tasks = std::max(tasks, static_cast<std::size_t>(task));
+      }
+    for (std::size_t task = 0; task < tasks; ++task)
+      chart.categories.push_back(std::to_string(task + 1));
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      chart.kinds.push_back(averaged_bars(series_of(groups_, g), points[g], tasks));
+    if (tasks > 0)
+      add(std::move(chart));
   }
 
   void enrolment() {
@@ -190,40 +250,38 @@ private:
     });
     for (auto& curve : curves)
       curve.stepped = curve.band.empty();
-    add({.text = {"enrolment", "Clients and tasks over virtual time",
-                  "How many clients are enrolled. Dashed lines are the ends of tasks.", "virtual time (s)",
-                  "clients enrolled"},
+    add_unless_constant(
+        {.text = {"enrolment", "Clients enrolled", "How many clients are enrolled.", "virtual time (s)", "clients"},
          .curves = std::move(curves),
-         .marks = task_ends(groups_, seconds_of),
+         .marks = task_marks(groups_, seconds_of),
          .y_min = 0.0});
   }
 
-  void traffic() {
+  /// @param of_line,of_bin the bytes of an evaluation and of a bin
+  template <class OfLine, class OfBin>
+  void traffic_to(const chart_text& text, OfLine of_line, OfBin of_bin) {
     constexpr double mebibyte = 1024.0 * 1024.0;
-    const auto bytes_curves = [&](auto of_line, auto of_bin) {
-      return curves_of(groups_, [&](const reported_run& run) {
-        return run.course.empty()
-                   ? evaluated(run, round_of, [&](const auto& line) { return double(line.*of_line) / mebibyte; })
-                   : over_course(
-                         run, [](const auto& bin) { return bin.last.value + 1.0; },
-                         [&](const auto& bin) { return double(bin.*of_bin) / mebibyte; });
-      });
-    };
-    auto up = bytes_curves(&evaluation_record::upload_bytes, &timeline_bin::upload_bytes);
-    auto down = bytes_curves(&evaluation_record::download_bytes, &timeline_bin::download_bytes);
-    for (auto& curve : up)
-      curve.name += ", up";
-    for (auto& curve : down) {
-      curve.name += ", down";
-      curve.dashed = true;
-      curve.band.clear();
-    }
-    up.insert(up.end(), down.begin(), down.end());
-    add({.text = {"traffic", "Traffic", "Bytes sent since the run began: uploads solid, downloads dashed.", "round",
-                  "MiB"},
-         .curves = std::move(up),
-         .whole_x = true,
-         .y_min = 0.0});
+    add_unless_constant({.text = text,
+                         .curves = curves_of(groups_,
+                                             [&](const reported_run& run) {
+                                               return run.course.empty()
+                                                          ? evaluated(run, round_of,
+                                                                      [&](const auto& line) {
+                                                                        return double(line.*of_line) / mebibyte;
+                                                                      })
+                                                          : over_course(run, bin_round, [&](const auto& bin) {
+                                                              return double(bin.*of_bin) / mebibyte;
+                                                            });
+                                             }),
+                         .whole_x = true,
+                         .y_min = 0.0});
+  }
+
+  void traffic() {
+    traffic_to({"uploads", "Uploads", "What clients have sent since the run began.", "round", "MiB"},
+               &evaluation_record::upload_bytes, &timeline_bin::upload_bytes);
+    traffic_to({"downloads", "Downloads", "What clients have received since the run began.", "round", "MiB"},
+               &evaluation_record::download_bytes, &timeline_bin::download_bytes);
   }
 
   void staleness() {
@@ -232,25 +290,26 @@ private:
       const bool asynchronous = run.run.keys.contains("rounds.mode") && run.run.keys.at("rounds.mode") == "async";
       for (const auto& bin : run.course)
         if (asynchronous && bin.client_rounds > 0)
-          points.emplace_back(bin.last.value + 1.0,
+          points.emplace_back(bin_round(bin),
                               static_cast<double>(bin.staleness_sum) / static_cast<double>(bin.client_rounds));
       return points;
     });
-    add({.text = {"staleness", "Staleness",
+    add_unless_constant(
+        {.text = {"staleness", "Staleness",
                   "Server steps between an upload's start and its arrival, mean over all uploads so far.",
-                  "server step", "steps"},
+                  "server step", "server steps"},
          .curves = std::move(curves),
          .whole_x = true,
          .y_min = 0.0});
   }
 
   /// Uploads that arrive in a virtual second, from the difference of neighbouring bins.
-  void at_work() {
+  void arrivals() {
     auto curves = curves_of(groups_, [](const reported_run& run) {
       run_points points;
       double before_s = 0.0, before = 0.0;
       for (const auto& bin : run.course) {
-        const double now_s = in_seconds(bin.at), now = static_cast<double>(bin.client_rounds);
+        const double now_s = bin_seconds(bin), now = static_cast<double>(bin.client_rounds);
         if (now_s > before_s)
           points.emplace_back(now_s, (now - before) / (now_s - before_s));
         before_s = now_s;
@@ -258,41 +317,22 @@ private:
       }
       return points;
     });
-    add({.text = {"utilisation", "Utilisation of the federation", "Uploads that arrive within a virtual second.",
+    add_unless_constant(
+        {.text = {"utilisation", "Utilisation of the federation", "Uploads that arrive within a virtual second.",
                   "virtual time (s)", "uploads per second"},
          .curves = std::move(curves),
          .y_min = 0.0});
   }
 
   const std::vector<run_group>& groups_;
-  std::vector<report_figure> figures_;
+  std::size_t seeds_max_ = 0;
+  report_drawing drawing_;
 };
 
 } // namespace
 
-std::vector<run_group> grouped_runs(std::vector<reported_run> runs) {
-  std::vector<stored_run> stored;
-  for (const auto& run : runs)
-    stored.push_back(run.run);
-  const auto keys = telling_keys(stored);
-  std::vector<run_group> groups;
-  for (auto& run : runs) {
-    std::string name;
-    for (const auto& key : keys) {
-      const auto* value = said_by(run.run, key);
-      const bool plain = key == "strategy.name" || key == "scenario";
-      name += (name.empty() ? "" : ", ") + (plain ? "" : key + " = ") + (value ? *value : "-");
-    }
-    const auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const run_group& known) { return known.name == name; });
-    auto& group = found != groups.end() ? *found : groups.emplace_back(run_group{.name = name});
-    group.runs.push_back(std::move(run));
-  }
-  return groups;
-}
-
-std::vector<report_figure> figures_of(const std::vector<run_group>& groups) {
-  return groups.empty() ? std::vector<report_figure>{} : figure_maker(groups).make();
+report_drawing figures_of(const std::vector<run_group>& groups) {
+  return groups.empty() ? report_drawing{} : figure_maker(groups).make();
 }
 
 } // namespace mneme

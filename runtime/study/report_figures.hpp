@@ -1,34 +1,24 @@
-/// report_figures: runs, grouped by what tells them apart, as the charts of a report.
+/// report_figures: groups of runs as the charts of a report.
 #pragma once
-#include "runtime/results/timeline.hpp"
-#include "runtime/study/chart.hpp"
-#include "runtime/study/stored_run.hpp"
+#include "runtime/study/group_curves.hpp"
 namespace mneme {
-
-/// A run with everything that its charts show.
-struct reported_run {
-  stored_run run{};
-  std::vector<evaluation_record> evaluations{}; ///< Empty where nothing was evaluated.
-  std::vector<timeline_bin> course{};           ///< Empty for runs of versions that kept none.
-};
-
-/// Runs that differ in the seed alone.
-struct run_group {
-  std::string name{}; ///< "fedprox", or "training.learning_rate = 0.1".
-  std::vector<reported_run> runs{};
-};
 
 /// A picture with its id, for a page (`in_page`) and as a file of its own (`alone`).
 struct report_figure {
   chart_text text{};
+  std::vector<chart_series> names{};  ///< Names of its series, where they are not the groups.
+  std::optional<std::size_t> group{}; ///< It shows this group alone, and is hidden with it.
   std::string in_page{}, alone{};
 };
 
-/// The groups in the order of their first runs.
-[[nodiscard]] std::vector<run_group> grouped_runs(std::vector<reported_run> runs);
-/// Accuracy over rounds and over virtual time, the accuracy matrix of each group, forgetting of each task, clients and
-/// tasks, traffic, staleness, and clients at work. Of several seeds the mean and, as a band, least and most. What no
-/// run can show is left out.
-[[nodiscard]] std::vector<report_figure> figures_of(const std::vector<run_group>& groups);
+struct report_drawing {
+  std::vector<report_figure> figures{};
+  std::vector<std::string> constants{}; ///< A sentence for each figure that would show a value that never changes.
+};
+
+/// Accuracy over rounds and over virtual time; of up to 12 groups the accuracy on each task, the accuracy matrix and
+/// the last accuracy on each class; forgetting of each task, training loss, clients, traffic, staleness, and uploads in
+/// a second. Of several seeds the mean and, as a band, least and most. What no run can show is left out.
+[[nodiscard]] report_drawing figures_of(const std::vector<run_group>& groups);
 
 } // namespace mneme

@@ -35,6 +35,10 @@ class Drawing(unittest.TestCase):
         found = [axes.place(0, 0), axes.place(1, 100), axes.place(0.5, 50)]
         self.assertEqual(found, [(60, 340), (580, 60), (320, 200)])
 
+    def test_colours_are_those_of_the_program(self):
+        self.assertEqual(plot.palette()[:2], ["#3182ce", "#d9541e"])
+        self.assertEqual(len(set(plot.palette())), 12)
+
     def test_the_study_draws_two_curves_in_the_order_of_sigma(self):
         table = ["strategy.beta,metric,runs,mean"]
         for beta, *means in (("1e-2", 0.5, 100, 0, 0, 0), ("0", 0.25, 50, 10, 20, 45)):

@@ -32,8 +32,8 @@ name = "linear"
 [strategy]
 name = "fedavg"
 """
-CHARTS = {"accuracy-rounds", "accuracy-time", "matrix-1", "matrix-2", "forgetting", "enrolment", "traffic",
-          "utilisation"}
+CHARTS = {"accuracy-rounds", "accuracy-time", "accuracy-tasks-1", "accuracy-tasks-2", "matrix-1", "matrix-2", "forgetting",
+          "uploads", "downloads"}
 EMPTY = {"meta", "link", "input", "br"}  # HTML's elements without an end
 
 
@@ -52,7 +52,7 @@ class Page(HTMLParser):
         if tag == "figure":
             self.chart = given["id"]
             self.marks[self.chart] = 0
-        if tag in ("polyline", "polygon") or tag == "rect":
+        if tag in ("polyline", "polygon", "rect"):
             self.marks[self.chart] += 1
         self.loaded += [value for name, value in attributes if name in ("src", "href") and value != "data:,"]
         self.labels += tag == "label"
@@ -167,9 +167,15 @@ class ReportTest(unittest.TestCase):
         self.assertNotRegex(text, r"https?://|@import|url\(")
         self.assertEqual(page.open, [])
         self.assertEqual(len(page.ids), len(set(page.ids)))
+        self.assertEqual(page.marks["accuracy-tasks-1"], 6)  # all seen and two tasks
+        self.assertEqual(page.marks["forgetting"], 2)  # a bar of the first task for each group
         self.assertEqual(page.labels, 2)
+        self.assertIn("<li>Clients enrolled: 4 clients at all times.</li>", text)
+        self.assertIn("<table><caption>mean ± sample deviation over seeds [95 % interval]</caption>", text)
+        digest = re.search(r"<details><summary>(\w{8})</summary><code>(\w{32})</code></details>", text)
+        self.assertTrue(digest and digest.group(2).startswith(digest.group(1)))
         self.assertIn("A &lt;title&gt; &amp; more", text)  # of the resolved scenario
-        self.assertEqual(text.count("<details>"), 2)
+        self.assertEqual(text.count("resolved scenario of"), 2)
         self.assertIn("learning_rate = 0.01", text)
 
     def test_equal_runs_give_equal_pages(self):
@@ -187,20 +193,23 @@ class ReportTest(unittest.TestCase):
         self.page(self.path("runs"), "--png", self.path("dots"), "--svg", self.path("drawn"))
         self.assertEqual({name[:-4] for name in os.listdir(self.path("dots"))}, CHARTS)
         curves = Pixels(self.path("dots/accuracy-rounds.png"))
-        self.assertEqual((curves.width, curves.height), (2 * 680, 2 * (380 + 10 + 2 * 18)))  # room for two names
+        # Room for the title, two names, and what bands are.
+        self.assertEqual((curves.width, curves.height), (2 * 560, 2 * (30 + 340 + 3 * 18 + 8)))
         self.assertEqual(curves.at(2, 2), "#ffffff")
-        self.assertEqual([curves.at(82, 390), curves.at(82, 408)], ["#3182ce", "#d9541e"])  # beside their names
-        self.assertTrue("#222222" in curves.colours(100, 382, 300, 398), "the first has no name: is there no font?")
-        self.assertTrue("#d9541e" in curves.colours(70, 20, 660, 330), "the last curve is not drawn")
+        self.assertEqual([curves.at(71, 380), curves.at(71, 398)], ["#3182ce", "#d9541e"])  # the markers by their names
+        self.assertTrue("#222222" in curves.colours(94, 372, 300, 388), "the first has no name: is there no font?")
+        self.assertTrue("#222222" in curves.colours(56, 408, 300, 424), "nothing says what bands are")
+        self.assertTrue("#d9541e" in curves.colours(56, 60, 542, 322), "the last curve is not drawn")
         matrix = Pixels(self.path("dots/matrix-1.png"))
-        self.assertEqual((matrix.width, matrix.height), (2 * 680, 2 * 380))
+        self.assertEqual((matrix.width, matrix.height), (2 * 560, 2 * 370))
         with open(self.path("drawn/matrix-1.svg"), encoding="utf-8") as file:
             cells = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="[\d.]+" fill="(#\w+)"',
                                file.read())
         self.assertEqual(len(cells), 3)
         for x, y, colour in cells:
-            self.assertEqual(matrix.at(float(x) + 5, float(y) + 5), colour)
-        self.assertEqual(matrix.at(600, 100), "#ffffff")  # nothing is known of a task before it has come
+            self.assertEqual(matrix.at(float(x) + 5, 30 + float(y) + 5), colour)
+        self.assertEqual(matrix.at(508, 30 + 30.5), "#08306b")  # the scale's upper end
+        self.assertEqual(matrix.at(450, 80), "#ffffff")  # nothing is known of a task before it has come
 
     def test_pictures_of_dots_need_their_program(self):
         bare = {name: value for name, value in os.environ.items() if name != "PATH"}

@@ -3,12 +3,13 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from plot import Picture  # noqa: E402
+from plot import Picture, palette  # noqa: E402
 from table import short, wide  # noqa: E402
 
 WIDTH, LEFT, RIGHT = 900, 330, 110        # pixels; names stand left of the bars, numbers right of them
 TITLE, BAR, GAP, BETWEEN = 34, 18, 6, 26  # heights
-OURS, OTHERS, LIMIT = "#1f6fb4", "#b8bec6", "#c0392b"
+OURS, LIMIT = palette()[:2]
+OTHERS = "#b8bec6"
 
 
 def limit_of(result):

@@ -8,11 +8,13 @@
 #include "tools/cli/forked_tasks.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/report_files.hpp"
 #include "tools/cli/run_options.hpp"
 #include "tools/cli/sweep_progress.hpp"
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <set>
 #include <sys/mman.h>
 #include <thread>
 namespace mneme {
@@ -97,9 +99,10 @@ public:
     const bool all_done = run_pending();
     view_.finished();
     const bool shown = show_table();
+    const bool reported = report();
     if (interrupts_.load() > 0)
       return exit_interrupted;
-    return all_done && shown ? exit_done : exit_failed;
+    return all_done && shown && reported ? exit_done : exit_failed;
   }
 
 private:
@@ -259,6 +262,29 @@ private:
       return false;
     }
     std::printf("\n%s", printable(comparison_text(*table, comparison_format::text)).c_str());
+    return true;
+  }
+
+  /// The report of all runs of the sweep that are done, beside them, and its first figure. False if they cannot be
+  /// written.
+  bool report() {
+    std::set<std::string> planned;
+    for (const auto& run : plan_.runs)
+      planned.insert(run.digest);
+    std::vector<stored_run> runs;
+    for (auto& run : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION},
+                                               {.name = "status", .comparison = "=", .value = "done"}}))
+      if (planned.erase(run.scenario_digest) > 0)
+        runs.push_back(std::move(run));
+    if (runs.empty())
+      return true;
+    const auto name = arguments_.scenarios.size() == 1 ? fs::path(arguments_.scenarios.front()).stem() : "sweep";
+    const auto page = out_ / name.string().append(".html"), figure = out_ / name.string().append(".svg");
+    if (const auto written = write_report(std::move(runs), {.page = page, .first_figure = figure}); !written) {
+      print_errors(written.error());
+      return false;
+    }
+    view_.reported(page.string(), figure.string());
     return true;
   }
 

@@ -83,4 +83,11 @@ void sweep_progress::finished() {
     block_.say(fmt::format("{} runs done, {} failed, in {}", kept_ + done_, failed_, elapsed_text(began_.seconds())));
 }
 
+void sweep_progress::reported(const std::string& page, const std::string& figure) {
+  if (style_ == progress_style::json)
+    block_.say(one_line({{"event", "report"}, {"page", page}, {"figure", figure}}));
+  else if (style_ != progress_style::quiet)
+    block_.say(fmt::format("\nreport  {}\nfigure  {}", page, figure));
+}
+
 } // namespace mneme

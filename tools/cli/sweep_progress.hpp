@@ -24,6 +24,8 @@ public:
   void tick(const std::map<std::string, double>& shares);
   void ended(const swept_run& run);
   void finished();
+  /// Where the report of the runs lies, and its first figure.
+  void reported(const std::string& page, const std::string& figure);
 
 private:
   void draw(const std::map<std::string, double>& shares);

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 sys.dont_write_bytecode = True
-from plot import Axes, Picture  # noqa: E402
+from plot import Axes, Picture, palette  # noqa: E402
 
 
 def points_of(lines):
@@ -32,8 +32,9 @@ def svg(points):
     for point in points:
         x, y = axes.place(point["sigma"], point["later"])
         picture.text(x, y + 20, point["beta"], anchor="middle", colour="gray")
-    axes.curve([(point["sigma"], point["first"]) for point in points], "task 1 (%)", "#1f77b4")
-    axes.curve([(point["sigma"], point["later"]) for point in points], "tasks 2 to 4 (%)", "#d62728")
+    first, later = palette()[:2]
+    axes.curve([(point["sigma"], point["first"]) for point in points], "task 1 (%)", first)
+    axes.curve([(point["sigma"], point["later"]) for point in points], "tasks 2 to 4 (%)", later)
     return picture.svg()
 
 

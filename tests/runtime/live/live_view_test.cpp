@@ -17,7 +17,7 @@ TEST_CASE("a view shows what the run said last, and a version for each change") 
   CHECK(view.now().folder.empty());
   view.began("runs/a", 2, {}, {});
   view.moved_on(round_of(0, 5), 5, 1, 0.5);
-  view.moved_on(round_of(1, 9), 9, 2, 0.75);
+  view.moved_on(round_of(1, 9), 9, 2, 0.75, {.rounds = 40, .tasks = 2, .elapsed_s = 3.0});
   view.evaluated({.accuracy = 62.5});
   const auto run = view.now();
   CHECK(run.folder == "runs/a");
@@ -26,6 +26,9 @@ TEST_CASE("a view shows what the run said last, and a version for each change") 
   CHECK(run.jobs == 9);
   CHECK(run.batches == 2);
   CHECK(run.busy_seconds == 0.75);
+  CHECK(run.pace.rounds == 40);
+  CHECK(run.pace.elapsed_s == 3.0);
+  CHECK(run.rounds_before == 0);
   REQUIRE(run.course.size() == 2);
   CHECK(run.course[1].client_rounds == 9);
   REQUIRE(run.evaluations.size() == 1);
@@ -36,6 +39,11 @@ TEST_CASE("a view shows what the run said last, and a version for each change") 
   view.began("runs/b", 1, {}, {});
   CHECK(view.now().course.empty());
   CHECK(view.now().evaluations.empty());
+  CHECK(view.now().pace.rounds == 0);
+  timeline course;
+  course.add(round_of(0, 5));
+  view.began("runs/c", 1, course, {}); // a run that goes on
+  CHECK(view.now().rounds_before == 1);
 }
 
 TEST_CASE("who waits for a change is woken by it, by the end, or when time is over") {

@@ -155,4 +155,9 @@ TEST_CASE("the table is printed for a terminal, a spreadsheet, a page and a pape
   const auto latex = comparison_text(table, comparison_format::latex);
   CHECK(latex.find("fedprox & 3 & 56.00 $\\pm$ 7.00 [38.61, 73.39] \\\\\n") != std::string::npos);
   CHECK(latex.find("final\\_accuracy") != std::string::npos);
+  const auto html = comparison_text(table, comparison_format::html);
+  CHECK(html.find("<table><caption>mean ± sample deviation over seeds [95 % interval]</caption>\n<thead><tr><th "
+                  "scope=\"col\">strategy.name</th><th scope=\"col\" class=\"number\">runs</th>") != std::string::npos);
+  CHECK(html.find("<tr><th scope=\"row\">fedprox</th><td class=\"number\">3</td><td class=\"number\">56.00 ± 7.00 "
+                  "[38.61, 73.39]</td></tr>\n") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-#include "runtime/results/escaped_markup.hpp"
+#include "runtime/charts/escaped_markup.hpp"
 namespace mneme {
 
 std::string escaped_markup(const std::string& text) {

@@ -1,0 +1,9 @@
+/// elapsed_text: how long something took, in words.
+#pragma once
+#include <string>
+namespace mneme {
+
+/// "12.3 s", "4 min 05 s", "3 h 07 min", "2 d 04 h". @pre seconds >= 0
+[[nodiscard]] std::string elapsed_text(double seconds);
+
+} // namespace mneme

@@ -1,0 +1,85 @@
+#include "tools/cli/report_files.hpp"
+#include "runtime/base/atomic_file.hpp"
+#include "runtime/study/report_page.hpp"
+#include "runtime/study/tensorboard_events.hpp"
+#include "tools/cli/png_picture.hpp"
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Adds what the run's files hold; what they lack is a warning, what is damaged in them is an error.
+expected<reported_run> with_files(stored_run run, std::vector<std::string>& warnings) {
+  reported_run complete{.run = std::move(run)};
+  const auto folder = complete.run.folder;
+  if (complete.run.status == "damaged")
+    return failed(folder.string(), complete.run.error);
+  if (complete.run.status != "done")
+    warnings.push_back(fmt::format("{}: the run is {}{}", folder.string(), complete.run.status,
+                                   complete.run.error.empty() ? "" : ": " + complete.run.error));
+  std::error_code none;
+  if (fs::exists(folder / "metrics.jsonl", none)) {
+    auto lines = read_evaluations(folder);
+    if (!lines)
+      return tl::unexpected(lines.error());
+    complete.evaluations = std::move(*lines);
+  } else {
+    warnings.push_back(folder.string() + ": nothing has been evaluated yet");
+  }
+  if (fs::exists(folder / "timeline.jsonl", none)) {
+    auto bins = read_timeline(folder);
+    if (!bins)
+      return tl::unexpected(bins.error());
+    complete.course = std::move(*bins);
+  }
+  return complete;
+}
+
+/// Each figure as a file of its own, in the forms that are asked for.
+expected<void> write_figures(const std::vector<report_figure>& figures, const report_files& to) {
+  for (const auto& folder : {to.svg, to.png})
+    if (!folder.empty())
+      fs::create_directories(folder);
+  if (!to.first_figure.empty() && !figures.empty())
+    write_atomically(to.first_figure, figures.front().alone);
+  for (const auto& figure : figures) {
+    if (!to.svg.empty())
+      write_atomically(to.svg / (figure.text.id + ".svg"), figure.alone);
+    if (to.png.empty())
+      continue;
+    if (auto drawn = write_png(to.png / (figure.text.id + ".png"), figure.alone); !drawn)
+      return drawn;
+  }
+  return {};
+}
+
+} // namespace
+
+expected<void> write_report(std::vector<stored_run> runs, const report_files& to) {
+  std::vector<std::string> warnings;
+  std::vector<reported_run> reported;
+  diagnostics wrong;
+  for (auto& run : runs)
+    if (auto complete = with_files(std::move(run), warnings))
+      reported.push_back(std::move(*complete));
+    else
+      append(wrong, complete.error());
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  for (const auto& run : reported)
+    if (!to.tensorboard.empty()) {
+      const auto folder = to.tensorboard / run.run.folder.filename();
+      fs::create_directories(folder);
+      write_atomically(folder / tensorboard_file, tensorboard_events(run.evaluations));
+    }
+  const auto groups = grouped_runs(std::move(reported));
+  const auto drawing = figures_of(groups);
+  if (auto written = write_figures(drawing.figures, to); !written)
+    return written;
+  if (!to.page.empty())
+    write_atomically(to.page, report_page(groups, drawing, warnings));
+  return {};
+}
+
+} // namespace mneme
