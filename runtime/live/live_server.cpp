@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t threads = 12;
 constexpr int followers_max = 8; // each holds a thread; the others answer
-constexpr std::chrono::milliseconds between_events{500}, between_signs{2000};
+constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
 
 /// Takes as long for a wrong token as for the right one.
 bool same_text(const std::string& a, const std::string& b) {
@@ -36,12 +36,12 @@ run_progress progress_of(const live_run& run) {
   return now;
 }
 
-/// The text as the data of a server-sent event.
-std::string end_event(const std::string& text) {
-  std::string event = "event: end\n";
-  for (std::size_t from = 0; from < text.size();) {
-    const auto end = std::min(text.find('\n', from), text.size());
-    event += "data: " + text.substr(from, end - from) + "\n";
+/// The page as a server-sent event; `ends`: nothing comes after it.
+std::string page_event(const std::string& page, std::uint64_t version, bool ends) {
+  auto event = "id: " + std::to_string(version) + (ends ? "\nevent: end\n" : "\n");
+  for (std::size_t from = 0; from < page.size();) {
+    const auto end = std::min(page.find('\n', from), page.size());
+    event += "data: " + page.substr(from, end - from) + "\n";
     from = end + 1;
   }
   return event + "\n";
@@ -106,8 +106,8 @@ std::string live_server::parts::newest_page() {
   return made_page;
 }
 
-/// A line for every change, at most two a second, and a sign of life now and then. The last one brings the page itself:
-/// nobody would answer who asked for it then.
+/// The page for every change, at most two a second, and a sign of life now and then. It is not asked for: nobody would
+/// answer when the run has ended.
 void live_server::parts::follow(httplib::Response& out) {
   if (followers.fetch_add(1) >= followers_max) {
     --followers;
@@ -121,9 +121,8 @@ void live_server::parts::follow(httplib::Response& out) {
       [this, seen](std::size_t, httplib::DataSink& sink) {
         const auto version = view->wait_beyond(*seen, between_signs);
         const bool ends = view->is_closed() || stopping;
-        const auto line = ends               ? end_event(newest_page())
-                          : version == *seen ? std::string(": nothing new\n\n")
-                                             : "data: " + std::to_string(version) + "\n\n";
+        const auto line =
+            ends || version != *seen ? page_event(newest_page(), version, ends) : std::string(": nothing new\n\n");
         if (!sink.write(line.data(), line.size()))
           return false;
         if (ends) {
@@ -131,7 +130,7 @@ void live_server::parts::follow(httplib::Response& out) {
           return true;
         }
         if (version != *seen)
-          std::this_thread::sleep_for(between_events);
+          view->wait_closed(between_events);
         *seen = version;
         return true;
       },
@@ -182,6 +181,10 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
 live_server::~live_server() {
   parts_->stopping = true;
   parts_->view->close();
+  // A server that stops cuts off its answers: followers get the last page before, unless they do not read it.
+  constexpr std::chrono::milliseconds pause{5};
+  for (auto waited = pause; parts_->followers > 0 && waited < goodbye_max; waited += pause)
+    std::this_thread::sleep_for(pause);
   parts_->http.stop();
   parts_->listener.join();
 }

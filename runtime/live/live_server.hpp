@@ -11,7 +11,7 @@ struct live_server_options {
   std::string token{}; ///< Empty: only this machine is served. Else everybody is who names it.
 };
 
-/// `/` is the report as a page that follows the run, `/events` says when there is something new (server-sent events),
+/// `/` is the report as a page that follows the run, `/events` sends it again with every change (server-sent events),
 /// `/metrics` is for Prometheus. A token is sent as "Authorization: Bearer TOKEN" or as "?token=TOKEN". Threads of its
 /// own read the view; the run never waits for them. Whoever asks slowly, wrongly or a thousand times takes nothing from
 /// the run but these few threads.

@@ -82,6 +82,11 @@ std::uint64_t live_view::wait_beyond(std::uint64_t seen, std::chrono::millisecon
   return version_;
 }
 
+void live_view::wait_closed(std::chrono::milliseconds limit) const {
+  std::unique_lock hold(mutex_);
+  changed_.wait_for(hold, limit, [&] { return closed_; });
+}
+
 bool live_view::is_closed() const {
   const std::lock_guard hold(mutex_);
   return closed_;

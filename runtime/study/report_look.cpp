@@ -26,7 +26,7 @@ td.number, th.number { text-align: right; }
 figure { margin: 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px; background: var(--box);
          min-width: 0; overflow-wrap: anywhere; }
 figure > div > svg { display: block; width: 100%; height: auto; color: var(--ink); touch-action: pan-y; }
-.cell { font-size: 14px; }
+.cell { font-size: 14px; } .cell, .whisker { pointer-events: none; }
 @media (max-width: 600px) { figure > div > svg { font-size: 19px; } .cell { font-size: 17px; }
                             figure { padding: 8px; } main, header { padding: 0 8px; } }
 figcaption { color: var(--soft); font-size: 0.85rem; }
@@ -84,7 +84,8 @@ const hide = () => {
 };
 const place = (x, y) => {
   box.hidden = false;
-  box.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.offsetWidth - 4)) + 'px';
+  const width = box.offsetWidth, right = document.documentElement.clientWidth;
+  box.style.left = Math.max(4, x + 14 + width > right ? Math.min(x, right) - 14 - width : x + 14) + 'px';
   box.style.top = Math.max(4, y + 14 + box.offsetHeight > innerHeight ? y - 14 - box.offsetHeight : y + 14) + 'px';
 };
 const spanOf = (svg) => ({ x: svg.dataset.x.split(',').map(Number), plot: svg.dataset.plot.split(',').map(Number) });
@@ -196,11 +197,7 @@ const renew = (text) => {
     tellAt();
 };
 const say = (text) => { document.getElementById('state').textContent = text; };
-events.onmessage = async () => {
-  const answer = await fetch('.' + location.search).catch(() => null);
-  if (answer && answer.ok)
-    renew(await answer.text());
-};
+events.onmessage = (event) => renew(event.data);
 events.addEventListener('end', (event) => {
   events.close();
   renew(event.data);

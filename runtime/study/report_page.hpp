@@ -17,8 +17,7 @@ struct run_progress {
 /// Runs with their figures, a table of what they reached, a comparison, their configuration, digests and warnings. The
 /// page loads nothing, follows the reader's choice of dark or light, and can be used with the keyboard alone.
 /// @param warnings what is to be known of the runs, a line each
-/// @param live where given, the page is served beside "events" (live_server.hpp), and shows what is new when that says
-/// so
+/// @param live where given, the page is served beside "events" (live_server.hpp), and shows what that sends
 [[nodiscard]] std::string report_page(const std::vector<run_group>& groups, const report_drawing& drawing,
                                       const std::vector<std::string>& warnings,
                                       const std::optional<run_progress>& live = {});

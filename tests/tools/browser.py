@@ -73,6 +73,20 @@ class Browser:
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
+    def press(self, key):
+        """A key that is no letter, as it is named on the web."""
+        code = {"Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}[key]
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def point_at(self, selector, across=0.5, down=0.5):
+        """Moves the pointer to a place within the first such element, as shares of its size."""
+        box = self.value("(async () => { const part = document.querySelector('%s'); part.scrollIntoView({block: 'center'}); "
+                         "await new Promise(wake => requestAnimationFrame(() => requestAnimationFrame(wake))); "
+                         "const box = part.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]; })()"
+                         % selector)
+        self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + across * box[2], y=box[1] + down * box[3])
+
     def complaints(self):
         """What the page has said on its console since it was opened."""
         return [event for event in self.events if event["method"] in

@@ -13,6 +13,7 @@ from program import PROGRAM, ROOT, run_tests  # noqa: E402
 
 SMOKE = os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml")
 CURVE = "document.querySelector('#accuracy-rounds polyline').getAttribute('points')"
+STATE = "document.getElementById('state').textContent"
 
 
 @needs_browser
@@ -47,25 +48,46 @@ class LiveBrowserTest(unittest.TestCase):
         self.wait_for_change()
         charts = self.browser.value("Object.fromEntries([...document.querySelectorAll('figure')].map(chart => "
                                     "[chart.id, chart.querySelectorAll('polyline, rect').length]))")
-        self.assertLessEqual({"accuracy-rounds", "accuracy-time", "enrolment", "traffic"}, set(charts))
+        self.assertLessEqual({"accuracy-rounds", "accuracy-time", "accuracy-tasks-1", "uploads"}, set(charts))
         self.assertGreater(min(charts.values()), 0, charts)
         self.assertEqual(self.browser.complaints(), [])
         self.assertEqual([url for url in self.browser.asked() if not url.startswith((self.address, "data:"))], [])
+        self.assertIn("FedAvg", self.browser.value("document.querySelector('h1').innerText"))
+        self.assertRegex(self.browser.value("document.title"), r"^0 % ")
+        self.assertRegex(self.browser.value("document.getElementById('progress').innerText"),
+                         r"^running: round \d+ of [1-9]000000, task 1 of \d, .* gone, about .* left; accuracy [\d.]+ %; "
+                         r"virtual time ")
         self.run_.terminate()
         self.run_.wait()
-        self.wait_while("!document.getElementById('state').textContent")
-        self.assertEqual(self.browser.value("document.getElementById('state').textContent"), "no longer served")
+        self.wait_while("!" + STATE)
+        self.assertEqual(self.browser.value(STATE), "This run is no longer served: its last state is shown.")
+        self.assertRegex(self.browser.value("document.getElementById('progress').innerText"), r"^interrupted: round \d+ ")
+        self.assertGreater(self.browser.value("document.querySelectorAll('#accuracy-tasks-1 polyline').length"), 1)
+        self.browser.point_at("#accuracy-rounds svg")
+        self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")
+        self.assertEqual(self.browser.complaints(), [])
+
+    def test_the_page_of_a_run_that_was_killed_says_since_when_it_is_old(self):
+        self.show(1440)
+        self.run_.kill()
+        self.run_.wait()
+        self.wait_while("!" + STATE)
+        self.assertRegex(self.browser.value(STATE), r"^This run has not been served since .*: its last known state")
+        self.assertGreater(self.browser.value("document.querySelectorAll('figure svg').length"), 3)
 
     def test_what_a_reader_has_chosen_stays(self):
         self.show(1440)
-        self.browser.value("document.querySelector('details').open = true; document.querySelector('.legend input')"
-                           ".click(); document.querySelector('summary').focus(); 0")
+        last = "[...document.querySelectorAll('main > details')].at(-1)"
+        self.browser.value(f"{last}.open = true; {last}.querySelector('summary').focus(); 0")
         self.wait_for_change()
-        kept = self.browser.value("[document.querySelector('details').open, document.querySelector('.legend input')"
-                                  ".checked, document.activeElement.tagName]")
-        self.assertEqual(kept, [True, False, "SUMMARY"])
-        self.assertEqual(self.browser.value("document.querySelector('#accuracy-rounds g[data-group]').style.display"),
-                         "none")
+        kept = self.browser.value(f"[{last}.open, document.activeElement.tagName]")
+        self.assertEqual(kept, [True, "SUMMARY"])
+        self.browser.value("document.querySelector('#accuracy-rounds svg').focus()")
+        self.browser.press("ArrowRight")
+        self.wait_for_change()
+        self.assertEqual(self.browser.value("document.activeElement.closest('figure').id"), "accuracy-rounds")
+        self.browser.press("ArrowRight")
+        self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")
 
     def test_it_fits_narrow_and_wide_pages_and_breaks_no_rule(self):
         for width in (360, 1440):

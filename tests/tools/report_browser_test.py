@@ -1,5 +1,6 @@
 """mneme report in a headless Chromium: drawn, silent, usable; skipped where there is no Chromium."""
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -60,10 +61,12 @@ class ReportBrowserTest(unittest.TestCase):
         self.show(1440)
         charts = self.browser.value("Object.fromEntries([...document.querySelectorAll('figure')].map(chart => "
                                     "[chart.id, chart.querySelectorAll('polyline, rect').length]))")
-        self.assertEqual(set(charts), {"accuracy-rounds", "accuracy-time", "matrix-1", "matrix-2", "matrix-3",
-                                       "matrix-4", "forgetting", "enrolment", "traffic", "staleness", "utilisation"})
-        for chart, marks in charts.items():
-            self.assertEqual(marks, 15 if chart.startswith("matrix") else 8 if chart == "traffic" else 4, chart)
+        expected = {f"{chart}-{group}": marks for group in range(1, 5)
+                    for chart, marks in (("matrix", 15), ("accuracy-tasks", 6))}
+        expected |= {chart: 4 for chart in ("accuracy-rounds", "accuracy-time", "uploads", "downloads", "staleness",
+                                            "utilisation")}
+        self.assertEqual(charts, {**expected, "forgetting": 16})
+        self.assertIn("Clients enrolled: 4 clients at all times.", self.browser.value("document.body.innerText"))
         self.assertEqual(self.browser.complaints(), [])
         self.assertEqual([url for url in self.browser.asked() if not url.startswith(("file://", "data:"))], [])
 
@@ -83,8 +86,7 @@ class ReportBrowserTest(unittest.TestCase):
         press = ["keyDown", "keyUp"]
         reached = []
         for _ in range(8):
-            for kind in press:
-                self.browser.ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+            self.browser.press("Tab")
             reached.append(self.browser.value("document.activeElement.tagName + (document.activeElement.value || '')"))
         self.assertEqual(reached[:5], ["BUTTON", "INPUT0", "INPUT1", "INPUT2", "INPUT3"])
         self.browser.value("document.querySelector('.legend input').focus()")
@@ -98,10 +100,51 @@ class ReportBrowserTest(unittest.TestCase):
         self.browser.value("document.getElementById('theme').click()")
         self.assertNotEqual(self.browser.value("getComputedStyle(document.body).backgroundColor"), before)
 
+    def told(self):
+        return self.browser.value("document.getElementById('told').hidden ? '' : "
+                                  "document.getElementById('told').innerText").split("\n")
+
+    def test_values_are_told_under_the_pointer_and_by_arrow_keys(self):
+        self.show(1440)
+        drawn = "document.querySelector('#accuracy-rounds .curve').dataset.values.split(';')[%d].split(',')"
+        self.browser.point_at("#accuracy-rounds svg", across=542 / 560)  # the last round
+        said = self.told()
+        first = self.browser.value("document.querySelector('#accuracy-rounds .curve').dataset.name")
+        last = self.browser.value(drawn % 19)
+        self.assertEqual(said[0], "round 20")
+        self.assertEqual(len(said), 5)  # the round and four groups
+        short = [f"{float(value):.5g}" for value in last]
+        self.assertEqual(said[1], f"{first}: {short[1]} ({short[2]} to {short[3]})")
+        self.browser.point_at("#matrix-1 rect")
+        self.assertRegex(self.told()[0], r"^after task 1, task 1: [\d.]+$")
+        self.browser.point_at("#forgetting rect")
+        self.assertRegex(self.told()[0], rf"^task 1, {re.escape(first)}: -?[\d.]+")
+        self.browser.press("Escape")
+        self.assertEqual(self.told(), [""])
+        self.browser.value("document.querySelector('#accuracy-rounds svg').focus()")
+        for _ in range(3):
+            self.browser.press("ArrowRight")
+        self.assertEqual(self.told()[0], "round 3")
+        self.browser.value("document.querySelectorAll('.legend input').forEach(choice => choice.click())")
+        self.assertFalse(self.browser.value("[...document.querySelectorAll('#matrix-1, #accuracy-tasks-2')].some("
+                                            "figure => figure.style.display !== 'none')"))
+        self.assertEqual(self.browser.complaints(), [])
+
+    def test_the_legend_stays_in_sight_and_digests_are_whole_on_demand(self):
+        for width in (360, 1440):
+            self.show(width)
+            self.browser.value("document.querySelector('#utilisation').scrollIntoView({block: 'end'})")
+            self.assertEqual(self.browser.value("document.querySelector('.legend').getBoundingClientRect().top"), 0)
+            self.assertLess(self.browser.value("document.querySelector('.legend').getBoundingClientRect().height"), 300)
+        digest = "document.querySelector('td details')"
+        self.assertEqual(self.browser.value(digest + ".innerText.length"), 8)
+        self.browser.value(digest + ".open = true; 0")
+        self.assertEqual(self.browser.value(digest + ".querySelector('code').innerText.length"), 32)
+
     def test_everything_that_is_seen_is_named(self):
         self.show(1440)
         self.assertEqual(self.browser.value(
-            "[...document.querySelectorAll('svg, input, [role=region]')].filter(thing => !(thing.getAttribute("
+            "[...document.querySelectorAll('svg:not([aria-hidden]), input, [role=region]')].filter(thing => !(thing.getAttribute("
             "'aria-label') || thing.closest('label') || document.getElementById((thing.getAttribute('aria-labelledby') "
             "|| '').split(' ')[0])?.textContent)).length"), 0)
         for width in (360, 1440):

@@ -58,8 +58,8 @@ class Serve(unittest.TestCase):
             seen = []
             while len(seen) < 3:
                 line = events.readline().decode()
-                if line.startswith("data: "):
-                    seen.append(int(line[6:]))
+                if line.startswith("id: "):
+                    seen.append(int(line[4:]))
             self.assertEqual(seen, sorted(set(seen)))
         page, headers = self.get(address)
         self.assertIn("text/html", headers["Content-Type"])

@@ -193,6 +193,23 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("4 runs done, 0 failed", done.stdout)
         self.assertIn("training.learning_rate", done.stdout)
+        page, figure = (self.path("runs/grid" + ending) for ending in (".html", ".svg"))
+        self.assertTrue(done.stdout.endswith(f"\nreport  {page}\nfigure  {figure}\n"), done.stdout)
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        legend = re.findall(r"</svg>([^<]*) \(2\)</label>", text)
+        self.assertEqual(legend, ["training.learning_rate = 0.1", "training.learning_rate = 0.02"])  # as in the file
+        with open(figure, encoding="utf-8") as file:
+            self.assertIn("Accuracy over rounds", file.read())
+        again = mneme("sweep", self.path("grid.toml"), "--out", self.path("runs"), "--json")
+        self.assertEqual(json.loads(again.stdout.splitlines()[-1]), {"event": "report", "page": page, "figure": figure})
+
+    def test_the_first_sight_is_of_three_methods_and_three_seeds(self):
+        needs_data(self, "fashion-mnist")
+        done = mneme("sweep", "scenarios/first_sight.toml", "--dry-run", "--out", self.path("none"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for method in ("fedavg", "fed-lwf", "joint"):
+            self.assertEqual(done.stdout.count(f'"{method}"'), 3)
 
 
 if __name__ == "__main__":

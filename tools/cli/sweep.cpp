@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <set>
 #include <sys/mman.h>
 #include <thread>
 namespace mneme {
@@ -268,14 +267,14 @@ private:
   /// The report of all runs of the sweep that are done, beside them, and its first figure. False if they cannot be
   /// written.
   bool report() {
-    std::set<std::string> planned;
-    for (const auto& run : plan_.runs)
-      planned.insert(run.digest);
-    std::vector<stored_run> runs;
+    std::map<std::string, stored_run> done;
     for (auto& run : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION},
                                                {.name = "status", .comparison = "=", .value = "done"}}))
-      if (planned.erase(run.scenario_digest) > 0)
-        runs.push_back(std::move(run));
+      done.try_emplace(run.scenario_digest, std::move(run));
+    std::vector<stored_run> runs; // in the order of the sweep, as its user has named the points
+    for (const auto& planned : plan_.runs)
+      if (const auto found = done.find(planned.digest); found != done.end())
+        runs.push_back(std::move(found->second));
     if (runs.empty())
       return true;
     const auto name = arguments_.scenarios.size() == 1 ? fs::path(arguments_.scenarios.front()).stem() : "sweep";
