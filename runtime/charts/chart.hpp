@@ -62,6 +62,7 @@ struct bar_chart {
 struct heat_map {
   chart_text text{};
   std::vector<std::string> rows{}, columns{};
+  std::vector<std::string> column_words{};                  ///< What a reader is told of each; empty: `columns`.
   std::vector<std::vector<std::optional<double>>> values{}; ///< [row][column]; null cells stay empty.
   double low = 0.0, high = 100.0;
 };

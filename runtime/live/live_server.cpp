@@ -56,7 +56,11 @@ std::string page_of(const live_run& run) {
   } else if (auto stored = read_stored_run(run.folder)) {
     if (run.status == "running")
       stored->status = run.status;
-    groups = grouped_runs({{.run = std::move(*stored), .evaluations = run.evaluations, .course = run.course}});
+    auto classes = read_class_accuracies(run.folder);
+    groups = grouped_runs({{.run = std::move(*stored),
+                            .evaluations = run.evaluations,
+                            .course = run.course,
+                            .classes = classes ? std::move(*classes) : std::vector<class_accuracy>{}}});
     if (run.evaluations.empty())
       warnings.emplace_back("Nothing has been evaluated yet.");
   } else {

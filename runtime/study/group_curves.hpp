@@ -11,6 +11,7 @@ struct reported_run {
   stored_run run{};
   std::vector<evaluation_record> evaluations{}; ///< Empty where nothing was evaluated.
   std::vector<timeline_bin> course{};           ///< Empty for runs of versions that kept none.
+  std::vector<class_accuracy> classes{};        ///< The same.
 };
 
 /// Runs that differ in the seed alone.

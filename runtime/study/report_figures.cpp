@@ -73,7 +73,7 @@ public:
     for (std::size_t g = 0; g < std::min(groups_.size(), single_groups_max); ++g) {
       task_accuracy(g);
       matrix(g);
-      class_accuracy(g);
+      classes(g);
       loss_terms(g);
     }
     enrolment();
@@ -165,6 +165,10 @@ private:
     add(std::move(*chart), std::move(names), g);
   }
 
+  [[nodiscard]] std::string over_seeds(std::size_t g) const {
+    return groups_[g].runs.size() > 1 ? ", mean over seeds." : ".";
+  }
+
   /// ": fedavg" where there are other groups.
   [[nodiscard]] std::string suffix(std::size_t g) const { return groups_.size() > 1 ? ": " + groups_[g].name : ""; }
 
@@ -208,12 +212,43 @@ private:
     if (!map)
       return;
     map->text = {fmt::format("matrix-{}", g + 1), "Accuracy matrix" + suffix(g),
-                 "Row t, column s: accuracy in percent on task s just after task t, mean over seeds.", "task",
+                 "Row t, column s: accuracy in percent on task s just after task t" + over_seeds(g), "task",
                  "after task"};
     add(std::move(*map), {}, g);
   }
 
-  void class_accuracy(std::size_t) {}
+  /// Means over the runs of group `g`.
+  void classes(std::size_t g) {
+    std::map<std::int64_t, std::string> names;                                        // by label
+    std::map<std::pair<std::uint32_t, std::int64_t>, std::pair<double, double>> sums; // of task and label: sum, count
+    std::uint32_t tasks = 0;
+    for (const auto& run : groups_[g].runs)
+      for (const auto& line : run.classes) {
+        names[line.label] = line.name;
+        auto& [sum, count] = sums[{line.task.value, line.label}];
+        sum += line.accuracy;
+        count += 1.0;
+        tasks = std::max(tasks, line.task.value + 1);
+      }
+    heat_map map{
+        .text = {fmt::format("classes-{}", g + 1), "Accuracy on each class" + suffix(g),
+                 "Row t, column c: accuracy in percent on the test rows of class c just after task t" + over_seeds(g),
+                 "class", "after task"}};
+    for (const auto& [label, name] : names) {
+      map.columns.push_back(std::to_string(label));
+      map.column_words.push_back(name.empty() ? map.columns.back() : fmt::format("{} ({})", label, name));
+    }
+    for (std::uint32_t task = 0; task < tasks; ++task) {
+      map.rows.push_back(std::to_string(task + 1));
+      auto& row = map.values.emplace_back();
+      for (const auto& [label, name] : names) {
+        const auto found = sums.find({task, label});
+        row.push_back(found == sums.end() ? std::nullopt : std::optional(found->second.first / found->second.second));
+      }
+    }
+    if (tasks > 0)
+      add(std::move(map), {}, g);
+  }
 
   void training_loss() {}
 

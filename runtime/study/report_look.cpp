@@ -97,7 +97,7 @@ const tellCurves = (svg, wished, pointer) => {
   const x = nearest(curves.map((curve) => nearest(curve.points, wished)), wished)[0];
   const at = left + (right - left) * (x - low) / (high - low);
   hide();
-  const line = document.createElementNS('http://www.w3.org/2000/svg', 'line');
+  const line = document.createElementNS(svg.namespaceURI, 'line');
   for (const [name, value] of Object.entries({ x1: at, x2: at, y1: top, y2: bottom, stroke: 'currentColor',
                                                class: 'cursor', 'pointer-events': 'none' }))
     line.setAttribute(name, value);

@@ -1,4 +1,5 @@
 #include "runtime/study/stored_run.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/scenario/layers.hpp"
 #include "runtime/scenario/values.hpp"
 #include <algorithm>
@@ -239,6 +240,28 @@ expected<std::vector<evaluation_record>> read_evaluations(const fs::path& folder
 
 expected<std::vector<timeline_bin>> read_timeline(const fs::path& folder) {
   return lines_of(folder / "timeline.jsonl", "some rounds", bin_of);
+}
+
+expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& folder) {
+  const auto file = folder / "accuracy_per_class.csv";
+  std::vector<class_accuracy> classes;
+  if (!is_file(file))
+    return classes;
+  const auto text = text_of(file);
+  auto rest = csv::without_mark(text);
+  static_cast<void>(csv::next_line(rest)); // the names of the columns
+  while (!rest.empty()) {
+    const auto fields = csv::fields_of(csv::next_line(rest)); // after_task, class, name, rows, accuracy
+    class_accuracy read;
+    if (fields.size() != 5 || !csv::is_number(fields[0], read.task.value) || read.task.value == 0 ||
+        !csv::is_number(fields[1], read.label) || !csv::is_number(fields[4], read.accuracy))
+      return failed(fmt::format("{}:{}", file.string(), classes.size() + 2),
+                    "is damaged: expected the accuracy on a class after a task; run the scenario again");
+    --read.task.value;
+    read.name = std::string(fields[2]);
+    classes.push_back(std::move(read));
+  }
+  return classes;
 }
 
 const std::string* said_by(const stored_run& run, const std::string& name) {

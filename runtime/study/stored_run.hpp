@@ -36,6 +36,16 @@ struct stored_run {
 /// The lines of timeline.jsonl; `staleness_sum` is that of the mean.
 [[nodiscard]] expected<std::vector<timeline_bin>> read_timeline(const std::filesystem::path& folder);
 
+/// The accuracy on a class just after a task, in percent.
+struct class_accuracy {
+  task_id task{};
+  std::int64_t label = 0;
+  std::string name{}; ///< "" where the data set has none.
+  double accuracy = 0.0;
+};
+/// The lines of accuracy_per_class.csv; none where the run has no such file.
+[[nodiscard]] expected<std::vector<class_accuracy>> read_class_accuracies(const std::filesystem::path& folder);
+
 /// The value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key;
 /// null if the run has none of that name.
 [[nodiscard]] const std::string* said_by(const stored_run& run, const std::string& name);

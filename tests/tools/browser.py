@@ -81,7 +81,8 @@ class Browser:
 
     def point_at(self, selector, across=0.5, down=0.5):
         """Moves the pointer to a place within the first such element, as shares of its size."""
-        box = self.value("(async () => { const part = document.querySelector('%s'); part.scrollIntoView({block: 'center'}); "
+        box = self.value("(async () => { const part = document.querySelector('%s'); "
+                         "part.scrollIntoView({block: 'center'}); "
                          "await new Promise(wake => requestAnimationFrame(() => requestAnimationFrame(wake))); "
                          "const box = part.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]; })()"
                          % selector)

@@ -55,13 +55,14 @@ class LiveBrowserTest(unittest.TestCase):
         self.assertIn("FedAvg", self.browser.value("document.querySelector('h1').innerText"))
         self.assertRegex(self.browser.value("document.title"), r"^0 % ")
         self.assertRegex(self.browser.value("document.getElementById('progress').innerText"),
-                         r"^running: round \d+ of [1-9]000000, task 1 of \d, .* gone, about .* left; accuracy [\d.]+ %; "
-                         r"virtual time ")
+                         r"^running: round \d+ of [1-9]000000, task 1 of \d, .* gone, about .* left; "
+                         r"accuracy [\d.]+ %; virtual time ")
         self.run_.terminate()
         self.run_.wait()
         self.wait_while("!" + STATE)
         self.assertEqual(self.browser.value(STATE), "This run is no longer served: its last state is shown.")
-        self.assertRegex(self.browser.value("document.getElementById('progress').innerText"), r"^interrupted: round \d+ ")
+        self.assertRegex(self.browser.value("document.getElementById('progress').innerText"),
+                         r"^interrupted: round \d+ ")
         self.assertGreater(self.browser.value("document.querySelectorAll('#accuracy-tasks-1 polyline').length"), 1)
         self.browser.point_at("#accuracy-rounds svg")
         self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")

@@ -144,9 +144,10 @@ class ReportBrowserTest(unittest.TestCase):
     def test_everything_that_is_seen_is_named(self):
         self.show(1440)
         self.assertEqual(self.browser.value(
-            "[...document.querySelectorAll('svg:not([aria-hidden]), input, [role=region]')].filter(thing => !(thing.getAttribute("
-            "'aria-label') || thing.closest('label') || document.getElementById((thing.getAttribute('aria-labelledby') "
-            "|| '').split(' ')[0])?.textContent)).length"), 0)
+            "[...document.querySelectorAll('svg:not([aria-hidden]), input, [role=region]')].filter(thing => "
+            "!(thing.getAttribute('aria-label') || thing.closest('label') || "
+            "document.getElementById((thing.getAttribute('aria-labelledby') || '').split(' ')[0])?.textContent))"
+            ".length"), 0)
         for width in (360, 1440):
             for theme in ("light", "dark"):
                 self.show(width, theme)

@@ -33,6 +33,10 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
       return tl::unexpected(bins.error());
     complete.course = std::move(*bins);
   }
+  auto classes = read_class_accuracies(folder);
+  if (!classes)
+    return tl::unexpected(classes.error());
+  complete.classes = std::move(*classes);
   return complete;
 }
 

@@ -48,6 +48,27 @@ TEST_CASE("evaluations are read back, with the ends of tasks") {
   CHECK(says(torn.error(), "metrics.jsonl:2", "is damaged"));
 }
 
+TEST_CASE("accuracies on classes are read where a run has them") {
+  const scratch_folder here;
+  CHECK(read_class_accuracies(here.path())->empty()); // a run of an earlier version
+  const auto file = here.path() / "accuracy_per_class.csv";
+  write_file(file, "after_task,class,name,rows,accuracy\n1,0,T-shirt,10,90.5\n2,7,\"a, b\",4,25\n");
+  const auto lines = read_class_accuracies(here.path());
+  REQUIRE(lines);
+  REQUIRE(lines->size() == 2);
+  CHECK((*lines)[0].task == task_id{0});
+  CHECK((*lines)[0].name == "T-shirt");
+  CHECK((*lines)[0].accuracy == 90.5);
+  CHECK((*lines)[1].label == 7);
+  CHECK((*lines)[1].name == "a, b");
+  for (const char* line : {"0,0,,10,90", "1,0,,10", "1,0,,10,much"}) {
+    write_file(file, std::string("after_task,class,name,rows,accuracy\n1,1,,10,90\n") + line + "\n");
+    const auto torn = read_class_accuracies(here.path());
+    REQUIRE_FALSE(torn);
+    CHECK(says(torn.error(), "accuracy_per_class.csv:3", "is damaged"));
+  }
+}
+
 TEST_CASE("damaged directories are named with the file that is wrong") {
   const scratch_folder here;
   const auto folder = here.path() / "a";
