@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, run_tests  # noqa: E402
@@ -14,7 +15,8 @@ from program import ROOT, run_tests  # noqa: E402
 VERSION = subprocess.run(["g++", "-dumpversion"], capture_output=True, text=True).stdout.strip()
 COMPILER = "gcc" + VERSION.split(".")[0]
 CAF, CATCH2 = f"caf-0.18.7-{COMPILER}", f"catch2-3-{COMPILER}"
-PACKAGES = os.path.join("lib", "python3.11", "site-packages")
+OLDER = os.path.join("lib", "python3.11", "site-packages")  # where LibTorch lay in folders of earlier versions
+SCRIPTS = ("bootstrap", "build", "steps.sh", "packages.sh")
 # Programs that stand for those that reach the network: they deliver other bytes.
 CURL = """#!/bin/sh
 while [ $# -gt 1 ]; do if [ "$1" = -o ]; then echo another release >"$2"; fi; shift; done
@@ -35,7 +37,7 @@ class Bootstrap(unittest.TestCase):
         self.programs = os.path.join(self.folder, "programs")
         self.deps = os.path.join(self.folder, "deps")
         os.mkdir(self.programs)
-        self.given(*[os.path.join(f"torch-2.11.0-{flavour}", PACKAGES) for flavour in ("cpu", "cuda")], CATCH2)
+        self.given("torch-2.11.0-cpu", "torch-2.11.0-cuda", CATCH2)
         if glob.glob("/usr/*/lib/cmake/CAF") or os.path.isdir("/usr/lib/cmake/CAF"):
             self.skipTest("CAF is installed on this machine, and nothing would be fetched")
 
@@ -68,7 +70,7 @@ class Bootstrap(unittest.TestCase):
     def test_every_wheel_has_a_hash(self):
         script = os.path.join(ROOT, "tools", "bootstrap")
         with open(script, encoding="utf-8") as file:
-            self.assertRegex(file.read(), "pip install .*--require-hashes")
+            self.assertRegex(file.read(), "download .*--require-hashes")
         for path in glob.glob(os.path.join(ROOT, "tools", "wheels", "*.txt")):
             with open(path, encoding="utf-8") as file:
                 lines = file.read().replace("\\\n", " ").splitlines()
@@ -81,7 +83,7 @@ class Bootstrap(unittest.TestCase):
         self.given(CAF)
         tree = os.path.join(self.folder, "tree")
         shutil.copytree(os.path.join(ROOT, "tools", "wheels"), os.path.join(tree, "tools", "wheels"))
-        for script in ("bootstrap", "build"):
+        for script in SCRIPTS:
             shutil.copy(os.path.join(ROOT, "tools", script), os.path.join(tree, "tools"))
         self.program("cmake", CMAKE)
         arguments = os.path.join(self.folder, "arguments")
@@ -93,7 +95,56 @@ class Bootstrap(unittest.TestCase):
         self.assertIn(f"[-DMNEME_CATCH2:PATH={os.path.join(self.deps, CATCH2)}]", said)
         torch = [word for word in said if word.startswith("[-DMNEME_TORCH")]
         self.assertEqual(len(torch), 1)
-        self.assertTrue(torch[0].endswith(PACKAGES + "]"), torch)
+        self.assertRegex(torch[0], r"deps/torch-2\.11\.0-(cpu|cuda)\]$")
+
+    def test_a_folder_of_an_earlier_version_is_used_as_it_is(self):
+        self.given(CAF, *[os.path.join(f"torch-2.11.0-{flavour}", OLDER) for flavour in ("cpu", "cuda")])
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, rf"MNEME_TORCH=.*/torch-2.11.0-\w+/{OLDER} ")
+
+    def carried(self, **files):
+        """A folder as --download writes it."""
+        folder = os.path.join(self.folder, "carried")
+        os.mkdir(folder)
+        for name, content in files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(content)
+        return folder
+
+    def test_what_was_carried_is_compared_with_its_checksums_and_with_those_known_here(self):
+        folder = self.carried(SHA256SUMS="0" * 64 + "  package\n", package="other bytes\n")
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--from", folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("package: FAILED", done.stderr)
+        shutil.rmtree(folder)
+        folder = self.carried(SHA256SUMS="", **{"caf-0.18.7.tar.gz": "another release\n"})
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--from", folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("carried has no caf-0.18.7.tar.gz with the sha256 d5c3abe8fd67", done.stderr)
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--from", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no SHA256SUMS there; tools/bootstrap --download writes such a folder", done.stderr)
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--download")
+        self.assertEqual((done.returncode, done.stderr), (2, "bootstrap: --download needs a folder\n"))
+
+    def test_of_a_wheel_what_is_linked_and_included_is_unpacked(self):
+        wheels, into = os.path.join(self.folder, "wheels"), os.path.join(self.folder, "into")
+        os.makedirs(wheels)
+        kept = ["torch/include/ATen/ATen.h", "torch/version.py", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
+                "torch-2.11.0.dist-info/licenses/LICENSE"]
+        for_devices = ["torch/lib/libtorch_cuda.so"]
+        left_out = ["torch/nn/functional.py", "torch/lib/libtorch_python.so", "torch/../escaped/include/x.h"]
+        with zipfile.ZipFile(os.path.join(wheels, "torch-2.11.0-cp311.whl"), "w") as archive:
+            for name in kept + for_devices + left_out:
+                archive.writestr(name, name)
+        unpack = [sys.executable, os.path.join(ROOT, "tools", "wheels", "unpack.py"), into, wheels]
+        for more in ([], for_devices):
+            subprocess.run(unpack, check=True)
+            there = [os.path.relpath(path, into) for path in glob.glob(os.path.join(into, "**"), recursive=True)
+                     if os.path.isfile(path)]
+            self.assertEqual(sorted(there), sorted(kept + more))
+            zipfile.ZipFile(os.path.join(wheels, "nvidia_cudnn_cu13-9.whl"), "w").close()  # so devices are asked for
 
 
 if __name__ == "__main__":

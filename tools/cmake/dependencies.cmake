@@ -34,8 +34,8 @@ get_filename_component(torch_site ${TORCH_HOME} DIRECTORY)
 add_library(mneme_torch INTERFACE)
 target_include_directories(mneme_torch SYSTEM INTERFACE ${TORCH_HOME}/include ${TORCH_HOME}/include/torch/csrc/api/include)
 target_link_libraries(mneme_torch INTERFACE ${TORCH_HOME}/lib/libtorch_cpu.so ${TORCH_HOME}/lib/libc10.so)
-target_link_options(mneme_torch INTERFACE -Wl,-rpath,${TORCH_HOME}/lib -Wl,-rpath,${torch_site}/nvidia/cu13/lib
-                    -Wl,-rpath-link,${torch_site}/nvidia/cu13/lib)
+set(CMAKE_BUILD_RPATH ${TORCH_HOME}/lib ${torch_site}/nvidia/cu13/lib) # install.cmake has what programs have there
+target_link_options(mneme_torch INTERFACE -Wl,-rpath-link,${torch_site}/nvidia/cu13/lib)
 include(cuda)
 if(MNEME_TORCH_CUDA)
   target_link_libraries(mneme_torch INTERFACE -Wl,--no-as-needed ${TORCH_HOME}/lib/libtorch_cuda.so

@@ -1,0 +1,33 @@
+# cmake --install BUILD --prefix P: the program in P/bin, what it needs of LibTorch in P/lib/mneme, where it looks
+# relative to itself, scenarios and pages in P/share. So P can be moved. The component `libraries` adds what it needs of
+# the system's libraries, for machines without them (tools/package tarball).
+set(library_folder lib/mneme)
+
+# Libraries look for others below the program's RPATH. Below the newer RUNPATH only the program itself would.
+target_link_options(mneme PRIVATE -Wl,--disable-new-dtags)
+set_target_properties(mneme PROPERTIES INSTALL_RPATH "$ORIGIN/../${library_folder}")
+install(TARGETS mneme RUNTIME_DEPENDENCY_SET mneme_needs RUNTIME DESTINATION bin)
+
+# What belongs to the C and C++ runtime is the system's, always: it has to fit the system's kernel and loader.
+set(runtime "/(ld-linux[-a-z0-9_]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc[+][+])[.]so")
+set(system "^(/usr)?/lib(64)?/")
+set(searched DIRECTORIES ${torch_site}/nvidia/cu13/lib ${torch_site}/nvidia/cudnn/lib ${TORCH_HOME}/lib)
+install(RUNTIME_DEPENDENCY_SET mneme_needs DESTINATION ${library_folder}
+        POST_EXCLUDE_REGEXES ${runtime} ${system} ${searched})
+install(RUNTIME_DEPENDENCY_SET mneme_needs DESTINATION ${library_folder} COMPONENT libraries EXCLUDE_FROM_ALL
+        POST_EXCLUDE_REGEXES ${runtime} ${searched})
+install(FILES ${TORCH_HOME}/lib/libtorch.so DESTINATION ${library_folder}) # which compiled modules name
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION share/mneme)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION share/mneme)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+              ${PROJECT_SOURCE_DIR}/CITATION.cff DESTINATION share/mneme)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/packaging/mneme-node.service DESTINATION share/mneme/packaging)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/packaging/slurm.sh DESTINATION share/mneme/packaging)
+# The licences of what is carried.
+file(GLOB licences ${torch_site}/*.dist-info/licenses)
+foreach(folder IN LISTS licences)
+  get_filename_component(wheel ${folder} DIRECTORY)
+  string(REGEX REPLACE ".*/|[.]dist-info$" "" wheel ${wheel})
+  install(DIRECTORY ${folder}/ DESTINATION share/mneme/licences/${wheel})
+endforeach()

@@ -1,0 +1,43 @@
+"""python3 unpack.py FOLDER WHEELS: what a build links and includes of the wheels in the folder WHEELS, and licences.
+
+Wheels are zip archives, each member with a checksum that is compared here. Python's part of PyTorch stays packed, and so
+do the libraries that only CUDA devices need where the wheels that these need in turn are not there (cpu.txt).
+"""
+import os
+import re
+import shutil
+import sys
+import zipfile
+
+KEPT = re.compile(r"torch/(include/|version\.py$|lib/lib(torch|torch_cpu|c10|gomp)(\.so|-)[^/]*$)|nvidia/.*\.so[.0-9]*$"
+                  r"|[^/]+\.dist-info/(METADATA|licenses/.*)$")
+KEPT_FOR_DEVICES = re.compile(r"torch/lib/lib(torch_cuda|torch_cuda_linalg|c10_cuda|caffe2_nvrtc|torch_nvshmem)\.so$"
+                              r"|nvidia/")
+# Tools of these wheels that profile kernels: nothing here loads them, and they are ten times as large as the rest.
+LEFT_OUT = re.compile(r"nvidia/.*/lib(nvperf_\w+|checkpoint|pcsamplingutil)\.so$")
+
+
+def unpack(wheel, folder, devices):
+    """Writes the members that are kept below the folder; a damaged one raises zipfile.BadZipFile."""
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            name = member.filename
+            kept = KEPT.match(name) or devices and KEPT_FOR_DEVICES.match(name)
+            if not kept or LEFT_OUT.search(name) or ".." in name.split("/") or name.endswith("/"):
+                continue
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with archive.open(member) as packed, open(path, "wb") as file:
+                shutil.copyfileobj(packed, file, 1 << 20)
+
+
+def main():
+    folder, wheels = sys.argv[1:]
+    names = sorted(name for name in os.listdir(wheels) if name.endswith(".whl"))
+    devices = any(name.startswith("nvidia_cudnn") for name in names)
+    for name in names:
+        unpack(os.path.join(wheels, name), folder, devices)
+
+
+if __name__ == "__main__":
+    main()
