@@ -57,6 +57,11 @@ public:
     };
     return awaiter{*this};
   }
+  template <class Unnamed = pending>
+  auto operator co_await() && noexcept {
+    refuse_unnamed<Unnamed>();
+    return static_cast<pending&>(*this).operator co_await();
+  }
 
   /// `auto both = first & second; auto [a, b] = co_await both;`
   template <class... Others>
@@ -101,6 +106,11 @@ public:
       std::vector<Output> await_resume() { return self.unpack(self.desk_.collect()); }
     };
     return awaiter{*this};
+  }
+  template <class Unnamed = pending_list>
+  auto operator co_await() && noexcept {
+    refuse_unnamed<Unnamed>();
+    return static_cast<pending_list&>(*this).operator co_await();
   }
 
 private:

@@ -1,72 +1,11 @@
 // What every method must do, whatever it does besides.
-#include "runtime/base/archive.hpp"
 #include "runtime/method/wire.hpp"
-#include "tests/support/method_driver.hpp"
+#include "tests/support/method_federation.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
-
-constexpr std::int64_t features = 6, classes = 4;
-
-/// The net of the method's defaults, else a small one.
-model_ref net_for(const strategy& method) {
-  const auto own = method.needs().defaults;
-  const std::string lead = "[model]\nname = \"";
-  const auto first = own.find(lead);
-  if (first == std::string::npos)
-    return model_named("mlp", {1, 1, features}, classes + method.needs().further_outputs);
-  const auto name = own.substr(first + lead.size());
-  return model_named(name.substr(0, name.find('"')), {1, 1, features}, classes);
-}
-
-/// The rows of the two open classes.
-std::vector<std::int64_t> open_rows(const dataset& source) {
-  std::vector<std::int64_t> rows;
-  for (std::int64_t r = 0; r < source.files_rows(); ++r)
-    if (source.label(r) < 2)
-      rows.push_back(r);
-  return rows;
-}
-
-struct federation {
-  std::unique_ptr<strategy> method;
-  std::unique_ptr<executor> device = make_executor("cpu");
-  std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
-  model_ref net;
-  listed_rows central{rows, [this](std::uint32_t) { return open_rows(*rows); }};
-  round_place place{.opened = {0, 2}, .current = {0, 2}};
-  row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
-
-  explicit federation(const std::string& name) : method(strategy_named(name)), net(net_for(*method)) {
-    if (name == "osi-fl") // its generator would be trained for minutes
-      give_keys(*method, {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}});
-    if (name == "lander") // and so would its
-      give_keys(*method,
-                {{"generator_rounds", "2"}, {"warm_up", "1"}, {"generator_steps", "2"}, {"student_steps", "2"}});
-    auto setup = setup_of_run(net, features, 2);
-    setup.training.batch = 4;
-    setup.classes = classes;
-    setup.task_classes = {{0, 2}, {2, 4}};
-    setup.clients = 3;
-    method->prepare(setup);
-  }
-  /// Client c holds rows of the two open classes.
-  assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {
-    std::vector<std::int64_t> mine;
-    for (std::int64_t r = 0; r < 40; ++r)
-      if (r % classes < 2 && r / 4 % 3 == c)
-        mine.push_back(r);
-    return {.id = {c},
-            .client = {c},
-            .in = std::make_shared<const broadcast>(in),
-            .memory = std::move(memory),
-            .samples = view_of(rows, mine),
-            .seed = 5,
-            .visit = 0};
-  }
-};
 
 void check_equal(const tensors_ref& a, const tensors_ref& b) {
   REQUIRE((a == nullptr) == (b == nullptr));
@@ -78,7 +17,7 @@ void check_equal(const tensors_ref& a, const tensors_ref& b) {
 }
 
 /// Opens the first task and round.
-broadcast opened(federation& in, server_half& server) {
+broadcast opened(method_federation& in, server_half& server) {
   job_desk desk;
   server_context ctx(desk, &in.central, &in.made);
   const auto plan = run_step(server.open_task(ctx, in.place), desk, *in.device);
@@ -88,18 +27,12 @@ broadcast opened(federation& in, server_half& server) {
   return made;
 }
 
-/// What was saved, to be loaded.
-archive loading_from(const archive& saved) {
-  const auto bytes = saved.contents();
-  return {bytes, 0, bytes->size()};
-}
-
 } // namespace
 
 TEST_CASE("a client's round is a pure function of its assignment") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation federated(entry.name);
+    method_federation federated(entry.name);
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
     const auto first = run_round(*federated.method, *federated.device, federated.work_for(1, in, nullptr));
@@ -115,7 +48,7 @@ TEST_CASE("a client's round is a pure function of its assignment") {
 TEST_CASE("a round may be dropped at any stage") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation federated(entry.name);
+    method_federation federated(entry.name);
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
     for (std::uint32_t stages = 0;; ++stages) {
@@ -129,26 +62,10 @@ TEST_CASE("a round may be dropped at any stage") {
   }
 }
 
-TEST_CASE("a failed job becomes the round's failure, in words") {
-  for (const auto& entry : strategies()) {
-    INFO(entry.name);
-    federation federated(entry.name);
-    const auto server = federated.method->make_server();
-    client_run run(*federated.method, federated.work_for(2, opened(federated, *server), nullptr));
-    auto step = run.start();
-    REQUIRE(std::holds_alternative<plan>(step));
-    const auto jobs = std::get<plan>(step).size();
-    step = run.resume(outcomes(jobs, job_outcome{std::string("the device is on fire")}));
-    REQUIRE(std::holds_alternative<round_failure>(step));
-    CHECK(std::get<round_failure>(step).reason.find("the device is on fire") != std::string::npos);
-    CHECK(std::get<round_failure>(step).client == client_id{2});
-  }
-}
-
 TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation federated(entry.name);
+    method_federation federated(entry.name);
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
     const auto before = server->predict().weights->at(flat_weights).clone();
@@ -171,7 +88,7 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
 TEST_CASE("what a method sends crosses a link of eight bits, each parameter by its own scale") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation federated(entry.name);
+    method_federation federated(entry.name);
     const auto& layout = federated.method->wire_layout(*federated.net);
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
@@ -186,7 +103,7 @@ TEST_CASE("what a method sends crosses a link of eight bits, each parameter by i
 TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhere") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
-    federation federated(entry.name);
+    method_federation federated(entry.name);
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
     std::vector<delivery> uploads;

@@ -45,19 +45,29 @@ class DroppedIn(unittest.TestCase):
             raise unittest.SkipTest(f"{BUILD} was not made by ninja")
         cls.scratch = tempfile.TemporaryDirectory()
         cls.program = os.path.join(cls.scratch.name, "mneme")
-        made = os.path.join(cls.scratch.name, "server_momentum.o")
-        with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
-            like = next(one for one in json.load(file) if one["file"].endswith(METHOD_LIKE_IT))
-        words = without(shlex.split(like["command"]), "-o")
-        words[words.index("-c") + 1] = os.path.join(DROPPED_IN, "server_momentum.cpp")
-        subprocess.run([*words, "-o", made], cwd=like["directory"], check=True)
+        printed = os.path.join(cls.scratch.name, "fedavgm.cpp")
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as readme, \
+                open(printed, "w", encoding="utf-8") as file:
+            file.write(re.search(r"```cpp\n(.*?)```", readme.read(), re.S).group(1))
+        added = [cls.compiled(os.path.join(DROPPED_IN, "server_momentum.cpp")), cls.compiled(printed)]
         target = os.path.relpath(PROGRAM, BUILD)
         asked = ["ninja", "-C", BUILD, "-t", "commands", "-s", target]
         commands = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
         link = without(shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :")), "-o")
         first_object = next(place for place, word in enumerate(link) if word.endswith(".o"))
-        link.insert(first_object, made)
+        link[first_object:first_object] = added
         subprocess.run([*link, "-o", cls.program], cwd=BUILD, check=True)
+
+    @classmethod
+    def compiled(cls, source):
+        """The object of a method, with the flags of one that the build has."""
+        out = os.path.join(cls.scratch.name, os.path.basename(source) + ".o")
+        with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
+            like = next(entry for entry in json.load(file) if entry["file"].endswith(METHOD_LIKE_IT))
+        words = without(shlex.split(like["command"]), "-o")
+        words[words.index("-c") + 1] = source
+        subprocess.run([*words, "-o", out], cwd=like["directory"], check=True)
+        return out
 
     @classmethod
     def tearDownClass(cls):
@@ -98,6 +108,24 @@ class DroppedIn(unittest.TestCase):
         plain = self.summary("--set", "strategy.preset=plain")  # the scenario's own keys win over it
         self.assertEqual((plain["momentum"], plain["rounds"], plain["run_digest"]),
                          (0.5, 6, asked["run_digest"]))
+
+    def test_a_round_that_fails_is_told_as_of_methods_that_are_built_in(self):
+        for method in ("fedavg", "server-momentum", "fedavgm"):  # the last one is the README's
+            with self.subTest(method), tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
+                scenario, out = os.path.join(folder, "diverging.toml"), os.path.join(folder, "run")
+                with open(SCENARIO, encoding="utf-8") as file:
+                    text = file.read().split("[strategy]")[0]
+                with open(scenario, "w", encoding="utf-8") as file:
+                    file.write(f'{text}[training]\nlearning_rate = 1e30\nepochs = 20\n[strategy]\nname = "{method}"\n')
+                done = self.said("run", scenario, "--out", out)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                reason = r"client \d, round 1, job \d+\.0\.0: training diverged"
+                self.assertRegex(done.stderr, f"error: {reason}")
+                self.assertIn(f"resume with `mneme resume {out}`", done.stderr)
+                self.assertRegex(done.stdout, f"status +failed: {reason}")
+                with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+                    summary = json.load(file)
+                self.assertEqual((summary["strategy"], summary["status"]), (method, "failed"))
 
     def refusal(self, was, now):
         """What validating the scenario says, where `was` is `now`."""

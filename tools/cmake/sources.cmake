@@ -71,11 +71,29 @@ function(mneme_registered line)
   endforeach()
 endfunction()
 
+# mneme_check_awaits(FILE...): refuses an await inside of a longer expression, whose aggregates g++ 12 destroys twice. No
+# type can refuse it: `f({.size = 1}, co_await name)` awaits a name, too.
+function(mneme_check_awaits)
+  set(alone "^ *((const )?auto&?&? ([A-Za-z_0-9]+|\\[[^]]*\\]) = |[A-Za-z_0-9]+ = )?co_await [A-Za-z_0-9]+;")
+  foreach(file IN LISTS ARGN)
+    file(STRINGS ${file} awaits REGEX "^([^/\"]|/[^/])*co_await ")
+    foreach(line IN LISTS awaits)
+      if(NOT line MATCHES "${alone}")
+        file(RELATIVE_PATH shown ${PROJECT_SOURCE_DIR} ${file})
+        string(STRIP "${line}" line)
+        message(FATAL_ERROR "${shown}: an await stands alone on its line, and awaits a name; g++ 12 destroys what else its "
+                            "expression holds twice. Write `auto trained = co_await training;` in place of: ${line}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
 # mneme_check_registrations(): of every method, data source and kind of model.
 function(mneme_check_registrations)
   file(GLOB_RECURSE methods CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/strategies/*.cpp)
   list(FILTER methods EXCLUDE REGEX "/strategies/shared/")
   mneme_registered(strategy_registration ${methods})
+  mneme_check_awaits(${methods})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/data/sources/*.cpp)
   mneme_registered(source_registration ${sources})
   file(GLOB models CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/models/*.cpp)

@@ -68,7 +68,7 @@ class faulty final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.text("fault", fault_, "throws, not-finite, shape, undefined");
-    table.flag("at_server", at_server_, "Not at client 2.");
+    table.text("place", place_, "Where: at client 2, or in the server's task or step.");
   }
   [[nodiscard]] method_needs needs() const override { return {}; }
   void prepare(const method_setup& given) override {
@@ -81,7 +81,7 @@ public:
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     auto inner = averaging_method::client_round(ctx, in);
     auto result = co_await inner;
-    auto doubling = ctx.run(job_for(result.upload, in.place, !at_server_ && ctx.self() == client_id{2}));
+    auto doubling = ctx.run(job_for(result.upload, in.place, place_ == "client" && ctx.self() == client_id{2}));
     auto doubled = co_await doubling;
     result.upload = doubled.out;
     co_return result;
@@ -91,16 +91,22 @@ public:
 private:
   friend class faulty_server;
   std::string fault_;
-  bool at_server_ = false;
+  std::string place_ = "client";
   program_ref body_;
 };
 
 class faulty_server final : public averaging_server {
 public:
   faulty_server(const faulty& method, const method_setup& setup) : averaging_server(setup), method_(method) {}
+  task<task_plan> open_task(server_context& ctx, const round_place&) override {
+    auto doubling = ctx.run(method_.job_for(weights_only(weights()), {.round = {1}}, method_.place_ == "task"));
+    auto doubled = co_await doubling;
+    go_on_from(doubled.out->at(flat_weights));
+    co_return task_plan{};
+  }
   task<void> close_round(server_context& ctx, const round_place& place) override {
     average();
-    auto doubling = ctx.run(method_.job_for(weights_only(weights()), place, method_.at_server_));
+    auto doubling = ctx.run(method_.job_for(weights_only(weights()), place, method_.place_ == "step"));
     auto doubled = co_await doubling;
     go_on_from(doubled.out->at(flat_weights));
   }
@@ -215,13 +221,13 @@ TEST_CASE("clients' programs that are interrupted go on where the server steps a
 }
 
 TEST_CASE("what a program does wrong ends the run, names client, round and job, and loses nothing") {
-  const auto failed = [](const char* fault, const char* at_server) {
+  const auto failed = [](const char* fault, const char* place) {
     return run_toml(dreams, {.over = {{"strategy.name", "\"faulty\""},
                                       {"model.name", "\"linear\""},
                                       {"devices.dropout", "0.0"},
                                       {"rounds.cohort", "6"},
                                       {"strategy.fault", fault},
-                                      {"strategy.at_server", at_server}}});
+                                      {"strategy.place", place}}});
   };
   const std::vector<std::pair<const char*, const char*>> faults{
       {"throws", "program 'doubling': cannot double"},
@@ -230,14 +236,15 @@ TEST_CASE("what a program does wrong ends the run, names client, round and job, 
       {"undefined", "program 'doubling': 'weights' is an undefined tensor"}};
   for (const auto& [fault, text] : faults) {
     CAPTURE(fault);
-    const auto client = failed(fault, "false"), server = failed(fault, "true");
-    for (const auto* run : {&client, &server}) {
+    const auto client = failed(fault, "client"), server = failed(fault, "step"), opening = failed(fault, "task");
+    for (const auto* run : {&client, &server, &opening}) {
       CHECK(run->summary.status == "failed");
       CHECK_THAT(run->summary.error, ContainsSubstring(text));
-      CHECK(std::count(run->metrics.begin(), run->metrics.end(), '\n') == 1);
+      CHECK(std::count(run->metrics.begin(), run->metrics.end(), '\n') == (run == &opening ? 0 : 1));
     }
     CHECK_THAT(client.summary.error, ContainsSubstring("client 2, round 2, job ") && ContainsSubstring(".1.0: "));
     CHECK_THAT(server.summary.error, ContainsSubstring("server, server step, round 2, job 0.0: "));
+    CHECK_THAT(opening.summary.error, ContainsSubstring("server, server step, round 1, job 0.0: "));
   }
 }
 

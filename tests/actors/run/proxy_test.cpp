@@ -24,19 +24,22 @@ tensor_map doubled(const tensor_map& in) {
   return out;
 }
 
+tensor_map refused(const tensor_map&) { throw std::runtime_error("cannot double"); }
+
 /// Adds up what it receives, and says twice the sum: a job makes it.
 class adding_proxy final : public proxy_half {
 public:
-  explicit adding_proxy(bool is_deaf) : is_deaf_(is_deaf) {}
+  explicit adding_proxy(std::string fault) : fault_(std::move(fault)) {}
   void receive(const delivery& in) override {
-    if (is_deaf_)
+    if (fault_ == "deaf")
       throw std::runtime_error("cannot hear");
     sum_ += in.upload->at("number").item<double>();
     ++received_;
   }
-  task<tensors_ref> advise(server_context& ctx, const round_place&, const tensors_ref& model) override {
+  task<tensors_ref> advise(server_context& ctx, const round_place& place, const tensors_ref& model) override {
     CHECK(model->at(flat_weights).numel() > 0);
-    auto doubling = ctx.compute({.name = "doubling", .run = doubled, .in = number("sum", sum_)});
+    auto* const answer = fault_ == "job" && place.round.value == 1 ? refused : doubled;
+    auto doubling = ctx.compute({.name = "doubling", .run = answer, .in = number("sum", sum_)});
     auto made = co_await doubling;
     co_return made.out;
   }
@@ -44,7 +47,7 @@ public:
   void persist(archive& state) override { state(sum_)(received_); }
 
 private:
-  bool is_deaf_;
+  std::string fault_;
   double sum_ = 0.0;
   std::int64_t received_ = 0;
 };
@@ -52,7 +55,9 @@ private:
 /// FedAvg whose client c tells the proxy c + 1, and counts what it hears.
 class whispering final : public averaging_method {
 public:
-  void keys(key_table& table) override { table.flag("is_deaf", is_deaf_, "The proxy throws."); }
+  void keys(key_table& table) override {
+    table.text("fault", fault_, "deaf: the proxy cannot receive; job: its job of round 2 fails.");
+  }
   [[nodiscard]] method_needs needs() const override { return {.round_barrier = true, .has_proxy = true}; }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     auto inner = averaging_method::client_round(ctx, in);
@@ -63,11 +68,11 @@ public:
     co_return result;
   }
   [[nodiscard]] std::unique_ptr<proxy_half> make_proxy() const override {
-    return std::make_unique<adding_proxy>(is_deaf_);
+    return std::make_unique<adding_proxy>(fault_);
   }
 
 private:
-  bool is_deaf_ = false;
+  std::string fault_;
 };
 
 const strategy_registration line{
@@ -142,9 +147,13 @@ TEST_CASE("a run with a proxy that is interrupted at any event goes on to the sa
   check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
 }
 
-TEST_CASE("a proxy that fails is named") {
-  const auto run = run_toml(whispers, {.over = {{"strategy.is_deaf", "true"}}});
-  CHECK(run.summary.status == "failed");
-  CHECK_THAT(run.summary.error, ContainsSubstring("proxy") && ContainsSubstring("receiving") &&
-                                    ContainsSubstring("cannot hear"));
+TEST_CASE("a proxy that fails is named, and so is its job") {
+  const auto deaf = run_toml(whispers, {.over = {{"strategy.fault", "deaf"}}});
+  CHECK(deaf.summary.status == "failed");
+  CHECK_THAT(deaf.summary.error, ContainsSubstring("proxy") && ContainsSubstring("receiving") &&
+                                     ContainsSubstring("cannot hear"));
+  const auto job = run_toml(whispers, {.over = {{"strategy.fault", "job"}}});
+  CHECK(job.summary.status == "failed");
+  CHECK_THAT(job.summary.error,
+             ContainsSubstring("proxy, proxy step, round 2, job 0.0: ") && ContainsSubstring("cannot double"));
 }
