@@ -1,5 +1,4 @@
-"""tools/package: mneme runs from wherever its folder is moved to, and looks for nothing of the machine that built it but
-the system's own libraries."""
+"""tools/package: mneme runs from wherever its folder is moved to, and looks for libraries there and in the system only."""
 import json
 import os
 import re

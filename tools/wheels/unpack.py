@@ -1,7 +1,7 @@
 """python3 unpack.py FOLDER WHEELS: what a build links and includes of the wheels in the folder WHEELS, and licences.
 
-Wheels are zip archives, each member with a checksum that is compared here. Python's part of PyTorch stays packed, and so
-do the libraries that only CUDA devices need where the wheels that these need in turn are not there (cpu.txt).
+Wheels are zip archives, each member with a checksum that is compared here. Python's part of PyTorch stays packed, so do
+libraries that only CUDA devices need where the wheels that these need in turn are not there (cpu.txt).
 """
 import os
 import re
