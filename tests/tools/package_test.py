@@ -1,4 +1,4 @@
-"""tools/package: mneme runs from wherever its folder is moved to, and looks for libraries there and in the system only."""
+"""tools/package: mneme runs from wherever its folder is moved to, and looks for libraries there and in the system."""
 import json
 import os
 import re
