@@ -9,6 +9,8 @@
 //
 // Equations 7, 8, 10 and 11 are computed in shared/statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
 #include "runtime/base/triangle.hpp"
+#include "runtime/method/file_keys.hpp"
+#include "runtime/storage/safetensors.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/dummy_clients.hpp"
@@ -24,6 +26,8 @@ namespace {
 
 // Axes: D features of the net, M of its random features, C classes, c classes of a task, P dummy parts of a client.
 
+constexpr std::int64_t width_max = 100'000; // of a projection
+
 enum draws : std::uint32_t { projection_draw = first_method_purpose, dummy_draw, noise_draw, mask_draw };
 enum class adaptation_kind : std::uint8_t { federated, none };
 enum class estimator_kind : std::uint8_t { exact, estimated };
@@ -32,7 +36,7 @@ enum class noise_place : std::uint8_t { none, sums, counts, both };
 struct options {
   adaptation_kind adaptation = adaptation_kind::federated;
   std::int64_t adaptation_rounds = 100;
-  std::int64_t width = 5000; // M; 0: H = X
+  std::int64_t width = 5000; // M, that of the file if there is one; 0: H = X
   std::filesystem::path projection_file{};
   double ridge = 1e4; // gamma, absolute: it grows with the square of the features' scale, not with rows
   readout_kind readout = readout_kind::linear;
@@ -75,9 +79,10 @@ struct run_settings {
 
 // -- the method -------------------------------------------------------------------------------------------------------
 
-class stsa final : public averaging_method {
+class stsa final : public averaging_method, public file_keys {
 public:
   void keys(key_table& table) override;
+  void read_file_keys() override;
   std::vector<preset> presets() const override;
   method_needs needs() const override;
   diagnostics check(const method_setup& setup) const override;
@@ -346,13 +351,22 @@ diagnostics stsa::check(const method_setup& setup) const {
   return wrong;
 }
 
+void stsa::read_file_keys() {
+  if (with_.projection_file.empty())
+    return;
+  const auto named = read_safetensors(with_.projection_file);
+  const auto* projection = named ? named->find("W_R") : nullptr;
+  if (projection && projection->dim() == 2 && projection->size(1) >= 1 && projection->size(1) <= width_max)
+    with_.width = projection->size(1);
+}
+
 void stsa::keys(key_table& table) {
   table.choice("adaptation", with_.adaptation,
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
                "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
   table.integer("adaptation_rounds", with_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");
-  table.integer("projection_width", with_.width, {.low = 0, .high = 100'000},
+  table.integer("projection_width", with_.width, {.low = 0, .high = width_max},
                 "Random features M; 0: the net's features as they are.");
   table.path("projection_file", with_.projection_file,
              "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: it is drawn.");

@@ -1,8 +1,10 @@
 #include "runtime/scenario/layers.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/bare_words.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 namespace mneme {
@@ -109,6 +111,31 @@ problem syntax_problem(const std::string& source, const toml::parse_error& error
   const auto& at = error.source().begin;
   return {{source, static_cast<std::int64_t>(at.line), static_cast<std::int64_t>(at.column)},
           "not valid TOML: " + text};
+}
+
+constexpr int bare_words_max = 100; // of a file that is read on after each
+
+/// The text as TOML. What has no quotes gets them, with a problem for each, so that what is wrong behind it is found,
+/// too; the first other thing that is no TOML ends the reading.
+toml::table parsed_text(const std::string& source, std::string text, std::vector<problem>& problems) {
+  std::map<std::int64_t, std::int64_t> added; // characters of each line that the file does not have
+  for (int fixed = 0;; ++fixed) {
+    try {
+      return toml::parse(text);
+    } catch (const toml::parse_error& error) {
+      const auto word = bare_word_in(text, static_cast<std::int64_t>(error.source().begin.line));
+      if (!word || fixed == bare_words_max) {
+        problems.push_back(syntax_problem(source, error));
+        return {};
+      }
+      auto& shift = added[word->line];
+      problems.push_back({{source, word->line, word->column - shift},
+                          fmt::format("not valid TOML: {} is no value{}; write {}", word->written,
+                                      word->value.front() == '"' ? " without quotes" : "", word->corrected_line)});
+      text.replace(word->begin, word->end - word->begin, word->value);
+      shift += static_cast<std::int64_t>(word->value.size()) - static_cast<std::int64_t>(word->written.size());
+    }
+  }
 }
 
 class layer_reader {
@@ -244,11 +271,7 @@ layer parsed_layer(std::string source, const std::string& text, std::vector<prob
                         fmt::format("a key of more than {} parts; expected a section and a key", key_parts_max)});
     return out;
   }
-  try {
-    out.values = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    problems.push_back(syntax_problem(out.source, error));
-  }
+  out.values = parsed_text(out.source, text, problems);
   return out;
 }
 

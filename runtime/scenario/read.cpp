@@ -1,3 +1,4 @@
+#include "runtime/method/file_keys.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/options/unit_text.hpp"
@@ -185,6 +186,7 @@ private:
           {whole(value_.file), "no [strategy] section; add one, as in [strategy] and name = \"fedavg\""});
     check_names();
     resolve_defaults();
+    resolve_file_keys();
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
     for (const auto& remark : check_combinations(value_))
@@ -220,6 +222,8 @@ private:
   /// Defaults that follow from other keys. Where a key is not read it keeps its plain default: the resolved scenario,
   /// read again, must not warn of it.
   void resolve_defaults() {
+    if (value_.worker.device == "cuda")
+      value_.worker.device = "cuda:0";
     const bool async = value_.rounds.mode == round_mode::async;
     if (!async && !places_.contains("rounds.cohort"))
       value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
@@ -227,6 +231,26 @@ private:
       value_.rounds.concurrency = std::min<std::int64_t>(100, value_.clients.count);
     if (async && !places_.contains("strategy.weighting"))
       value_.strategy.weighting = upload_weighting::uniform;
+  }
+
+  /// A key of the method that a file decides has the file's value; another one that the user gave has no effect.
+  void resolve_file_keys() {
+    auto* const method = dynamic_cast<file_keys*>(value_.strategy.method.get());
+    if (!method)
+      return;
+    key_table keys;
+    value_.strategy.method->keys(keys);
+    std::vector<std::string> before;
+    for (const auto& key : keys.all())
+      before.push_back(current_text(key));
+    method->read_file_keys();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const auto& key = keys.all()[i];
+      const auto name = "strategy." + key.name;
+      if (const auto now = current_text(key); now != before[i] && value_.key_places.contains(name))
+        warnings_.push_back(
+            {place_of({name}), name + " = " + before[i] + " has no effect here: a file sets it to " + now});
+    }
   }
 
   void reduce_to_one_task() {

@@ -89,7 +89,7 @@ key_table strategy_keys(strategy_section& to) {
 
 key_table worker_keys(worker_section& to) {
   key_table keys;
-  keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\".");
+  keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\"; \"cuda\" is \"cuda:0\".");
   keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
   keys.integer("models_max", to.models_max, {.low = 0},
                "Clients trained together at most; 0: chosen from the size of cache or memory.");

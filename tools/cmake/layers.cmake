@@ -21,7 +21,7 @@ layer(runtime/live base results study)
 
 layer(runtime/federation base storage method population results)
 
-layer(strategies base kernels models data method training)
+layer(strategies base kernels models data storage method training)
 
 layer(actors/protocol data population training federation)
 layer(actors/scheduler federation protocol)
@@ -29,7 +29,7 @@ layer(actors/compute base method training federation protocol)
 layer(actors/nodes base kernels results federation transport protocol)
 layer(actors/server base storage method results compute)
 layer(actors/proxy method compute)
-layer(actors/run base settings data modules storage method population training results federation scenario live transport protocol scheduler server proxy compute nodes)
+layer(actors/run base settings models data modules storage method population training results federation scenario live transport protocol scheduler server proxy compute nodes)
 
 target_link_libraries(mneme_transport PRIVATE OpenSSL::SSL)
 target_link_libraries(mneme_modules PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)

@@ -214,3 +214,34 @@ TEST_CASE("a resolved scenario read again warns of nothing new", "[scenario]") {
     CHECK(folder.all(folder.read("b.toml").warnings).empty());
   }
 }
+
+TEST_CASE("the device \"cuda\" is the first, in the resolved scenario, too", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[worker]\ndevice = \"cuda\"\n" + probe_sections);
+  const auto read = folder.read("a.toml");
+  CHECK(read.value.worker.device == "cuda:0");
+  CHECK(resolved_text(read.value).find("\ndevice = \"cuda:0\"\n") != std::string::npos);
+}
+
+TEST_CASE("a projection that a file gives has the file's width in the resolved scenario", "[scenario]") {
+  const scenario_folder folder;
+  const std::string header = R"({"W_R":{"dtype":"F32","shape":[3,7],"data_offsets":[0,84]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  folder.write("projection.safetensors", bytes + header + std::string(84, '\0'));
+  const std::string stsa = "[strategy]\nname = \"stsa\"\nprojection_file = \"projection.safetensors\"\n";
+  folder.write("a.toml", stsa);
+  const auto read = folder.read("a.toml");
+  CHECK(resolved_text(read.value).find("\nprojection_width = 7\n") != std::string::npos);
+  CHECK(read.warnings.empty());
+  folder.write("b.toml", stsa + "projection_width = 7\n"); // as a resolved scenario says it
+  folder.write("c.toml", stsa + "projection_width = 12\n");
+  const auto same = folder.read("b.toml"), other = folder.read("c.toml");
+  CHECK(same.warnings.empty());
+  CHECK(folder.all(other.warnings) == "c.toml:4:20: error: strategy.projection_width = 12 has no effect here: a file "
+                                      "sets it to 7\n");
+  CHECK(scenario_digest(same.value) == scenario_digest(read.value));
+  CHECK(scenario_digest(other.value) == scenario_digest(read.value));
+  folder.write("projection.safetensors", "no such format"); // which is said when the run is loaded
+  CHECK(resolved_text(folder.read("a.toml").value).find("\nprojection_width = 5000\n") != std::string::npos);
+}
