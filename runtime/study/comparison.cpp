@@ -1,4 +1,5 @@
 #include "runtime/study/comparison.hpp"
+#include "runtime/study/suggested_name.hpp"
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -83,18 +84,28 @@ diagnostics unfit_runs(const std::vector<stored_run>& runs) {
   if (runs.empty())
     wrong.push_back({"", "no run to compare; expected folders of runs, as in mneme compare runs/*"});
   const auto first = std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run.status == "done"; });
+  if (!runs.empty() && first == runs.end())
+    wrong.push_back({"", "no run to compare: none is done"});
   for (const auto& run : runs) {
     const auto where = run.folder.string();
     if (run.status == "damaged")
       wrong.push_back({where, run.error});
-    else if (run.status != "done")
-      wrong.push_back({where, fmt::format("the run is {}{}; end it with `mneme resume {}`, or leave it out", run.status,
-                                          run.error.empty() ? "" : " (" + run.error + ")", where)});
-    else if (run.version != first->version)
+    else if (run.status == "done" && run.version != first->version)
       wrong.push_back({where, fmt::format("mixed: computed by mneme {}, but {} by {}; run one of them again",
                                           run.version, first->folder.string(), first->version)});
   }
   return wrong;
+}
+
+/// What is no part of the table, and why.
+diagnostics runs_not_done(const std::vector<stored_run>& runs) {
+  diagnostics found;
+  for (const auto& run : runs)
+    if (run.status != "done" && run.status != "damaged")
+      found.push_back(
+          {run.folder.string(), fmt::format("left out: the run is {}{}; end it with `mneme resume {}`", run.status,
+                                            run.error.empty() ? "" : " (" + run.error + ")", run.folder.string())});
+  return found;
 }
 
 diagnostics unfit_cells(const cells_of_runs& cells) {
@@ -117,11 +128,6 @@ diagnostics unfit_cells(const cells_of_runs& cells) {
   return wrong;
 }
 
-std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
-  const auto meant = nearest(word, known);
-  return meant.empty() ? "" : "; did you mean '" + meant + "'?";
-}
-
 diagnostics unknown_keys(const std::vector<stored_run>& runs, const std::vector<std::string>& keys) {
   diagnostics wrong;
   for (const auto& key : keys) {
@@ -131,7 +137,8 @@ diagnostics unknown_keys(const std::vector<stored_run>& runs, const std::vector<
     for (const auto& run : runs)
       for (const auto& [name, value] : run.keys)
         known.insert(name);
-    wrong.push_back({"", "no run has the scenario key '" + key + "'" + suggestion(key, {known.begin(), known.end()})});
+    wrong.push_back(
+        {"", "no run has the scenario key '" + key + "'; " + name_suggestion(key, {known.begin(), known.end()})});
   }
   return wrong;
 }
@@ -247,15 +254,33 @@ compared_row row_of(const std::vector<std::string>& labels, const std::vector<co
   return row;
 }
 
+/// The row of the first of these scenarios that is among the runs; 0 if none is.
+std::size_t first_row_of(const comparison& table, const std::vector<stored_run>& runs,
+                         const std::vector<std::string>& order) {
+  for (const auto& digest : order)
+    for (const auto& run : runs)
+      if (run.scenario_digest == digest) {
+        const auto labels = labels_of(run, table.by);
+        for (std::size_t row = 0; row < table.rows.size(); ++row)
+          if (table.rows[row].labels == labels)
+            return row;
+      }
+  return 0;
+}
+
 /// The row that others are compared with.
-expected<std::size_t> baseline_of(const comparison& table, const std::string& wanted) {
+expected<std::size_t> baseline_of(const comparison& table, const std::vector<stored_run>& runs,
+                                  const comparison_request& request) {
+  if (request.baseline.empty())
+    return first_row_of(table, runs, request.sweep_order);
   std::vector<std::string> known;
   for (const auto& row : table.rows)
     known.push_back(fmt::format("{}", fmt::join(row.labels, ",")));
-  const auto found = std::find(known.begin(), known.end(), wanted);
-  if (wanted.empty() || found != known.end())
-    return wanted.empty() ? 0 : static_cast<std::size_t>(found - known.begin());
-  return failed("", fmt::format("--baseline '{}' is no row; expected one of {}", wanted, fmt::join(known, " | ")));
+  const auto found = std::find(known.begin(), known.end(), request.baseline);
+  if (found != known.end())
+    return static_cast<std::size_t>(found - known.begin());
+  return failed(
+      "", fmt::format("--baseline '{}' is no row; expected one of {}", request.baseline, fmt::join(known, " | ")));
 }
 
 } // namespace
@@ -278,9 +303,15 @@ std::vector<std::string> metric_names(const std::vector<stored_run>& runs) {
   return {names.begin(), names.end()};
 }
 
-expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request) {
-  if (auto wrong = unfit_runs(runs); !wrong.empty())
+expected<comparison> compare_runs(const std::vector<stored_run>& given, const comparison_request& request) {
+  auto left_out = runs_not_done(given);
+  if (auto wrong = unfit_runs(given); !wrong.empty()) {
+    append(wrong, left_out);
     return tl::unexpected(std::move(wrong));
+  }
+  std::vector<stored_run> runs;
+  std::copy_if(given.begin(), given.end(), std::back_inserter(runs),
+               [](const auto& run) { return run.status == "done"; });
   auto keys = request.by.empty() ? telling_keys(runs) : request.by;
   std::erase(keys, request.columns);
   auto every_key = keys;
@@ -289,17 +320,17 @@ expected<comparison> compare_runs(const std::vector<stored_run>& runs, const com
   auto wrong = unknown_keys(runs, every_key);
   for (const auto& metric : request.metrics)
     if (!is_metric(runs, metric))
-      wrong.push_back({"", "no run has the metric '" + metric + "'" + suggestion(metric, metric_names(runs))});
+      wrong.push_back({"", "no run has the metric '" + metric + "'; " + name_suggestion(metric, metric_names(runs))});
   if (wrong.empty()) // else cells would be mixed for want of a key
     wrong = unfit_cells(grouped(runs, every_key));
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
 
-  comparison table{.by = keys, .column_key = request.columns};
+  comparison table{.by = keys, .column_key = request.columns, .left_out = std::move(left_out)};
   table.columns = columns_of(runs, request, request.metrics.empty() ? usual_metrics : request.metrics);
   for (const auto& [labels, members] : grouped(runs, keys))
     table.rows.push_back(row_of(labels, members, table, wrong));
-  const auto baseline = baseline_of(table, request.baseline);
+  const auto baseline = baseline_of(table, runs, request);
   if (!baseline)
     wrong.push_back(baseline.error().front());
   if (!wrong.empty())

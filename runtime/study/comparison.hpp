@@ -10,6 +10,9 @@ struct comparison_request {
   std::string columns{};              ///< A scenario key whose values make columns; "": a column per metric only.
   std::vector<std::string> metrics{}; ///< Names of summary.json, "time_to_accuracy.70" or "task_2"; empty: the usual.
   std::string baseline{};             ///< Its row is what others differ from, labels joined by commas; "": the first.
+  /// Digests of scenarios, the first point of a sweep first: without a baseline, the row of the first that is among the
+  /// runs is one.
+  std::vector<std::string> sweep_order{};
 };
 
 /// A metric of the runs with one value of the column key.
@@ -38,10 +41,12 @@ struct comparison {
   std::vector<compared_column> columns{};
   std::vector<compared_row> rows{}; ///< By label, numbers by value.
   std::size_t baseline = 0;
+  diagnostics left_out{}; ///< Runs that are not done, and why.
 };
 
-/// Fails, naming all of them, where runs are not done, are of different versions, share row, column and seed, or share
-/// row and column though they differ in more than the seed; and where no run has a key or a metric.
+/// Compares the runs that are done. Fails, naming all of them, where runs are damaged, are of different versions, share
+/// row, column and seed, or share row and column though they differ in more than the seed; and where no run has a key
+/// or a metric.
 [[nodiscard]] expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request);
 
 /// The shortest of the usual lists of keys that tell runs apart but for their seeds: the method, the scenario's name,

@@ -1,6 +1,7 @@
 #include "runtime/study/comparison_text.hpp"
 #include "runtime/charts/escaped_markup.hpp"
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,12 +15,40 @@ struct text_table {
   std::size_t labels = 0; ///< The first columns, which are aligned to the left.
 };
 
-/// Digits behind the point by the size of the column's largest mean.
-int digits_of(const comparison& table, std::size_t column) {
+/// How the numbers of a column are shown: digits behind the point, and the unit that bytes are divided by.
+struct number_form {
+  int digits = 2;
+  double unit = 1.0;
+  const char* unit_name = "";
+};
+
+/// By the size of the column's largest mean.
+number_form form_of(const comparison& table, std::size_t column) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double largest = 0.0;
   for (const auto& row : table.rows)
     largest = std::max(largest, std::abs(row.cells[column].statistics.mean.value_or(0.0)));
-  return largest >= 1'000.0 ? 0 : largest >= 1.0 || largest == 0.0 ? 2 : 4;
+  number_form form;
+  if (table.columns[column].metric.ends_with("_bytes")) {
+    std::size_t power = 0;
+    for (; power + 1 < units.size() && largest >= 1024.0; ++power) {
+      largest /= 1024.0;
+      form.unit *= 1024.0;
+    }
+    form.unit_name = units[power];
+    form.digits = power == 0 ? 0 : 2;
+    return form;
+  }
+  form.digits = largest >= 1'000.0 ? 0 : largest >= 1.0 || largest == 0.0 ? 2 : 4;
+  return form;
+}
+
+/// The sample in the form's unit.
+sample_statistics in_unit(sample_statistics sample, const number_form& form) {
+  for (auto* value : {&sample.mean, &sample.deviation, &sample.half_width})
+    if (*value)
+      **value /= form.unit;
+  return sample;
 }
 
 std::string shown(const std::optional<double>& value, int digits) {
@@ -27,7 +56,9 @@ std::string shown(const std::optional<double>& value, int digits) {
 }
 
 /// "71.20 ± 0.50 [69.96, 72.44]"; of one run the value alone.
-std::string with_interval(const sample_statistics& sample, int digits, bool deviation, bool sign) {
+std::string with_interval(const sample_statistics& of_values, const number_form& form, bool deviation, bool sign) {
+  const auto sample = in_unit(of_values, form);
+  const int digits = form.digits;
   if (!sample.mean)
     return "-";
   auto text = sign ? fmt::format("{:+.{}f}", *sample.mean, digits) : shown(sample.mean, digits);
@@ -39,20 +70,26 @@ std::string with_interval(const sample_statistics& sample, int digits, bool devi
                             *sample.mean + *sample.half_width, digits);
 }
 
-std::string column_name(const comparison& table, const compared_column& column) {
-  return column.value.empty() ? column.metric
-                              : fmt::format("{} = {}: {}", table.column_key, column.value, column.metric);
+/// "upload_bytes (MiB)"; without a unit where the column shows ranks.
+std::string column_name(const comparison& table, std::size_t c, bool unit) {
+  const auto& column = table.columns[c];
+  const std::string name = unit ? form_of(table, c).unit_name : "";
+  const auto metric = name.empty() ? column.metric : fmt::format("{} ({})", column.metric, name);
+  return column.value.empty() ? metric : fmt::format("{} = {}: {}", table.column_key, column.value, metric);
 }
+
+enum class table_kind { means, differences, ranks };
 
 /// A table with the row labels, and a cell for each column.
 template <class Cell>
-text_table made_table(const comparison& table, std::string title, bool with_seeds, Cell cell) {
+text_table made_table(const comparison& table, std::string title, table_kind kind, Cell cell) {
+  const bool with_seeds = kind == table_kind::means;
   text_table made{.title = std::move(title), .labels = table.by.size()};
   auto head = table.by;
   if (with_seeds)
     head.emplace_back("runs");
-  for (const auto& column : table.columns)
-    head.push_back(column_name(table, column));
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    head.push_back(column_name(table, c, kind != table_kind::ranks));
   made.lines.push_back(std::move(head));
   for (const auto& row : table.rows) {
     auto line = row.labels;
@@ -67,10 +104,10 @@ text_table made_table(const comparison& table, std::string title, bool with_seed
 
 std::vector<text_table> tables_of(const comparison& table) {
   std::vector<text_table> tables;
-  tables.push_back(made_table(table, "mean ± sample deviation over seeds [95 % interval]", true,
+  tables.push_back(made_table(table, "mean ± sample deviation over seeds [95 % interval]", table_kind::means,
                               [&](const compared_row& row, std::size_t c) {
                                 const auto& sample = row.cells[c].statistics;
-                                auto text = with_interval(sample, digits_of(table, c), true, false);
+                                auto text = with_interval(sample, form_of(table, c), true, false);
                                 const auto runs = std::ssize(row.seeds);
                                 if (table.column_key.empty() && sample.count < runs) // some never got there
                                   text += fmt::format(" ({} of {})", sample.count, runs);
@@ -79,13 +116,13 @@ std::vector<text_table> tables_of(const comparison& table) {
   if (table.rows.size() < 2)
     return tables;
   const auto base = fmt::format("{}", fmt::join(table.rows[table.baseline].labels, ", "));
-  tables.push_back(made_table(table, "difference to (" + base + "), paired by seed [95 % interval]", false,
-                              [&](const compared_row& row, std::size_t c) {
+  tables.push_back(made_table(table, "difference to (" + base + "), paired by seed [95 % interval]",
+                              table_kind::differences, [&](const compared_row& row, std::size_t c) {
                                 const bool same = &row == &table.rows[table.baseline];
                                 return same ? std::string("-")
-                                            : with_interval(row.cells[c].difference, digits_of(table, c), false, true);
+                                            : with_interval(row.cells[c].difference, form_of(table, c), false, true);
                               }));
-  tables.push_back(made_table(table, "mean rank over seeds, 1 is the best", false,
+  tables.push_back(made_table(table, "mean rank over seeds, 1 is the best", table_kind::ranks,
                               [](const compared_row& row, std::size_t c) { return shown(row.cells[c].rank, 2); }));
   return tables;
 }

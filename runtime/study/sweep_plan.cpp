@@ -64,10 +64,10 @@ class sweep_planner {
 public:
   explicit sweep_planner(const sweep_request& request) : request_(request) {}
 
-  expected<sweep_plan> plan() {
-    wrong_ = wrong_request(request_);
-    if (!wrong_.empty())
-      return tl::unexpected(std::move(wrong_));
+  sweep_plan plan() {
+    made_.wrong = wrong_request(request_);
+    if (!made_.wrong.empty())
+      return std::move(made_);
     for (const auto& file : request_.scenarios)
       for (const auto& point : grid_points(request_.axes))
         add_point(file, point);
@@ -78,7 +78,7 @@ public:
         made_.by.push_back(axis.key);
     if (made_.by.empty())
       made_.by.emplace_back("scenario");
-    return wrong_.empty() ? expected<sweep_plan>(std::move(made_)) : tl::unexpected(std::move(wrong_));
+    return std::move(made_);
   }
 
 private:
@@ -96,7 +96,7 @@ private:
         over.emplace_back("seed", std::to_string(*seed));
       auto read = read_scenario(file, over); // a method of its own for each run
       if (!read) {
-        add_new(wrong_, with_option_named(read.error(), point));
+        add_new(made_.wrong, with_option_named(read.error(), point));
         return; // the other seeds have the same findings
       }
       add_new(made_.warnings, read->warnings);
@@ -109,19 +109,23 @@ private:
         .digest = scenario_digest(settings), .label = fmt::format("{} seed={}", point, settings.seed), .point = point};
     run.scenario = std::move(settings);
     if (const auto [at, is_new] = labels_.emplace(run.digest, run.label); !is_new)
-      wrong_.push_back({"", "'" + at->second + "' and '" + run.label +
-                                "' are the same run: what they differ in changes no result; name one of them"});
+      made_.wrong.push_back({"", "'" + at->second + "' and '" + run.label +
+                                     "' are the same run: what they differ in changes no result; name one of them"});
     made_.runs.push_back(std::move(run));
   }
 
   const sweep_request& request_;
   sweep_plan made_;
   std::map<std::string, std::string> labels_; // by digest
-  diagnostics wrong_;
 };
 
 } // namespace
 
-expected<sweep_plan> plan_sweep(const sweep_request& request) { return sweep_planner(request).plan(); }
+sweep_plan checked_points(const sweep_request& request) { return sweep_planner(request).plan(); }
+
+expected<sweep_plan> plan_sweep(const sweep_request& request) {
+  auto plan = checked_points(request);
+  return plan.wrong.empty() ? expected<sweep_plan>(std::move(plan)) : tl::unexpected(std::move(plan.wrong));
+}
 
 } // namespace mneme

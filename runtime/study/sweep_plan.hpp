@@ -14,10 +14,14 @@ struct sweep_plan {
   std::vector<planned_run> runs{}; ///< Scenarios, then values in the order of the axes, then seeds.
   std::vector<std::string> by{};   ///< The keys that tell the points apart, for a comparison.
   diagnostics warnings{};
+  diagnostics wrong{}; ///< What is wrong with points that are not among the runs.
 };
 
 /// Reads every scenario of the grid. Fails with all that is wrong in them, each finding once, and where two points are
 /// the same run.
 [[nodiscard]] expected<sweep_plan> plan_sweep(const sweep_request& request);
+/// The same of the points that are well, so that these can be checked further; all that is wrong with others is in
+/// `wrong`.
+[[nodiscard]] sweep_plan checked_points(const sweep_request& request);
 
 } // namespace mneme

@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, data_found, mneme, needs_data, run_tests  # noqa: E402
 
 SCENARIO = """title = "Swept"
 [data]
@@ -143,15 +143,24 @@ class SweepTest(unittest.TestCase):
         self.assertIn("2 runs done, 2 failed", done.stdout)
         for seed in (1, 2):
             self.assertIn(f"error: swept training.learning_rate=1e30 seed={seed}: ", done.stderr)
-        refused = mneme("compare", self.path("runs"))
-        self.assertEqual(refused.returncode, 2)
-        self.assertEqual(refused.stderr.count("the run is failed"), 2)
+        self.assertEqual(done.stderr.count("left out: the run is failed"), 2)
+        every = mneme("compare", self.path("runs"), "--by", "training.learning_rate")
+        self.assertEqual(every.returncode, 0)
+        self.assertEqual(every.stderr.count("left out: the run is failed"), 2)
+        self.assertEqual(every.stdout, done.stdout[done.stdout.index("mean ± "):])
         compared = mneme("compare", self.path("runs"), "--where", "status=done")
         self.assertEqual(compared.returncode, 0, compared.stderr)
         one = next(name for name in os.listdir(self.path("runs")) if name.startswith("swept-"))
         refused = mneme("compare", os.path.join(self.path("runs"), one), "--where", "status=done")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--where chooses among those of a folder that holds runs", refused.stderr)
+        for arguments, meant in ((("list", "runs", "--in", self.path("runs"), "--where", "cohort=4"), "rounds.cohort"),
+                                 (("compare", self.path("runs"), "--where", "strategy.nam=fedavg"), "strategy.name"),
+                                 (("compare", self.path("runs"), "--metric", "final_acuracy"), "final_accuracy"),
+                                 (("report", self.path("runs"), "--where", "seeds=1"), "seed")):
+            asked = mneme(*arguments)
+            self.assertEqual(asked.returncode, 2)
+            self.assertIn(f"did you mean '{meant}'?", asked.stderr)
         listed = mneme("list", "runs", "--in", self.path("runs"), "--where", "status=failed")
         self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line each, and why each failed
 
@@ -169,7 +178,8 @@ class SweepTest(unittest.TestCase):
         unsplit = mneme("sweep", self.scenario, "--over", "clients.count=4,4000", "--set",
                         "partition.kind=dirichlet-capped", "--out", self.path("runs"))
         self.assertEqual(unsplit.returncode, 2, unsplit.stdout)
-        self.assertEqual([name for name in os.listdir(self.path("runs")) if name.startswith("swept")], [])
+        self.assertIn("  at swept clients.count=4000\n", unsplit.stderr)
+        self.assertFalse(os.path.exists(self.path("runs")))
         for arguments in (["--jobs", "0"], ["--seeds", "3-1"], ["--over", "x"], ["--bogus"]):
             self.assertEqual(mneme("sweep", self.scenario, *arguments).returncode, 2, arguments)
         self.assertEqual(mneme("sweep").returncode, 2)
@@ -179,7 +189,17 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(dry.returncode, 0, dry.stderr)
         self.assertEqual(dry.stdout.count("new      swept training.learning_rate="), 8)
         self.assertFalse(os.path.exists(self.path("none")))
-        for study, runs in (("fil_ver", 33), ("fil_ver_beta", 6), ("fil_ver_labels", 9), ("stsa", 4)):
+        refused = mneme("sweep", self.scenario, "--over", "partition.kind=iid,non-iid", "--over", "clients.count=4,9",
+                        "--set", "model.name=lenet", "--dry-run", "--out", self.path("none"))
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("partition.kind = \"non-iid\"", refused.stderr)  # which reading the points has found
+        self.assertEqual(refused.stderr.count("'lenet'"), 0)
+        self.assertEqual(refused.stderr.count("error: lenet"), 1)  # and what only data show, once for all points
+        self.assertFalse(os.path.exists(self.path("none")))
+        for study, data, runs in (("fil_ver", "emnist47", 33), ("fil_ver_beta", "emnist47", 6),
+                                  ("fil_ver_labels", "emnist47", 9), ("stsa", "cifar100", 4)):
+            if not data_found(data):
+                continue
             planned = mneme("sweep", os.path.join(ROOT, "tools", "studies", study + ".toml"), "--dry-run", "--out",
                             self.path("none"))
             self.assertEqual((planned.returncode, planned.stderr), (0, ""))

@@ -1,5 +1,6 @@
 #include "runtime/base/printable.hpp"
 #include "runtime/study/comparison_text.hpp"
+#include "runtime/study/sweep_order.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/study_options.hpp"
 #include <algorithm>
@@ -11,6 +12,15 @@ const std::vector<std::pair<std::string, comparison_format>> formats{{"text", co
                                                                      {"markdown", comparison_format::markdown},
                                                                      {"latex", comparison_format::latex}};
 
+/// What sweeps into these folders have run, in their order.
+std::vector<std::string> sweep_order_of(const std::vector<std::string>& folders) {
+  std::vector<std::string> order;
+  for (const auto& folder : folders)
+    for (auto& digest : read_sweep_order(folder))
+      order.push_back(std::move(digest));
+  return order;
+}
+
 } // namespace
 
 int compare_folders(const compare_arguments& arguments) {
@@ -21,11 +31,14 @@ int compare_folders(const compare_arguments& arguments) {
   const auto runs = selected_runs(arguments.folders, arguments.where);
   if (!runs)
     return print_errors(runs.error());
-  const auto table = compare_runs(
-      *runs,
-      {.by = arguments.by, .columns = arguments.columns, .metrics = arguments.metrics, .baseline = arguments.baseline});
+  const auto table = compare_runs(*runs, {.by = arguments.by,
+                                          .columns = arguments.columns,
+                                          .metrics = arguments.metrics,
+                                          .baseline = arguments.baseline,
+                                          .sweep_order = sweep_order_of(arguments.folders)});
   if (!table)
     return print_errors(table.error());
+  print_warnings(table->left_out, warning_style::text);
   std::fputs(printable(comparison_text(*table, format->second)).c_str(), stdout);
   return exit_done;
 }

@@ -1,4 +1,5 @@
 #include "tools/cli/study_options.hpp"
+#include "runtime/study/suggested_name.hpp"
 #include <algorithm>
 #include <set>
 namespace mneme {
@@ -21,10 +22,9 @@ expected<std::vector<run_filter>> where_option(const std::vector<std::string>& t
     filters.push_back(*filter);
     if (known.empty() || std::find(known.begin(), known.end(), filter->name) != known.end())
       continue;
-    const auto meant = nearest(filter->name, known);
-    wrong.push_back({"", "--where '" + text + "': no run has '" + filter->name + "'" +
-                             (meant.empty() ? "; expected a key of scenarios or a name of summary.json"
-                                            : "; did you mean '" + meant + "'?")});
+    wrong.push_back(
+        {"", "--where '" + text + "': no run has '" + filter->name + "'; " +
+                 name_suggestion(filter->name, known, "expected a key of scenarios or a name of summary.json")});
   }
   return wrong.empty() ? expected<std::vector<run_filter>>(std::move(filters)) : tl::unexpected(std::move(wrong));
 }

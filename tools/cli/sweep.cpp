@@ -4,6 +4,7 @@
 #include "runtime/scenario/sections.hpp"
 #include "runtime/study/comparison_text.hpp"
 #include "runtime/study/run_catalogue.hpp"
+#include "runtime/study/sweep_order.hpp"
 #include "runtime/study/sweep_plan.hpp"
 #include "tools/cli/forked_tasks.hpp"
 #include "tools/cli/interrupts.hpp"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <sstream>
 #include <sys/mman.h>
 #include <thread>
 namespace mneme {
@@ -41,10 +43,9 @@ std::string rows_text(const scenario& settings, bool from_seed) {
 }
 
 /// Loads every data set once, before the processes that share it are forked. Rows that are made from the seed are left
-/// to the runs: no other run has them.
-diagnostics share_data(std::vector<pending_run>& runs) {
+/// to the runs: no other run has them. What cannot be loaded is told by the check of its points.
+void share_data(std::vector<pending_run>& runs) {
   std::map<std::string, std::shared_ptr<const raw_data>> loaded;
-  diagnostics wrong;
   const auto sources = data_sources();
   for (auto& run : runs) {
     const auto& settings = run.plan->scenario;
@@ -54,16 +55,39 @@ diagnostics share_data(std::vector<pending_run>& runs) {
       continue;
     const auto [at, is_new] = loaded.try_emplace(rows_text(settings, false));
     if (is_new) {
-      auto rows = load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
-      if (rows)
+      if (auto rows = load_data(settings.data, static_cast<std::uint64_t>(settings.seed)))
         at->second = std::make_shared<const raw_data>(std::move(*rows));
-      else
-        append(wrong, rows.error());
     }
     run.data = at->second;
   }
-  return wrong;
 }
+
+/// Findings of points, each once and in order, with the points that have it.
+class point_findings {
+public:
+  /// @param texts what a check of the point has printed, a finding a line
+  void add(const std::string& point, const std::string& texts) {
+    std::istringstream lines(texts);
+    for (std::string line; std::getline(lines, line);) {
+      const auto known =
+          std::find_if(found_.begin(), found_.end(), [&](const auto& entry) { return entry.first == line; });
+      (known == found_.end() ? found_.emplace_back(line, std::vector<std::string>{}) : *known).second.push_back(point);
+    }
+  }
+  [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
+  /// On stderr. Where points differ, each finding names the first that has it.
+  void print(std::size_t points) const {
+    for (const auto& [line, where] : found_) {
+      std::fprintf(stderr, "%s\n", line.c_str());
+      if (where.size() < points)
+        std::fprintf(stderr, "  at %s%s\n", printable(where.front()).c_str(),
+                     where.size() > 1 ? fmt::format(" and {} more", where.size() - 1).c_str() : "");
+    }
+  }
+
+private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> found_; // points by finding
+};
 
 /// The first word of an error that a task wrote, without "error:".
 std::string reason_of(const forked_end& ended) {
@@ -87,13 +111,14 @@ public:
 
   int run() {
     find_pending();
-    if (arguments_.dry)
-      return show_plan();
     choose_threads();
-    if (auto wrong = share_data(pending_); !wrong.empty())
-      return print_errors(wrong);
+    share_data(pending_);
     if (const int code = check_points(); code != exit_done)
       return code;
+    if (arguments_.dry)
+      return show_plan();
+    fs::create_directories(out_);
+    write_sweep_order(out_, plan_);
     view_.started(plan_.runs.size(), plan_.runs.size() - pending_.size(), jobs_, threads_);
     const bool all_done = run_pending();
     view_.finished();
@@ -157,7 +182,7 @@ private:
       if (points.empty() || points.back()->plan->point != run.plan->point)
         points.push_back(&run);
     forked_tasks tasks;
-    std::vector<std::string> errors;
+    std::map<std::size_t, std::string> errors; // by point
     for (std::size_t next = 0; next < points.size() || tasks.running() > 0;) {
       if (interrupts_.load() > 0)
         return exit_interrupted;
@@ -170,13 +195,15 @@ private:
         });
       }
       const auto ended = tasks.next_end(std::chrono::milliseconds(100));
-      if (ended && ended->code == exit_bad_input &&
-          std::find(errors.begin(), errors.end(), ended->errors) == errors.end())
-        errors.push_back(ended->errors);
+      if (ended && ended->code == exit_bad_input)
+        errors[ended->task] = ended->errors;
     }
-    for (const auto& text : errors)
-      std::fputs(text.c_str(), stderr);
-    return errors.empty() ? exit_done : exit_bad_input;
+    print_errors(plan_.wrong);
+    point_findings findings;
+    for (const auto& [task, texts] : errors)
+      findings.add(points[task]->plan->point, texts);
+    findings.print(points.size());
+    return findings.empty() && plan_.wrong.empty() ? exit_done : exit_bad_input;
   }
 
   /// True if none failed.
@@ -243,23 +270,30 @@ private:
     return made.status != "failed";
   }
 
-  /// The comparison of all runs of the sweep that are done. False if they cannot be compared.
+  /// The comparison of all runs of the sweep; those that are not done are left out, with a line each. False if they
+  /// cannot be compared.
   bool show_table() {
-    std::map<std::string, stored_run> done;
-    for (auto& found : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION},
-                                                 {.name = "status", .comparison = "=", .value = "done"}}))
-      done.try_emplace(found.scenario_digest, std::move(found));
+    std::map<std::string, stored_run> known;
+    for (auto& found : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
+      if (auto& best = known[found.scenario_digest]; best.status != "done")
+        best = std::move(found);
     std::vector<stored_run> runs;
-    for (const auto& planned : plan_.runs)
-      if (const auto found = done.find(planned.digest); found != done.end())
+    std::vector<std::string> order;
+    for (const auto& planned : plan_.runs) {
+      order.push_back(planned.digest);
+      if (const auto found = known.find(planned.digest); found != known.end() && found->second.status != "damaged")
         runs.push_back(found->second);
-    if (arguments_.quiet || arguments_.json || runs.empty())
+    }
+    const bool any_done =
+        std::any_of(runs.begin(), runs.end(), [](const stored_run& run) { return run.status == "done"; });
+    if (arguments_.quiet || arguments_.json || !any_done)
       return true;
-    const auto table = compare_runs(runs, {.by = plan_.by});
+    const auto table = compare_runs(runs, {.by = plan_.by, .sweep_order = std::move(order)});
     if (!table) {
       print_errors(table.error());
       return false;
     }
+    print_warnings(table->left_out, warning_style::text);
     std::printf("\n%s", printable(comparison_text(*table, comparison_format::text)).c_str());
     return true;
   }
@@ -368,17 +402,15 @@ int sweep_scenarios(const sweep_arguments& arguments) {
   if (fs::exists(out, none) && !fs::is_directory(out, none))
     wrong.push_back({"", "--out '" + out.string() + "' is no folder; name one that holds the runs of sweeps"});
   const bool known = wrong.empty() || !request.scenarios.empty();
-  auto plan = known ? plan_sweep(request) : expected<sweep_plan>();
-  if (!plan)
-    append(wrong, plan.error());
-  if (!wrong.empty())
+  auto plan = known ? checked_points(request) : sweep_plan{};
+  if (!wrong.empty() || plan.runs.empty()) {
+    append(wrong, plan.wrong);
     return print_errors(wrong);
-  print_warnings(plan->warnings, arguments.quiet  ? warning_style::none
-                                 : arguments.json ? warning_style::json
-                                                  : warning_style::text);
-  if (!arguments.dry)
-    fs::create_directories(out);
-  return sweep(std::move(*plan), out, arguments).run();
+  }
+  print_warnings(plan.warnings, arguments.quiet  ? warning_style::none
+                                : arguments.json ? warning_style::json
+                                                 : warning_style::text);
+  return sweep(std::move(plan), out, arguments).run();
 }
 
 } // namespace mneme

@@ -1,4 +1,5 @@
 #include "runtime/study/comparison_text.hpp"
+#include "runtime/study/sweep_order.hpp"
 #include "tests/support/run_folders.hpp"
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -98,17 +99,66 @@ TEST_CASE("runs that cannot be compared are all named") {
   runs[0].status = "damaged"; // its version is not known
   runs[0].version = "";
   runs[0].error = "scenario.toml: is damaged";
-  runs[1].status = "interrupted";
   runs[3].version = "0.0.9";
   runs[4].status = "damaged";
   runs[4].error = "summary.json: is damaged";
   const auto wrong = compare_runs(runs, {});
   REQUIRE_FALSE(wrong);
-  CHECK(wrong.error().size() == 4);
+  CHECK(wrong.error().size() == 3);
   CHECK(any_says(wrong.error(), "fedavg1", "scenario.toml: is damaged"));
-  CHECK(any_says(wrong.error(), "fedavg2", "the run is interrupted; end it with `mneme resume"));
   CHECK(any_says(wrong.error(), "fedprox1", "mixed: computed by mneme 0.0.9"));
   CHECK(any_says(wrong.error(), "fedprox2", "is damaged"));
+}
+
+TEST_CASE("runs that are not done are left out, each with its reason") {
+  const scratch_folder here;
+  auto runs = six_runs(here.path());
+  runs[1].status = "interrupted";
+  runs[4].status = "failed";
+  runs[4].error = "client 3: NaN";
+  runs[4].version = "0.0.9"; // which does not matter then
+  const auto table = compare_runs(runs, {.metrics = {"final_accuracy"}});
+  REQUIRE(table);
+  CHECK(*table->rows[0].cells[0].statistics.mean == Approx(53.5)); // (50 + 57) / 2
+  CHECK(table->rows[1].seeds == std::set<std::int64_t>{1, 3});
+  REQUIRE(table->left_out.size() == 2);
+  CHECK(any_says(table->left_out, "fedavg2", "left out: the run is interrupted; end it with `mneme resume"));
+  CHECK(any_says(table->left_out, "fedprox2", "left out: the run is failed (client 3: NaN); end it with"));
+  for (auto& run : runs)
+    run.status = "interrupted";
+  const auto none = compare_runs(runs, {});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().size() == 7);
+  CHECK(any_says(none.error(), "", "no run to compare: none is done"));
+}
+
+TEST_CASE("the first point of a sweep is the baseline unless another one is named") {
+  const scratch_folder here;
+  auto runs = six_runs(here.path());
+  for (auto& run : runs)
+    run.scenario_digest = run.strategy + std::to_string(run.seed);
+  CHECK(compare_runs(runs, {})->baseline == 0);
+  CHECK(compare_runs(runs, {.sweep_order = {"of another folder", "fedprox2", "fedavg1"}})->baseline == 1);
+  CHECK(compare_runs(runs, {.baseline = "fedavg", .sweep_order = {"fedprox1"}})->baseline == 0);
+  const sweep_plan plan{.runs = {{.digest = "fedprox1", .label = "a b=1"}, {.digest = "fedavg1", .label = "a b=2"}}};
+  write_sweep_order(here.path(), plan);
+  CHECK(read_sweep_order(here.path()) == std::vector<std::string>{"fedprox1", "fedavg1"});
+  write_file(here.path() / "sweep.json", "{\"runs\": 3");
+  CHECK(read_sweep_order(here.path()).empty());
+  CHECK(read_sweep_order(here.path() / "none").empty());
+}
+
+TEST_CASE("bytes are shown in the unit of the largest mean, and in full in a spreadsheet") {
+  const scratch_folder here;
+  auto runs = six_runs(here.path());
+  for (auto& run : runs)
+    run.figures["upload_bytes"] = run.strategy == "fedavg" ? 512.0 * 1024 : 3.0 * 1024 * 1024;
+  const auto table = *compare_runs(runs, {.metrics = {"upload_bytes"}});
+  const auto text = comparison_text(table, comparison_format::text);
+  CHECK(text.find("upload_bytes (MiB)\n  fedavg             3   0.50 ± 0.00 [0.50, 0.50]\n") != std::string::npos);
+  CHECK(text.find("+2.50 [2.50, 2.50]") != std::string::npos);
+  CHECK(text.find("  strategy.name   upload_bytes\n") != std::string::npos); // ranks have no unit
+  CHECK(comparison_text(table, comparison_format::csv).find("fedavg,upload_bytes,3,524288,0,") != std::string::npos);
 }
 
 TEST_CASE("what stands in one cell must differ in the seed alone") {

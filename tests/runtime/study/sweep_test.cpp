@@ -69,6 +69,10 @@ TEST_CASE("everything that is wrong in a grid is found before it runs, once") {
   CHECK(any_says(equal.error(), "", "are the same run"));
   CHECK_FALSE(plan_sweep({.scenarios = {here.path() / "a.toml"}, .axes = {{"seed", {"1"}}}, .seeds = {1}}));
   CHECK_FALSE(plan_sweep({}));
+  const auto checked = checked_points(
+      {.scenarios = {here.path() / "a.toml"}, .axes = {{"rounds.cohort", {"5", "-1"}}}, .seeds = {1, 2}});
+  CHECK(checked.runs.size() == 2); // what is well can be checked further
+  CHECK(any_says(checked.wrong, "--over", "rounds.cohort = -1"));
 }
 
 TEST_CASE("a sweep is read from a file of its own") {
