@@ -246,6 +246,10 @@ class ReportTest(unittest.TestCase):
                 with open(made, encoding="utf-8") as file:
                     text = file.read()
                 self.assertIn(f'name = "{method}"', text)
+                lines = text.splitlines()
+                self.assertEqual(lines[0], "#:schema ./scenario.schema.json")
+                self.assertLessEqual(max(len(line) for line in lines if line.startswith("#")
+                                         and not re.match(r"# \w+ = ", line)), 100)
                 # The keys behind # say what holds without them: with all of them given, it is the same scenario.
                 full = self.path("full.toml")
                 with open(full, "w", encoding="utf-8") as file:

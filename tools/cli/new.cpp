@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <sstream>
 #include <unistd.h>
 namespace mneme {
 namespace {
@@ -73,12 +74,28 @@ expected<new_scenario_choice> first_fitting(const std::string& file, Fits fits) 
   return tl::unexpected(std::move(first));
 }
 
+constexpr std::size_t columns_max = 100;
+
+/// The text as comment lines of at most 100 columns; a word that is longer has a line of its own.
+std::string comment_lines(const std::string& text) {
+  std::string lines, line = "#";
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > columns_max && line.find_last_not_of("# ") != std::string::npos) {
+      lines += line + "\n";
+      line = "#  ";
+    }
+    line += " " + word;
+  }
+  return lines + line + "\n";
+}
+
 std::string commented(const section& group, const std::set<std::string>& said) {
   std::string text;
   for (const auto& key : group.keys.all()) {
     const auto name = group.name.empty() ? key.name : group.name + "." + key.name;
-    text += fmt::format("# {}. {}\n{}{} = {}\n", expected_text(key), key.meaning, said.contains(name) ? "" : "# ",
-                        key.name, current_text(key));
+    text += comment_lines(fmt::format("{}. {}", expected_text(key), key.meaning)) +
+            fmt::format("{}{} = {}\n", said.contains(name) ? "" : "# ", key.name, current_text(key));
   }
   return text;
 }
@@ -92,7 +109,7 @@ std::string scenario_text(new_scenario_choice made, const std::string& lead) {
   auto text = lead;
   for (const auto& group : sections_of(made.settings)) {
     if (!group.name.empty())
-      text += fmt::format("\n[{}] # {}\n", group.name, group.meaning);
+      text += fmt::format("\n{}[{}]\n", comment_lines(group.meaning), group.name);
     text += commented(group, said);
   }
   return text;
@@ -140,8 +157,12 @@ int new_scenario(const new_arguments& arguments) {
   if (!rows)
     std::fprintf(stderr, "warning: %s\nthe scenario is written without a look at the data\n",
                  rows.error().front().text.c_str());
-  const auto lead = fmt::format("# Made by `mneme new {} {}`. Lines behind # are what holds without them.\n",
-                                arguments.names[0], arguments.names[1]);
+  const auto lead =
+      "#:schema ./scenario.schema.json\n" +
+      comment_lines("The line above is for editors with Taplo or Even Better TOML, which complete and check keys once "
+                    "`mneme schema > scenario.schema.json` has been called beside this file.") +
+      comment_lines(fmt::format("Made by `mneme new {} {}`. Lines behind # are what holds without them.",
+                                arguments.names[0], arguments.names[1]));
   const auto text = scenario_text(std::move(*made), lead);
   if (arguments.file.empty())
     std::fputs(text.c_str(), stdout);
