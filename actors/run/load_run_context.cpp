@@ -1,5 +1,6 @@
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/backbone_run.hpp"
+#include "actors/run/memory_estimate.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/base/non_owning.hpp"
@@ -29,8 +30,9 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
         diagnostic.where = settings.where(key) + ": " + diagnostic.where;
     else if (const auto replaced = module ? module->replaced_constant(*weights) : ""; !replaced.empty())
       return failed(settings.where(key) + ": " + file.string(),
-                    "'" + replaced + "' has other values than model.module, whose weights are compiled in; expected "
-                    "weights of the head only, or a TorchScript module");
+                    "'" + replaced +
+                        "' has other values than model.module, whose weights are compiled in; expected "
+                        "weights of the head only, or a TorchScript module");
     return weights;
   };
   if (!settings.model.weights.empty()) {
@@ -95,6 +97,15 @@ diagnostics wrong_with_tokens(const scenario& settings) {
                      "the data are rows of tokens, and other transforms move pixels; "
                      "expected \"class-blocks\""});
   return wrong;
+}
+
+/// What of a module stays as it is although it is trained.
+diagnostics untrained_parts(const scenario& settings, const model& net) {
+  const auto* const module = dynamic_cast<const module_net*>(&net);
+  if (!module || settings.model.trainable != trainable_part::all)
+    return {};
+  const auto text = untrained_text(module->untrained());
+  return text.empty() ? diagnostics{} : diagnostics{{settings.where("model.module"), text}};
 }
 
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
@@ -205,6 +216,10 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   const auto device = resolve_device(settings.worker.device);
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
+  if (const auto crowd = too_many_clients(settings, available_memory()); !crowd.empty()) {
+    append(problems, crowd); // before anything is loaded
+    return tl::unexpected{problems};
+  }
   auto raw = request.data ? expected<raw_data>(*request.data)
                           : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
   gather(problems, raw);
@@ -231,6 +246,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
   const auto net = build_model(settings, *shared_tasks, *device);
+  if (net && request.warnings)
+    append(*request.warnings, untrained_parts(settings, **net));
   auto setup =
       net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);

@@ -16,7 +16,8 @@ enum class run_context_use {
 struct run_context_request {
   std::shared_ptr<const partition>* split = nullptr; ///< Receives the partition, for partition.csv; may be null.
   run_context_use use = run_context_use::run;
-  const raw_data* data = nullptr; ///< What load_data() would give; null: it is loaded.
+  const raw_data* data = nullptr;   ///< What load_data() would give; null: it is loaded.
+  diagnostics* warnings = nullptr;  ///< Receives what is well and can hardly be meant; may be null.
   std::filesystem::path backbone{}; ///< What model.backbone's scenario has trained; empty: nothing is read.
 };
 

@@ -30,6 +30,7 @@ std::size_t control_threads(const run_context& context, const run_options& optio
 struct ready_world {
   std::shared_ptr<run_context> context{};
   std::shared_ptr<node_pool> nodes{}; // null: there are none
+  diagnostics warnings{};
 };
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
@@ -48,7 +49,9 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
       return tl::unexpected{greeted.error()};
     nodes = std::move(*greeted);
   }
-  auto loaded = load_run_context(settings, {.split = split, .data = options.data.get(), .backbone = backbone});
+  diagnostics warnings;
+  auto loaded = load_run_context(
+      settings, {.split = split, .data = options.data.get(), .warnings = &warnings, .backbone = backbone});
   if (!loaded)
     return tl::unexpected{loaded.error()};
   auto& context = **loaded;
@@ -66,7 +69,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
     if (auto ready = nodes->await_ready(world_facts(context)); !ready)
       return tl::unexpected{ready.error()};
   }
-  return ready_world{.context = *loaded, .nodes = nodes};
+  return ready_world{.context = *loaded, .nodes = nodes, .warnings = std::move(warnings)};
 }
 
 /// All that a run has before its actors: what they read, its directory, and who watches it.
@@ -93,6 +96,11 @@ std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const
   auto folder = std::make_shared<checkpoint_folder>(run.files->checkpoints(), label_of(run), wanted.keep);
   folder->forget_after(last);
   return wanted.every > 0 ? folder : nullptr;
+}
+
+void warn_of(const diagnostics& found, progress& view) {
+  for (const auto& warning : found)
+    view.warned(warning.where + ": " + warning.text);
 }
 
 /// Digests are promised for CPUs, and of a device by its own rules.
@@ -218,6 +226,7 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
     return failed_before_it_began(e);
   }
   run.view->started(settings.title, run.files->path().string(), settings.seed, run.digest);
+  warn_of(loaded->warnings, *run.view);
   return perform(run, {.checkpoints = checkpoints_of(run, {})}, options);
 }
 
@@ -257,6 +266,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
     setup.recorder.past = from->past->recorded;
   const auto& done = setup.recorder.past;
   run.view->started(read->value.title, run.files->path().string(), read->value.seed, run.digest);
+  warn_of(loaded->warnings, *run.view);
   say_where(run, *from);
   try {
     run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks), done.events_bytes);
@@ -267,8 +277,8 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   return perform(run, std::move(setup), options);
 }
 
-diagnostics check_against_data(const scenario& settings, const raw_data* data) {
-  const auto loaded = load_run_context(settings, {.use = run_context_use::check, .data = data});
+diagnostics check_against_data(const scenario& settings, const raw_data* data, diagnostics* warnings) {
+  const auto loaded = load_run_context(settings, {.use = run_context_use::check, .data = data, .warnings = warnings});
   return loaded ? diagnostics{} : loaded.error();
 }
 

@@ -56,6 +56,8 @@ struct run_options {
 
 /// What can be checked without running: data files, tasks, partition, model and weights. For `mneme validate`.
 /// @param data what load_data() would give; null: it is loaded
-[[nodiscard]] diagnostics check_against_data(const scenario& settings, const raw_data* data = nullptr);
+/// @param warnings receives what is well and can hardly be meant; may be null
+[[nodiscard]] diagnostics check_against_data(const scenario& settings, const raw_data* data = nullptr,
+                                             diagnostics* warnings = nullptr);
 
 } // namespace mneme

@@ -1,10 +1,12 @@
 #include "runtime/models/function.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/models/work_count.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/record_function.h>
 #include <algorithm>
 #include <torch/csrc/autograd/custom_function.h>
 namespace mneme {
@@ -68,6 +70,7 @@ at::Tensor function_pass::weights_at(std::int64_t offset, at::IntArrayRef sizes)
 }
 
 at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b) {
+  RECORD_FUNCTION(stacked_product_name, std::vector<c10::IValue>({a, b}));
   const auto models = std::max(a.size(0), b.size(0)), m = a.size(1), n = b.size(1);
   const auto k = rounded_up(a.size(2), line_values), columns = rounded_up(n, line_values);
   const auto left = in_lines(a, m, k).expand({models, m, k});

@@ -1,5 +1,6 @@
 /// module_graph: what forward() of a module computes, as a function of rows and of its tensors.
 #pragma once
+#include "runtime/modules/untrained_layers.hpp"
 #include <ATen/core/Tensor.h>
 #include <cstdint>
 #include <span>
@@ -31,6 +32,8 @@ public:
   [[nodiscard]] virtual std::int64_t rows_of_call() const noexcept { return 0; }
   /// B, C, H, W: the most rows of a call and their shape, where the module says so itself; else empty.
   [[nodiscard]] virtual std::vector<std::int64_t> own_rows() const { return {}; }
+  /// Layers that do not train with the parameters; none where nothing can be trained.
+  [[nodiscard]] virtual untrained_layers untrained() const { return {}; }
   /// Names of compiled tensors whose values are no longer those of the file.
   [[nodiscard]] virtual std::vector<std::string> overwritten() const { return {}; }
 

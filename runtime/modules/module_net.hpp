@@ -41,6 +41,9 @@ public:
   /// C, H, W of a row.
   [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept { return shape_.input; }
 
+  /// Layers that do not train with its parameters.
+  [[nodiscard]] untrained_layers untrained() const { return graph_->untrained(); }
+
   /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
   void put_own_values(at::Tensor& flat) const;
   /// The first tensor that is compiled in and has another value in `flat` [P]; "": there is none.

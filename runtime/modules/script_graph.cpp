@@ -176,7 +176,10 @@ tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::spa
     if (!refusals.empty())
       return tl::unexpected(differences(refusals.begin(), refusals.end()));
     const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
-    return with_tensors(module, graph, members);
+    auto made = with_tensors(module, graph, members);
+    if (made)
+      made->untrained_ = untrained_layers_of(*whole);
+    return made;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {

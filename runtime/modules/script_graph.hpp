@@ -26,6 +26,7 @@ public:
   [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const override;
   /// The member `rows`, a list of four numbers.
   [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return own_rows_; }
+  [[nodiscard]] untrained_layers untrained() const override { return untrained_; }
 
 private:
   struct compiled;
@@ -36,6 +37,7 @@ private:
   std::shared_ptr<const compiled> code_{};
   std::vector<held_tensor> tensors_{};
   std::vector<std::int64_t> own_rows_{};
+  untrained_layers untrained_{};
 };
 
 } // namespace mneme

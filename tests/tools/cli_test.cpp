@@ -209,6 +209,50 @@ TEST_CASE("validate says ok, or all that is wrong with data and scenario", "[cli
   CHECK(mneme_in(here.path(), "validate good.toml").code == 0);
 }
 
+TEST_CASE("validate takes keys as run does", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  CHECK(mneme_in(here.path(), "validate a.toml --set rounds.cohort=2").code == 0);
+  const auto result = mneme_in(here.path(), "validate a.toml --set rounds.cohort=9");
+  CHECK(result.code == 2);
+  CHECK(result.errors == "--set: error: rounds.cohort = 9: expected at most clients.count = 4, or 0 for all\n");
+  CHECK(mneme_in(here.path(), "validate a.toml --set seed").errors ==
+        "error: --set 'seed': expected KEY=VALUE, as in --set rounds.cohort=5\n");
+}
+
+TEST_CASE("validate --cost says what a run would compute and send, for people and programs", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const auto text = mneme_in(here.path(), "validate a.toml --cost");
+  CHECK(text.code == 0);
+  CHECK(text.out.starts_with("a.toml: ok\n  rounds  2, with 8 client-rounds and 2 evaluations in "));
+  // 20 weights of 4 bytes and 2 rounds of 4 clients; all 80 rows once, 40 of them over 2 classes and 40 over 4, with
+  // 4 features: 2 * 4 * 2 operations forward and as many back; test rows are 40, then 80.
+  const auto object = mneme_in(here.path(), "validate a.toml --cost --json");
+  CHECK(object.code == 0);
+  CHECK(contains(object.out, "\"client_rounds\":8,"));
+  CHECK(contains(object.out, "\"train_flops\":3840.0,")); // 40 * 32 + 40 * 64
+  CHECK(contains(object.out, "\"upload_bytes\":640,\"download_bytes\":640,\"exact\":true,"));
+  CHECK(mneme_in(here.path(), "validate a.toml --json").code == 2);
+  CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
+}
+
+TEST_CASE("a cohort that no memory could hold is refused before anything is loaded, with an estimate", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const std::string many = "a.toml --set clients.count=100000000 --set rounds.cohort=0 --set partition.kind=sampled "
+                           "--set data.rows=1000000000 --set data.shape=[900]"; // would take 900 GB
+  for (const std::string command : {"run ", "validate ", "validate --cost ", "sweep --dry-run "}) {
+    CAPTURE(command);
+    const auto result = mneme_in(here.path(), command + many);
+    CHECK(result.code == 2);
+    CHECK(contains(result.errors, "error: clients.count = 100000000 with rounds.cohort = 0: too large for memory, of "
+                                  "which "));
+    CHECK(contains(result.errors, "; clients about 381 MiB, clients at work about "));
+  }
+  CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
+}
+
 TEST_CASE("seeds run one after another into folders of their own", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);

@@ -92,6 +92,14 @@ class Modules(unittest.TestCase):
             code, said = self.validated(content)
             self.assertEqual(code, 0, said)
 
+    def test_layers_that_do_not_train_are_warned_of_and_costs_are_told(self):
+        done = mneme("validate", SCENARIO, "--cost")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("in evaluation mode while it is trained: 1 batch normalisation keeps", done.stderr)
+        self.assertIn("FLOP to train", done.stdout)
+        still = mneme("validate", SCENARIO, "--set", "model.trainable=head")
+        self.assertEqual((still.returncode, still.stderr), (0, ""))
+
     def test_damage_is_named_with_its_byte(self):
         content = whole()
         self.refused(content[:-1], "net.pt: byte ")

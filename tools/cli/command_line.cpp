@@ -17,7 +17,7 @@ struct command_line {
   resume_arguments resume{};
   serve_arguments serve{};
   sweep_arguments sweep{};
-  std::vector<std::string> to_validate{};
+  validate_arguments validate{};
   compare_arguments compare{};
   report_arguments report{};
   new_arguments made{};
@@ -56,7 +56,7 @@ struct command_line {
     bind_report();
     bind_new();
     completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
-    validate_command->add_option("SCENARIO", to_validate, "Scenario files.")->type_name("...");
+    bind_validate();
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
@@ -138,9 +138,22 @@ private:
     to.add_option("--threads", sweep.threads, "Threads of each run; default: the cores, shared out.")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
-    to.add_flag("--dry-run", sweep.dry, "Only print the runs, and what would become of each.");
+    to.add_flag("--dry-run", sweep.dry,
+                "Only print the runs and what would become of each, once each point was checked.");
     auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
+  }
+  void bind_validate() {
+    auto& to = *validate_command;
+    to.add_option("SCENARIO", validate.scenarios, "Scenario files.")->type_name("...");
+    to.add_option("--set", validate.settings, "Override a key: a TOML value, or a bare string.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    auto* cost = to.add_flag("--cost", validate.cost,
+                             "Estimate FLOPs, bytes, memory and seconds of the run without computing it: virtual time "
+                             "is played with the sizes of jobs and messages, FLOPs are counted on one row of the net, "
+                             "and seconds are these at the rate of products measured here for a moment.");
+    to.add_flag("--json", validate.json, "Print the costs of each scenario as a JSON object.")->needs(cost);
   }
   void bind_compare() {
     auto& to = *compare_command;
@@ -155,7 +168,8 @@ private:
         ->type_name("NAME,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    to.add_option("--baseline", compare.baseline, "The row that others differ from; default: the first.")
+    to.add_option("--baseline", compare.baseline,
+                  "The row that others differ from; default: the first point of the sweep, else the first row.")
         ->type_name("LABEL,...");
     bind_where(to, compare.where);
     to.add_option("--format", compare.format, "text, csv, markdown or latex.")->type_name("FORMAT");
@@ -233,7 +247,7 @@ int dispatch(const command_line& line) {
   if (*line.resume_command)
     return resume_run(line.resume);
   if (*line.validate_command)
-    return validate_scenarios(line.to_validate);
+    return validate_scenarios(line.validate);
   if (*line.list_command)
     return list_things(line.list);
   if (*line.compare_command)

@@ -10,7 +10,7 @@ enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_
 
 /// `[--nodes A:PORT,B:PORT|@FILE] [--cert FILE --key FILE --ca FILE]`, of runs and of nodes.
 struct node_arguments {
-  std::string nodes{};                          ///< Empty: none
+  std::string nodes{};                           ///< Empty: none
   std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
 };
 
@@ -45,6 +45,14 @@ struct resume_arguments {
   std::string serve{}, serve_token{}; ///< As of run_arguments
   node_arguments on{};
   bool quiet = false, json = false;
+};
+
+/// `mneme validate SCENARIO... [--set KEY=VALUE]... [--cost [--json]]`
+struct validate_arguments {
+  std::vector<std::string> scenarios{};
+  std::vector<std::string> settings{}; ///< "KEY=VALUE"
+  bool cost = false;                   ///< What the run would compute, send, hold and take is printed, too.
+  bool json = false;                   ///< A JSON object per scenario, if it is well.
 };
 
 /// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
@@ -105,7 +113,7 @@ struct list_arguments {
 [[nodiscard]] int sweep_scenarios(const sweep_arguments& arguments);
 [[nodiscard]] int serve_nodes(const serve_arguments& arguments);
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
-[[nodiscard]] int validate_scenarios(const std::vector<std::string>& scenarios);
+[[nodiscard]] int validate_scenarios(const validate_arguments& arguments);
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);
 [[nodiscard]] int report_runs(const report_arguments& arguments);
 [[nodiscard]] int new_scenario(const new_arguments& arguments);

@@ -153,3 +153,28 @@ TEST_CASE("files of other kinds are named") {
   CHECK_THAT(complaint_about(std::filesystem::path("/nowhere/net.pt")), ContainsSubstring("/nowhere/net.pt"));
   CHECK_THAT(complaint_about(std::filesystem::temp_directory_path()), ContainsSubstring("folder"));
 }
+
+TEST_CASE("what of a module does not train is counted") {
+  const scratch_folder folder;
+  const auto text_of = [&](const module_text& made) {
+    write_module(folder.path() / "net.pt", made);
+    const auto net = load_module(folder.path() / "net.pt", {.input = {1, 6, 6}, .classes = 5, .trained = true});
+    REQUIRE(net);
+    return untrained_text((*net)->untrained());
+  };
+  CHECK(text_of(small_convolution()).empty());
+  const module_text deaf{.code = R"(
+def forward(self, x):
+    x = torch.flatten(x, 1) * self.scale
+    x = torch.batch_norm(x, None, None, self.mean, self.variance, False, 0.1, 1e-5, False)
+    x = torch.dropout(x, 0.5, False)
+    x = torch.dropout(x, 0.0, False)
+    return torch.feature_dropout(x, 0.1, False)
+)",
+                         .parameters = {{"scale", at::ones({36})}},
+                         .buffers = {{"mean", at::zeros({36})}, {"variance", at::ones({36})}}};
+  CHECK(text_of(deaf) ==
+        "a module is in evaluation mode while it is trained: 2 dropouts drop nothing, 1 batch normalisation keeps the "
+        "running statistics of the file (docs/modules.md); expected a net of the zoo where that matters, or one "
+        "exported without torch.jit.freeze");
+}

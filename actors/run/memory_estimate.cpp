@@ -1,0 +1,72 @@
+#include "actors/run/memory_estimate.hpp"
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+// Bytes of one client. At work: peak memory of runs with 1,000, 50,000 and 150,000 clients in a cohort, less what their
+// rows take (4,350 to 4,700; asynchronous 4,540).
+constexpr double idle_bytes = 4.0;           // client_pool::client_record
+constexpr double bytes_per_task = 4.0;       // where its rows begin, in a partition in which a row has one owner
+constexpr double changing_bytes = 24.0;      // its next change, where clients come, go or change task by themselves
+constexpr double at_work_bytes = 4'700.0;    // its coroutine, actor, assignment, events and parked job
+constexpr double bytes_per_row = 8.0;        // the list of rows that it works on
+constexpr std::int64_t rows_of_client = 100; // where the data decide how many
+
+bool deals_rows(partition_kind kind) { return kind != partition_kind::class_share && kind != partition_kind::sampled; }
+
+bool changes_by_itself(const scenario& s) {
+  return s.devices.availability != device_availability::always || s.enrolment.kind == enrolment_kind::random ||
+         s.tasks.transition == task_transition::staggered;
+}
+
+} // namespace
+
+std::vector<memory_part> memory_of_clients(const scenario& s) {
+  const auto count = static_cast<double>(s.clients.count);
+  const bool async = s.rounds.mode == round_mode::async;
+  const auto stated = async ? s.rounds.concurrency : s.rounds.cohort;
+  const auto at_work = static_cast<double>(stated > 0 ? std::min(stated, s.clients.count) : s.clients.count);
+  const auto rows = s.partition.kind == partition_kind::sampled ? s.partition.rows_per_client : rows_of_client;
+  double each = idle_bytes + (async ? 1.0 / 8.0 : 0.0);
+  if (deals_rows(s.partition.kind))
+    each += bytes_per_task * static_cast<double>(s.tasks.count);
+  if (changes_by_itself(s))
+    each += changing_bytes;
+  return {{"clients", "clients.count", count * each},
+          {"clients at work", async ? "rounds.concurrency" : "rounds.cohort",
+           at_work * (at_work_bytes + bytes_per_row * static_cast<double>(rows))}};
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  for (; unit + 1 < units.size() && bytes >= 1024.0; ++unit)
+    bytes /= 1024.0;
+  return fmt::format("{:.{}f} {}", bytes, unit > 0 && bytes < 10.0 ? 1 : 0, units[unit]);
+}
+
+diagnostics too_many_clients(const scenario& settings, const memory_room& room) {
+  const auto parts = memory_of_clients(settings);
+  double sum = 0.0;
+  std::string each;
+  for (const auto& part : parts) {
+    sum += part.bytes;
+    each += fmt::format("{}{} about {}", each.empty() ? "" : ", ", part.name, bytes_text(part.bytes));
+  }
+  if (sum <= static_cast<double>(room.bytes))
+    return {};
+  const auto most =
+      std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const bool async = settings.rounds.mode == round_mode::async;
+  return {{settings.where(most->key),
+           fmt::format("clients.count = {} with {} = {}: too large for memory, of which {} are {}; {}. Expected fewer "
+                       "{}",
+                       settings.clients.count, async ? "rounds.concurrency" : "rounds.cohort",
+                       async ? settings.rounds.concurrency : settings.rounds.cohort,
+                       bytes_text(static_cast<double>(room.bytes)), room.source, each,
+                       most->name == "clients" ? "clients" : "clients at work at a time")}};
+}
+
+} // namespace mneme

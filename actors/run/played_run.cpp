@@ -1,0 +1,254 @@
+#include "actors/run/played_run.hpp"
+#include "actors/scheduler/federation_settings_of.hpp"
+#include "runtime/federation/federation.hpp"
+#include "runtime/method/client_run.hpp"
+#include "runtime/method/wire.hpp"
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+namespace mneme {
+namespace {
+
+/// Nothing is kept, nothing is computed twice, and nobody waits for room.
+federation_settings settings_of(const run_context& run) {
+  constexpr auto any = std::numeric_limits<std::int64_t>::max();
+  auto made = federation_settings_of(run);
+  made.shards = 1;
+  made.has_proxy = false;
+  made.ahead_bytes_max = made.results_bytes_max = any;
+  made.memory_bytes_max = 0;
+  made.checkpoint.every = 0;
+  made.trace = false;
+  return made;
+}
+
+class player {
+public:
+  explicit player(const run_context& run) : run_(run), wire_(run.scenario.devices.wire), federation_(settings_of(run)) {
+    played_.exact = run.needs.upload_size_known;
+    if (played_.exact)
+      half_ = run.method->make_server();
+  }
+
+  expected<played_run> play() {
+    federation_.begin();
+    while (!is_over_) {
+      take_commands();
+      if (waiting_.empty())
+        return failed(run_.scenario.file, "the run would wait for ever");
+      auto next = std::move(waiting_.front());
+      waiting_.pop_front();
+      std::visit([this](auto& command) { serve(command); }, next);
+    }
+    if (played_.report.status != run_status::done)
+      return failed(run_.scenario.file, "the run would fail: " + played_.report.error);
+    return std::move(played_);
+  }
+
+private:
+  struct client_at_work {
+    client_id client{};
+    tensors_ref upload{};
+  };
+
+  void take_commands() {
+    federation_.take_commands(taken_);
+    for (auto& command : taken_)
+      waiting_.push_back(std::move(command));
+  }
+
+  // -- shards
+
+  void serve(start_rounds& wave) {
+    wave_report report{.from = wave.to};
+    for (auto& given : wave.assignments) {
+      auto& at_work = at_work_[given.id] = {.client = given.client, .upload = given.in->weights};
+      const auto id = given.id;
+      const auto client = given.client;
+      if (const auto rows = stage_of(std::move(given)))
+        report.issued.push_back(
+            {.id = {id, 0, 0}, .rows = *rows, .takes = run_.population->compute_time(client, *rows)});
+      else
+        finish(id, at_work, report);
+    }
+    played_.in_flight_max = std::max<std::int64_t>(played_.in_flight_max, std::ssize(at_work_));
+    if (!wave.at_once)
+      return end_wave(report);
+    wave_report part{.from = wave.to, .issued = report.issued, .released = {{}}, .last = false};
+    if (!part.issued.empty())
+      part.released->emplace_back();
+    for (const auto& job : part.issued)
+      part.released->front().push_back(job.id);
+    report.issued.clear();
+    for (const auto& job : part.issued)
+      finish(job.id.assignment, at_work_.at(job.id.assignment), report);
+    federation_.take(part);
+    end_wave(report);
+  }
+
+  void serve(release& wanted) {
+    wave_report report{.from = wanted.to};
+    for (const auto& batch : wanted.batches)
+      for (const auto& id : batch)
+        finish(id.assignment, at_work_.at(id.assignment), report);
+    end_wave(report);
+  }
+
+  void serve(abandon& wanted) {
+    for (const auto id : wanted.assignments)
+      at_work_.erase(id);
+  }
+
+  void finish(assignment_id id, const client_at_work& of, wave_report& report) {
+    const auto bytes = wire_bytes(of.upload.get(), wire_);
+    played_.upload_bytes_of_client = std::max(played_.upload_bytes_of_client, bytes);
+    report.finished.push_back({.id = id, .result = {.upload = of.upload, .rows = 1}, .bytes = bytes});
+  }
+
+  void end_wave(wave_report& report) {
+    std::sort(report.finished.begin(), report.finished.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (const auto& done : report.finished)
+      at_work_.erase(done.id);
+    federation_.take(report);
+  }
+
+  /// The rows for which the client's first job takes time; none: it asks for nothing. Its work is counted.
+  std::optional<std::int64_t> stage_of(assignment given) {
+    const auto classes = given.in->place.opened;
+    if (!half_) {
+      const auto rows = run_.rows->size(given.client, given.task);
+      const auto& training = run_.scenario.training;
+      played_.client_rows[{.classes = classes, .trains = true, .part = run_.scenario.model.trainable}] +=
+          static_cast<double>(rows * training.epochs);
+      return rows * std::max<std::int64_t>(training.epochs, 1);
+    }
+    given.samples = run_.rows->view(given.client, given.task);
+    client_run round(*run_.method, std::move(given), run_.made_rows.get());
+    auto step = round.start();
+    const auto* wanted = std::get_if<plan>(&step);
+    if (!wanted)
+      return std::nullopt;
+    std::int64_t longest = 0; // jobs of one stage run in parallel
+    for (const auto& job : *wanted) {
+      count(job);
+      longest = std::max(longest, rows_of(job));
+    }
+    return longest;
+  }
+
+  void count(const work& request) {
+    const auto* const job = std::get_if<train_job>(&request);
+    if (!job)
+      return void(played_.exact = false);
+    const auto& with = job->options;
+    const auto own = static_cast<double>(job->samples.size() * with.epochs);
+    const auto steps = with.batch_rows > 0
+                           ? std::ceil(static_cast<double>(job->samples.size()) / static_cast<double>(with.batch_rows))
+                           : 1.0;
+    const auto replayed = steps * static_cast<double>(with.epochs * with.replay_rows);
+    played_.client_rows[{.classes = with.classes, .taught = with.taught, .trains = true, .part = with.trained}] +=
+        own + replayed;
+  }
+
+  // -- the server
+
+  /// The coroutine's value, where it ends without a job.
+  template <class Step>
+  auto value_of(Step begin) -> std::optional<decltype(begin(std::declval<server_context&>()).take())> {
+    job_desk desk;
+    server_context context(desk, nullptr, run_.made_rows.get());
+    auto step = begin(context);
+    step.start();
+    if (step.done())
+      return step.take();
+    played_.exact = false;
+    return std::nullopt;
+  }
+
+  void serve(open_task& in) {
+    std::optional<task_plan> made;
+    if (half_)
+      made = value_of([&](server_context& context) { return half_->open_task(context, in.where); });
+    federation_.take(made.value_or(task_plan{}));
+  }
+
+  void serve(open_round& in) {
+    broadcast made = half_ ? half_->open_round(in.where) : broadcast{.weights = whole_net()};
+    opened_round answer{.bytes = wire_bytes(made.weights.get(), wire_) + wire_bytes(made.extra.get(), wire_),
+                        .first_contact_bytes = wire_bytes(made.first_contact.get(), wire_)};
+    made.place = in.where;
+    answer.in = std::make_shared<const broadcast>(std::move(made));
+    federation_.take(answer);
+  }
+
+  tensors_ref whole_net() {
+    if (!net_)
+      net_ = weights_only(at::zeros({run_.net->size()}, at::kFloat));
+    return net_;
+  }
+
+  void serve(deliveries& in) {
+    if (in.tell_when_folded)
+      federation_.folded();
+  }
+
+  void serve(close_round& in) {
+    if (half_) {
+      job_desk desk;
+      server_context context(desk, nullptr, run_.made_rows.get());
+      auto step = half_->close_round(context, in.where);
+      step.start();
+      if (step.done())
+        step.take();
+      else
+        played_.exact = false;
+    }
+    federation_.take(closed_round{});
+  }
+
+  void serve(evaluate& in) {
+    ++played_.evaluations;
+    evaluated sums;
+    for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
+      const auto rows = std::ssize(run_.tasks->tasks[t].test);
+      played_.evaluated_rows[{.classes = in.mask}] += static_cast<double>(rows);
+      sums.per_task.push_back({.rows = rows});
+    }
+    federation_.take(sums);
+  }
+
+  void serve(save_state& in) {
+    saved_state answer{.state = std::move(in.so_far)};
+    federation_.take(answer);
+  }
+
+  // -- others
+
+  void serve(keep_state&) { federation_.kept(); }
+  void serve(pause) { federation_.continue_events(); }
+  void serve(run_report& ended) {
+    played_.report = std::move(ended);
+    is_over_ = true;
+  }
+  template <class Ignored>
+  void serve(Ignored&) {}
+
+  const run_context& run_;
+  wire_format wire_;
+  federation federation_;
+  std::unique_ptr<server_half> half_; // null: the method's messages are not known before it has computed
+  tensors_ref net_{};
+  std::vector<federation_command> taken_;
+  std::deque<federation_command> waiting_;
+  std::map<assignment_id, client_at_work> at_work_;
+  played_run played_;
+  bool is_over_ = false;
+};
+
+} // namespace
+
+expected<played_run> play_run(const run_context& run) { return player(run).play(); }
+
+} // namespace mneme

@@ -1,0 +1,85 @@
+#include "runtime/base/available_memory.hpp"
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string_view>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The number with which a text begins, behind blanks; none: "max", or no such file.
+std::optional<std::int64_t> number_in(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end != text.data() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> number_of_file(const fs::path& file) {
+  std::ifstream in(file);
+  std::string text;
+  return std::getline(in, text) ? number_in(text) : std::nullopt;
+}
+
+/// What stands behind `name` in a file of lines "name: 12 kB" or "name 12".
+std::optional<std::int64_t> number_behind(const fs::path& file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const auto rest = std::string_view(line).substr(std::min(name.size(), line.size()));
+    if (line.starts_with(name) && !rest.empty() && (rest.front() == ':' || rest.front() == ' '))
+      return number_in(rest.substr(1));
+  }
+  return std::nullopt;
+}
+
+/// The names of a control group's files in one of the versions.
+struct group_files {
+  const char *limit, *usage, *droppable;
+};
+constexpr group_files version_2{"memory.max", "memory.current", "inactive_file"};
+constexpr group_files version_1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+
+void take_limit(memory_room& least, const fs::path& group, const std::string& name, const group_files& files) {
+  const auto limit = number_of_file(group / files.limit), used = number_of_file(group / files.usage);
+  if (!limit || !used)
+    return;
+  const auto droppable = number_behind(group / "memory.stat", files.droppable).value_or(0);
+  const auto left = std::max<std::int64_t>(*limit - std::max<std::int64_t>(*used - droppable, 0), 0);
+  if (left < least.bytes)
+    least = {left, "left below the memory limit of the control group " + name};
+}
+
+/// The group `name` below `root` and all around it. Within a container `name` may be one of outside: then the root is
+/// the process's own.
+void take_limits(memory_room& least, const fs::path& root, const fs::path& name, const group_files& files) {
+  for (auto at = name.relative_path();; at = at.parent_path()) {
+    take_limit(least, root / at, (fs::path("/") / at).string(), files);
+    if (at.empty())
+      return;
+  }
+}
+
+} // namespace
+
+memory_room available_memory(const fs::path& proc, const fs::path& groups) {
+  memory_room least{std::numeric_limits<std::int64_t>::max(), "unknown"};
+  if (const auto free = number_behind(proc / "meminfo", "MemAvailable"))
+    least = {*free * 1024, "free on this machine"};
+  std::ifstream lines(proc / "self" / "cgroup");
+  for (std::string line; std::getline(lines, line);) { // "0::/a/b", or "7:cpu,memory:/a/b"
+    const auto first = line.find(':'), second = line.find(':', first == std::string::npos ? first : first + 1);
+    if (second == std::string::npos)
+      continue;
+    const auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (controllers == ",,")
+      take_limits(least, groups, line.substr(second + 1), version_2);
+    else if (controllers.find(",memory,") != std::string::npos)
+      take_limits(least, groups / "memory", line.substr(second + 1), version_1);
+  }
+  return least;
+}
+
+} // namespace mneme
