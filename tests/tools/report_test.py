@@ -231,7 +231,7 @@ class ReportTest(unittest.TestCase):
         for method, data in pairs:
             with self.subTest(method=method, data=data):
                 made = self.path(f"{method}.toml")
-                done = mneme("new", method, data, "-o", made)
+                done = mneme("new", method, data, "-o", made, environment=made_up)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 checked = mneme("validate", made, environment=made_up)
                 self.assertEqual((checked.returncode, checked.stderr), (0, ""))
