@@ -35,7 +35,7 @@ SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200)
 TOKENS = {"shakespeare": 80}
 IN_FILES = {"digits", "emnist47", "pacs"}  # made up in files: synthetic rows have no domains
 PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # take seconds to unpack: only this scenario in base/ reads them
-AT_ONCE = 10  # scenarios that one process checks: it takes 0.2 s to start
+AT_ONCE = 30  # scenarios that one process checks: it takes 0.2 s to start
 
 
 def rows_made_up(shape, classes):
@@ -110,11 +110,13 @@ class Scenarios(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(FOLDER, name)
             first = self.summary(path, os.path.join(folder, "1"), "--threads", "1")
-            other = self.summary(path, os.path.join(folder, "3"), "--threads", "3")
-            resolved = self.summary(os.path.join(folder, "1", "scenario.toml"), os.path.join(folder, "again"))
+            resolved = self.summary(os.path.join(folder, "1", "scenario.toml"), os.path.join(folder, "again"),
+                                    "--threads", "3")
+            if first["run_digest"] != resolved["run_digest"]:  # a third run says which of the two differences it is
+                other = self.summary(path, os.path.join(folder, "3"), "--threads", "3")
+                self.assertEqual(first["run_digest"], other["run_digest"], "one thread and three")
         self.assertEqual(first["status"], "done")
         self.assertGreater(first["client_rounds"], 0)
-        self.assertEqual(first["run_digest"], other["run_digest"], "one thread and three")
         self.assertEqual(first["run_digest"], resolved["run_digest"], "the scenario and its resolved form")
         self.assertEqual(first["scenario_digest"], resolved["scenario_digest"])
 

@@ -282,11 +282,11 @@ TEST_CASE("augmentation is drawn anew in every epoch", "[executor]") {
   CHECK(largest_difference(trained(job), trained(second)) > 1e-5); // equal if epoch 2 saw the crops of epoch 1
 }
 
-TEST_CASE("a multi-layer perceptron learns the clothes of Fashion-MNIST in two epochs", "[executor][data]") {
-  MNEME_NEEDS_DATA(folder, "fashion-mnist");
+TEST_CASE("a multi-layer perceptron learns the digits of MNIST in two epochs", "[executor][data]") {
+  MNEME_NEEDS_DATA(folder, "mnist");
   at::set_num_threads(1);
   const auto loaded =
-      load_data({.name = "fashion-mnist", .root = folder.parent_path(), .train_rows = 6000, .test_rows = 1000}, 1);
+      load_data({.name = "mnist", .root = folder.parent_path(), .train_rows = 6000, .test_rows = 1000}, 1);
   REQUIRE(loaded.has_value());
   const auto as_dataset = [&](const image_table& table) {
     auto made = std::make_shared<dataset>();
