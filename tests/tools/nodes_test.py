@@ -12,8 +12,9 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from made_data import write_data  # noqa: E402
 from node_processes import LONG, Link, NodesCase, words  # noqa: E402
-from program import PROGRAM, ROOT, mneme, needs_data, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from node_streams import DamagedMessage  # noqa: E402
@@ -360,12 +361,15 @@ class Nodes(NodesCase):
         self.assertIn("has another build of mneme: ", refused.stderr)
 
     def test_a_node_with_other_data_is_refused_by_name(self):
-        needs_data(self, "usps")
-        empty = os.path.join(self.scratch.name, "empty")
+        full, empty = (os.path.join(self.scratch.name, name) for name in ("full", "empty"))
+        write_data(full, "usps")
         os.mkdir(empty)
-        node = self.node("--threads", "1", environment={**os.environ, "MNEME_DATA": empty})
-        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--set", "data.name=\"usps\"", "--nodes", node.address,
-                        "--out", self.out())
+        usps = ["run", "scenarios/smoke/fedavg.toml", "--set", "data.name=\"usps\""]
+        here, there = ({**os.environ, "MNEME_DATA": folder} for folder in (full, empty))
+        alone = mneme(*usps, "--out", self.out(), environment=here)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        node = self.node("--threads", "1", environment=there)
+        refused = mneme(*usps, "--nodes", node.address, "--out", self.out(), environment=here)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("cannot load the scenario", refused.stderr)
 

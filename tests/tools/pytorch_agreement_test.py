@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, mneme, needs_data, run_tests  # noqa: E402
 
 GOLDEN = os.path.join(ROOT, "tests", "golden")
-FOLDERS = {"fedavg_mnist": {"client_rounds": 20}, "async_mnist": {"rounds": 50}}
+FOLDERS = {"fedavg_fashion_mnist": {"client_rounds": 20}, "async_fashion_mnist": {"rounds": 50}}
 
 
 def variants(folder):
@@ -78,7 +78,7 @@ class Agreement(unittest.TestCase):
         self.assertEqual(worst_difference(broken, expected), (math.inf, "a[1] is nan, expected 2.0"))
 
     def agree(self, folder, name):
-        needs_data(self, "mnist")
+        needs_data(self, "fashion-mnist")
         with tempfile.TemporaryDirectory() as scratch:
             out = os.path.join(scratch, "run")
             done = mneme("run", os.path.join(GOLDEN, folder, f"{name}.toml"), "--out", out, "--quiet")

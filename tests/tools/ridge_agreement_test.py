@@ -1,5 +1,5 @@
 """mneme's STSA and STSA-E agree with the same algebra on pooled rows, for any split of clients: on made-up digits with
-plain Python (ridge_algebra.py), and on MNIST, where it is there, with plain PyTorch (tools/export/ridge_reference.py).
+plain Python (ridge_algebra.py), and on Fashion-MNIST with plain PyTorch (tools/export/ridge_reference.py).
 
 Both compute in float64 from the same float32 weights. Features cost 1e-7 in float32; a read-out may differ by 1e-4 of
 its norm, and an accuracy by one test row.
@@ -14,12 +14,12 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import ridge_algebra  # noqa: E402
-from program import ROOT, data_found, mneme, needs_data, run_tests  # noqa: E402
+from program import ROOT, mneme, needs_data, run_tests  # noqa: E402
 from pytorch_agreement_test import read_safetensors  # noqa: E402
 
-FOLDER = os.path.join(ROOT, "tests", "golden", "stsa_mnist")
+FOLDER = os.path.join(ROOT, "tests", "golden", "stsa_fashion_mnist")
 READOUT_DIFFERENCE_MAX = 1e-4
-ROW_PERCENT = 100.0 / 170  # one row of the smallest task's test set of MNIST
+ROW_PERCENT = 100.0 / 190  # one row of the smallest task's test set of Fashion-MNIST
 MADE_ROW_PERCENT = 100.0 * ridge_algebra.CLASSES / ridge_algebra.CLASSES_PER_TASK / ridge_algebra.TEST_ROWS
 VARIANTS = {
     "exact_linear": {},
@@ -84,15 +84,12 @@ class Agreement(unittest.TestCase):
         self.agree(f"{name}, made-up digits", self.run_of(name, *self.on_made_digits), (matrix, expected),
                    MADE_ROW_PERCENT)
 
-    def agree_on_mnist(self, name):
-        if os.environ.get("MNEME_DATA_REQUIRED") == "1":
-            needs_data(self, "mnist")
-        if not data_found("mnist"):
-            return
+    def agree_on_fashion_mnist(self, name):
+        needs_data(self, "fashion-mnist")
         with open(os.path.join(FOLDER, "expected_accuracy.json"), encoding="utf-8") as file:
             matrix = json.load(file)[name]
         readout = read_safetensors(os.path.join(FOLDER, f"expected_{name}.safetensors"))["readout.weight"]
-        self.agree(f"{name}, MNIST", self.run_of(name), (matrix, readout), ROW_PERCENT)
+        self.agree(f"{name}, Fashion-MNIST", self.run_of(name), (matrix, readout), ROW_PERCENT)
 
     def test_the_matrix_is_the_same_for_any_split_and_number_of_clients_and_workers(self):
         expected, _ = self.run_of("exact_linear", *self.on_made_digits)
@@ -123,7 +120,7 @@ class Agreement(unittest.TestCase):
 
 def add_variant(name):
     setattr(Agreement, f"test_{name}_agrees_with_python", lambda self: self.agree_on_made_digits(name))
-    setattr(Agreement, f"test_{name}_agrees_with_pytorch", lambda self: self.agree_on_mnist(name))
+    setattr(Agreement, f"test_{name}_agrees_with_pytorch", lambda self: self.agree_on_fashion_mnist(name))
 
 
 for variant in VARIANTS:

@@ -1,18 +1,18 @@
 """STSA and STSA-E on made-up digits, in Python's own float64 numbers: what ridge_agreement_test compares mneme with.
 
 STSA is centralised ridge regression; STSA-E follows the published form of its estimate (equation E1 of the sheet). The
-same algebra as in tools/export/ridge_reference.py, which does it in PyTorch on MNIST; nothing is shared with it.
+same algebra as in tools/export/ridge_reference.py, which does it in PyTorch on Fashion-MNIST; they share nothing.
 """
 import csv
-import gzip
 import hashlib
 import os
-import struct
 from operator import mul
+
+from made_data import write_idx
 
 PIXELS, CLASSES, CLASSES_PER_TASK = 784, 10, 2
 CLIENTS, DUMMIES, RIDGE = 4, 6, 50.0
-MEAN, DEVIATION = 0.1307, 0.3081  # by which mneme normalises MNIST
+MEAN, DEVIATION = 0.2860, 0.3530  # by which mneme normalises Fashion-MNIST
 TRAIN_ROWS, TEST_ROWS = 600, 200
 
 
@@ -31,21 +31,16 @@ def owner_of(row):
 
 
 class MadeDigits:
-    """Rows of both splits, as MNIST's files and a partition hold them."""
+    """Rows of both splits, as the files of MNIST's kind and a partition hold them."""
 
     def __init__(self):
         self.train = [made_digit("train", row) for row in range(TRAIN_ROWS)]
         self.test = [made_digit("t10k", row) for row in range(TEST_ROWS)]
 
     def write(self, folder):
-        """Writes folder/mnist and folder/partition.csv."""
-        os.makedirs(os.path.join(folder, "mnist"))
-        for name, rows in (("train", self.train), ("t10k", self.test)):
-            files = {"images-idx3": struct.pack(">4I", 0x803, len(rows), 28, 28) + b"".join(x for x, _ in rows),
-                     "labels-idx1": struct.pack(">2I", 0x801, len(rows)) + bytes(label for _, label in rows)}
-            for kind, content in files.items():
-                with gzip.open(os.path.join(folder, "mnist", f"{name}-{kind}-ubyte.gz"), "wb", 1) as file:
-                    file.write(content)
+        """Writes folder/fashion-mnist and folder/partition.csv."""
+        for prefix, rows in (("train", self.train), ("t10k", self.test)):
+            write_idx(os.path.join(folder, "fashion-mnist"), prefix, rows, 28)
         with open(os.path.join(folder, "partition.csv"), "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["row", "client", "dummy"])

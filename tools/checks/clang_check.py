@@ -21,7 +21,7 @@ def entries_of(commands):
         sources = [entry["file"]]
         if os.path.basename(entry["file"]).startswith("unity_"):
             with open(entry["file"], encoding="utf-8") as text:
-                sources = re.findall(r'^#include "([^"]+)"', text.read(), re.M)
+                sources = re.findall(r'^#include "(/[^"]+)"', text.read(), re.M)
         entries.update({source: {**entry, "file": source} for source in sources})
     return entries
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """FedBuff and FedAsync in plain PyTorch, as the references that mneme has to agree with.
 
-    python3 tools/export/async_reference.py MNIST_FOLDER [tests/golden/async_mnist]
+    python3 tools/export/async_reference.py FASHION_MNIST_FOLDER [tests/golden/async_fashion_mnist]
 
 Clients, rows, net and initial weights are those of fedavg_reference.py. All four clients are always at work, each for a
 time that is fixed by its rows and its speed, so who begins from which model follows from a queue of four entries.
@@ -103,12 +103,12 @@ def federate(initial, clients, variant, dtype):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("mnist")
-    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "async_mnist"))
+    arguments.add_argument("fashion_mnist")
+    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "async_fashion_mnist"))
     given = arguments.parse_args()
     torch.manual_seed(SEED)
     initial = Mlp()
-    images, labels = read_split(given.mnist, "train", TRAIN_ROWS)
+    images, labels = read_split(given.fashion_mnist, "train", TRAIN_ROWS)
     clients = [(images[rows], labels[rows]) for rows in partition()]
     for name, variant in VARIANTS.items():
         exact, ages = federate(initial, clients, variant, torch.float64)

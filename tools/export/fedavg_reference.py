@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Federated averaging in plain PyTorch, as the reference that mneme has to agree with.
 
-    python3 tools/export/fedavg_reference.py MNIST_FOLDER [tests/golden/fedavg_mnist]
+    python3 tools/export/fedavg_reference.py FASHION_MNIST_FOLDER [tests/golden/fedavg_fashion_mnist]
 
-Needs PyTorch and the four idx .gz files of MNIST. Writes initial weights, the partition, and for each variant the
-weights after the last round (computed in float64) and its accuracy. Nothing of mneme is used here.
+Needs PyTorch and the four idx .gz files of Fashion-MNIST. Writes initial weights, the partition, and for each variant
+the weights after the last round (computed in float64) and its accuracy. Nothing of mneme is used here.
 """
 import argparse
 import copy
@@ -21,9 +21,9 @@ CLIENT_ROWS = (40, 60, 80, 20)
 TRAIN_ROWS = sum(CLIENT_ROWS)  # the first rows of the training file
 TEST_ROWS = 1000               # the first rows of the test file
 PIXELS, HIDDEN, CLASSES = 784, 16, 10
-MEAN, DEVIATION = 0.1307, 0.3081
+MEAN, DEVIATION = 0.2860, 0.3530
 ROUNDS, EPOCHS, LEARNING_RATE = 5, 3, 0.1
-SEED = 20170220
+SEED = 20170223  # with it no step of AdamW rests on a gradient that float32 rounds to something else
 
 # Each variant's scenario is the .toml file of the same name in the output folder.
 VARIANTS = {
@@ -141,13 +141,13 @@ def accuracy(net, images, labels):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("mnist")
-    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "fedavg_mnist"))
+    arguments.add_argument("fashion_mnist")
+    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "fedavg_fashion_mnist"))
     given = arguments.parse_args()
     torch.manual_seed(SEED)
     initial = Mlp()
-    images, labels = read_split(given.mnist, "train", TRAIN_ROWS)
-    test_images, test_labels = read_split(given.mnist, "t10k", TEST_ROWS)
+    images, labels = read_split(given.fashion_mnist, "train", TRAIN_ROWS)
+    test_images, test_labels = read_split(given.fashion_mnist, "t10k", TEST_ROWS)
     clients = [(images[rows], labels[rows]) for rows in partition()]
 
     write_safetensors(os.path.join(given.out, "seed_weights.safetensors"), dict(initial.named_parameters()))

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """STSA and STSA-E in plain PyTorch on pooled data, as the reference that mneme's federation has to agree with.
 
-    python3 tools/export/ridge_reference.py MNIST_FOLDER [tests/golden/stsa_mnist]
+    python3 tools/export/ridge_reference.py FASHION_MNIST_FOLDER [tests/golden/stsa_fashion_mnist]
 
-Needs PyTorch and the four idx .gz files of MNIST. Writes the weights of a frozen net, a projection, a partition with
-dummy clients, and for each variant the accuracy matrix and the last read-out, in float64. STSA is centralised ridge
-regression; STSA-E follows the published form of its estimate (equation E1 of the sheet). Nothing of mneme is used here.
+Needs PyTorch and the four idx .gz files of Fashion-MNIST. Writes the weights of a frozen net, a projection, a
+partition with dummy clients, and for each variant the accuracy matrix and the last read-out, in float64. STSA is
+centralised ridge regression; STSA-E follows the published form of its estimate (equation E1 of the sheet). Nothing of
+mneme is used here.
 """
 import argparse
 import csv
@@ -75,8 +76,8 @@ def learn(variant, train, test, projection):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("mnist")
-    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "stsa_mnist"))
+    arguments.add_argument("fashion_mnist")
+    arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", "stsa_fashion_mnist"))
     given = arguments.parse_args()
     torch.manual_seed(SEED)
     net = torch.nn.Linear(PIXELS, FEATURES)
@@ -89,7 +90,7 @@ def main():
         writer.writerows((row, *owner_of(row)) for row in range(TRAIN_ROWS))
 
     def features(split, rows):
-        images, labels = read_split(given.mnist, split, rows)
+        images, labels = read_split(given.fashion_mnist, split, rows)
         with torch.no_grad():
             return torch.relu(images @ net.weight.double().t() + net.bias.double()), labels
 

@@ -7,6 +7,29 @@
 using namespace mneme;
 using namespace mneme::test;
 
+TEST_CASE("MNIST's rows come before USPS's, and each domain has its own limits", "[data]") {
+  const scratch_folder root;
+  const auto put = [&](const std::string& folder, const std::string& prefix, std::uint32_t side,
+                       const std::string& classes) {
+    std::filesystem::create_directories(root.path() / folder);
+    const auto rows = static_cast<std::uint32_t>(classes.size());
+    write_file(root.path() / folder / (prefix + "-images-idx3-ubyte"), idx_images(rows, side));
+    write_file(root.path() / folder / (prefix + "-labels-idx1-ubyte"), idx_labels(classes));
+  };
+  put("mnist", "train", 28, "\5\4\1\5");
+  put("mnist", "t10k", 28, "\7\7");
+  put("usps", "usps-train", 16, "\6\5\6");
+  put("usps", "usps-test", 16, "\x9\6\3");
+  const auto data = load_data({.name = "digits", .root = root.path(), .train_rows = 3, .test_per_class = 1}, 1);
+  REQUIRE(said(data) == "");
+  CHECK(data->train.labels == std::vector<std::int32_t>{5, 4, 1, 6, 5, 6});
+  CHECK(data->train.domains == std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
+  CHECK(data->test.labels == std::vector<std::int32_t>{7, 9, 6, 3});
+  CHECK(data->train.images.sizes() == at::IntArrayRef{6, 1, 28, 28});
+  CHECK(data->train.images[5].eq(2).all().item<bool>()); // USPS's last image, which has one value
+  CHECK(data->domain_names == std::vector<std::string>{"mnist", "usps"});
+}
+
 // The resized images, in exact fractions (im: 256 bytes of one image):
 //   def taps(i): c = max(F(2*i+1, 2)*F(16, 28) - F(1, 2), 0); a = int(c); return a, min(a+1, 15), c-a
 //   pixel = int((im[ya,xa]*(1-wx) + im[ya,xb]*wx)*(1-wy) + (im[yb,xa]*(1-wx) + im[yb,xb]*wx)*wy + F(1, 2))

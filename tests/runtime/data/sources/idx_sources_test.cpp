@@ -51,24 +51,25 @@ TEST_CASE("MNIST is read as published", "[data]") {
 }
 
 TEST_CASE("files that hold images transposed are turned upright", "[data]") {
-  MNEME_NEEDS_DATA(folder, "mnist");
+  MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data = load_data(
-      {.name = "mnist", .root = folder.parent_path(), .train_rows = 3, .test_rows = 1, .transposed = true}, 1);
+      {.name = "fashion-mnist", .root = folder.parent_path(), .train_rows = 3, .test_rows = 1, .transposed = true}, 1);
   REQUIRE(said(data) == "");
-  CHECK(middle(data->train.images, true) == labels{81, 240, 253, 253, 119});
-  CHECK(middle(data->train.images, false) == labels{225, 240, 45, 0, 0});
+  CHECK(middle(data->train.images, true) == labels{226, 217, 223, 222, 219}); // row 14 of the file
+  CHECK(middle(data->train.images, false) == labels{228, 217, 213, 200, 245});
   CHECK(data->train.images.is_contiguous());
 }
 
 // python3 -c 'import gzip; l=gzip.open("train-labels-idx1-ubyte.gz").read()[8:];
 // p=gzip.open("train-images-idx3-ubyte.gz") .read()[16:]; c=[0]*10; r=[i for i,x in enumerate(l) if c[x]<2 and not
-// c.__setitem__(x,c[x]+1)] print(r, sum(sum(p[i*784:i*784+784]) for i in r))'
-TEST_CASE("the first two of each class of MNIST are these", "[data]") {
-  MNEME_NEEDS_DATA(folder, "mnist");
-  const auto data = load_data({.name = "mnist", .root = folder.parent_path(), .test_rows = 1, .train_per_class = 2}, 1);
+// c.__setitem__(x,c[x]+1)] print([l[i] for i in r], sum(sum(p[i*784:i*784+784]) for i in r))'
+TEST_CASE("the first two of each class of Fashion-MNIST are these", "[data]") {
+  MNEME_NEEDS_DATA(folder, "fashion-mnist");
+  const auto data =
+      load_data({.name = "fashion-mnist", .root = folder.parent_path(), .test_rows = 1, .train_per_class = 2}, 1);
   REQUIRE(said(data) == "");
-  CHECK(data->train.labels == labels{5, 0, 4, 1, 9, 2, 1, 3, 4, 3, 5, 6, 7, 2, 8, 6, 9, 0, 7, 8});
-  CHECK(data->train.images.sum().item<std::int64_t>() == 486'778);
+  CHECK(data->train.labels == labels{9, 0, 0, 3, 2, 7, 2, 5, 5, 9, 7, 1, 6, 4, 3, 1, 4, 8, 6, 8});
+  CHECK(data->train.images.sum().item<std::int64_t>() == 1'171'984);
 }
 
 TEST_CASE("Fashion-MNIST is read as published", "[data]") {
@@ -88,6 +89,26 @@ TEST_CASE("USPS is read in its own size", "[data]") {
   check(data->train, 16, {7'291, {6, 5, 4, 7, 3, 6, 3, 1}, 1, 121'121'351});
   check(data->test, 16, {2'007, {9, 6, 3, 6, 6, 0, 0, 0}, 1, 35'061'379});
   CHECK(data->mean == std::vector{0.5});
+}
+
+TEST_CASE("USPS and emnist47 are found under their names", "[data]") {
+  for (const auto& [name, side, classes] : {std::tuple{"usps", 16u, 10}, {"emnist47", 28u, 47}}) {
+    const scratch_folder root;
+    const auto at = root.path() / name;
+    const auto highest = static_cast<char>(classes - 1);
+    std::filesystem::create_directories(at);
+    for (const auto* split : {"train", "test"}) {
+      const auto start = std::string(name) + "-" + split;
+      write_file(at / (start + "-images-idx3-ubyte.gz"), gzipped(idx_images(3, side)));
+      write_file(at / (start + "-labels-idx1-ubyte.gz"), gzipped(idx_labels(std::string{highest, '\1', '\2'})));
+    }
+    const auto data = load_data({.name = name, .root = root.path(), .test_rows = 2}, 1);
+    REQUIRE(said(data) == "");
+    CHECK(data->train.labels == labels{classes - 1, 1, 2});
+    CHECK(data->test.images.sizes() == at::IntArrayRef{2, 1, side, side});
+    CHECK(data->train.images[2].eq(2).all().item<bool>());
+    CHECK(data->classes == classes);
+  }
 }
 
 TEST_CASE("emnist47 holds 800 + 100 images of each of 47 classes", "[data]") {

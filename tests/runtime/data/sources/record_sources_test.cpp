@@ -30,6 +30,24 @@ void put_cifar10(const std::filesystem::path& folder) {
   write_file(folder / "test_batch.bin.xz", xzipped(record("\x8", 99)));
 }
 
+/// A record whose planes R, G and B have the values pixel, pixel + 1 and pixel + 2.
+std::string coloured(const std::string& before, int pixel) {
+  auto bytes = before;
+  for (int plane = 0; plane < 3; ++plane)
+    bytes += std::string(1024, static_cast<char>(pixel + plane));
+  return bytes;
+}
+
+/// PACS with `rows` records of each domain and class, dealt in turn. Record n of a domain has pixels of value n.
+void put_pacs(const std::filesystem::path& folder, int rows) {
+  std::filesystem::create_directories(folder);
+  std::string content;
+  for (char domain = 0; domain < 4; ++domain)
+    for (int row = 0; row < 7 * rows; ++row)
+      content += record({domain, static_cast<char>(row % 7)}, row);
+  write_file(folder / "pacs32.bin.xz", xzipped(content));
+}
+
 } // namespace
 
 TEST_CASE("CIFAR-10 is five training files in order, and a test file", "[data]") {
@@ -47,6 +65,19 @@ TEST_CASE("CIFAR-10 is five training files in order, and a test file", "[data]")
   CHECK_THAT(
       said(load_data({.name = "cifar10", .root = root.path()}, 1)),
       Catch::Matchers::ContainsSubstring("cifar-10-batches-bin has only some of them; it lacks data_batch_4.bin"));
+}
+
+TEST_CASE("a record of CIFAR-100 is a coarse label, a fine label and planes R, G, B", "[data]") {
+  const scratch_folder root;
+  std::filesystem::create_directories(root.path() / "cifar-100-binary");
+  write_file(root.path() / "cifar-100-binary/train.bin.xz", xzipped(coloured("\x13\x63", 10) + coloured("\x2\x3", 50)));
+  write_file(root.path() / "cifar-100-binary/test.bin", coloured("\x1\x2A", 90));
+  const auto data = load_data({.name = "cifar100", .root = root.path()}, 1);
+  REQUIRE(said(data) == "");
+  CHECK(data->train.labels == labels{99, 3});
+  CHECK(data->test.labels == labels{42});
+  CHECK(plane_sums(data->train.images) == std::vector<std::int64_t>{1024 * 60, 1024 * 62, 1024 * 64});
+  CHECK(data->test.images.sizes() == at::IntArrayRef{1, 3, 32, 32});
 }
 
 TEST_CASE("CIFAR-100 has fine labels, and planes R, G, B", "[data]") {
@@ -91,11 +122,19 @@ TEST_CASE("the test set of PACS is every fifth record of each domain and class",
   CHECK(data->classes == 7);
 }
 
-TEST_CASE("limits of PACS hold for each domain", "[data]") {
-  MNEME_NEEDS_DATA(folder, "pacs-32");
-  const auto data = load_data({.name = "pacs", .root = folder.parent_path(), .test_rows = 10, .train_per_class = 3}, 1);
-  REQUIRE(said(data) == "");
-  CHECK(data->train.size() == 4 * 7 * 3);
-  CHECK(data->test.size() == 4 * 10);
-  CHECK(std::count(data->train.domains.begin(), data->train.domains.end(), 3) == 21);
+TEST_CASE("limits of PACS hold for each domain, whose test set is the fifth record of each class", "[data]") {
+  const scratch_folder root;
+  put_pacs(root.path() / "pacs-32", 6);
+  const auto whole = load_data({.name = "pacs", .root = root.path()}, 1);
+  REQUIRE(said(whole) == "");
+  CHECK(whole->train.size() == 4 * 7 * 5);
+  CHECK(whole->test.size() == 4 * 7);
+  CHECK(labels(whole->test.labels.begin(), whole->test.labels.begin() + 8) == labels{0, 1, 2, 3, 4, 5, 6, 0});
+  for (std::int64_t row = 0; row < 28; ++row) // records 28 to 34 of each domain
+    CHECK(whole->test.images[row].eq(28 + row % 7).all().item<bool>());
+  const auto cut = load_data({.name = "pacs", .root = root.path(), .test_rows = 5, .train_per_class = 3}, 1);
+  REQUIRE(said(cut) == "");
+  CHECK(cut->train.size() == 4 * 7 * 3);
+  CHECK(cut->test.size() == 4 * 5);
+  CHECK(std::count(cut->train.domains.begin(), cut->train.domains.end(), 3) == 21);
 }
