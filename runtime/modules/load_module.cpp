@@ -3,18 +3,16 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/modules/code_limits.hpp"
+#include "runtime/modules/archive_check.hpp"
+#include "runtime/modules/module_cell.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/native_graph.hpp"
-#include "runtime/modules/pickle_limits.hpp"
 #include "runtime/modules/script_graph.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
 namespace {
-
-constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; // of what is packed in an archive: code and notes
 
 expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path) {
   auto file = disk_file::open(path);
@@ -49,20 +47,6 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
   return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
 }
 
-/// What is too much in code and pickles of the archive; "": nothing.
-std::string excess_of_content(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
-  for (const auto& entry : entries) {
-    std::string excess;
-    if (entry.name.ends_with(".py"))
-      excess = code_excess(zip_content(file, entry));
-    else if (entry.name.ends_with(".pkl"))
-      excess = pickle_excess(zip_content(file, entry));
-    if (!excess.empty())
-      return excess;
-  }
-  return "";
-}
-
 /// As a terminal may show it: names and code of a damaged file may hold any bytes.
 std::string plain_text(std::string text) {
   for (auto& letter : text)
@@ -95,13 +79,32 @@ tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vecto
 
 using read_graph = tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>;
 
+/// What a process without rights says of the file; nothing where it may be loaded.
+std::vector<std::string> refusals_of_cell(std::span<const std::uint8_t> bytes, const module_wanted& wanted) {
+  auto answer = ask_cell(bytes, {.input = wanted.input,
+                                 .own_rows = wanted.own_rows,
+                                 .trained = wanted.trained,
+                                 .checked = wanted.layers.checks,
+                                 .seconds = wanted.layers.cell_seconds,
+                                 .memory_bytes = wanted.layers.cell_memory_bytes});
+  if (answer.verdict == cell_verdict::accepted || (answer.verdict == cell_verdict::unavailable && wanted.native_code))
+    return {};
+  if (answer.verdict == cell_verdict::refused)
+    return answer.reasons;
+  return {fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). If you "
+                      "trust who made it, say model.native_code = true: it is then only checked",
+                      fmt::join(answer.reasons, "; "))};
+}
+
 read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                       const at::Device& device) {
+                       const module_wanted& wanted) {
   if (auto kind = other_kind(entries); !kind.empty())
     return tl::unexpected(std::vector{std::move(kind)});
-  if (auto excess = excess_of_content(bytes, entries); !excess.empty())
-    return tl::unexpected(std::vector{std::move(excess)});
-  auto graph = script_graph::read(bytes, device);
+  if (auto wrong = wanted.layers.checks ? archive_refusals(bytes, entries) : std::vector<std::string>{}; !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  if (auto wrong = wanted.layers.cell ? refusals_of_cell(bytes, wanted) : std::vector<std::string>{}; !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  auto graph = script_graph::read(bytes, at::Device(wanted.device), wanted.layers.checks);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
   return std::make_shared<const script_graph>(std::move(*graph));
@@ -138,23 +141,6 @@ read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zi
   return std::make_shared<const native_graph>(std::move(*graph));
 }
 
-constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // of a call, of a row
-
-/// What is wrong with the rows that a module says it takes; "": nothing.
-std::string wrong_rows(const std::vector<std::int64_t>& rows) {
-  if (rows.empty())
-    return "the module does not say which rows it takes; expected a member `rows`, a list of four numbers [B, C, H, "
-           "W], as tools/export/picture_parts.py writes it";
-  double numbers = 1.0;
-  for (std::size_t i = 1; i < rows.size(); ++i)
-    numbers *= static_cast<double>(std::max<std::int64_t>(rows[i], 0));
-  if (rows.size() != 4 || rows[0] < 1 || rows[0] > own_rows_max || numbers < 1.0 ||
-      numbers > static_cast<double>(own_numbers_max))
-    return fmt::format("the module's member `rows` is [{}]; expected [B, C, H, W] with B from 1 to {}",
-                       fmt::join(rows, ", "), own_rows_max);
-  return "";
-}
-
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
@@ -169,19 +155,13 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
     return tl::unexpected(entries.error());
   const at::Device device(wanted.device);
   auto graph =
-      holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, device);
+      holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, wanted);
   if (!graph)
     return all_failed(name, graph.error());
-  auto input = wanted.input;
-  std::int64_t rows_max = 0;
-  if (wanted.own_rows) {
-    const auto rows = (*graph)->own_rows();
-    if (auto wrong = wrong_rows(rows); !wrong.empty())
-      return failed(name, std::move(wrong));
-    rows_max = rows[0];
-    std::copy(rows.begin() + 1, rows.end(), input.begin());
-  }
-  const auto tried = tried_module(**graph, input, device, wanted.trained, rows_max);
+  const auto rows = rows_of_trial(**graph, wanted.input, wanted.own_rows);
+  if (!rows)
+    return failed(name, rows.error());
+  const auto tried = tried_module(**graph, rows->input, device, wanted.trained, rows->most);
   if (!tried)
     return all_failed(name, tried.error());
   const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
@@ -191,7 +171,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                     tried->width, classes));
   return std::make_shared<const module_net>(
       std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                      .input = input,
+                                      .input = rows->input,
                                       .width = tried->width,
                                       .classes = classes,
                                       .scores = wanted.scores,
