@@ -62,17 +62,17 @@ void warm_up() {
   static_cast<void>(torch::autograd::grad({result}, {weights}));
 }
 
-/// Why the module is none that a run can rely on; none: it is.
-std::vector<std::string> reasons_against(std::span<const std::uint8_t> file, const cell_question& question) {
+/// What the trial finds, or why the module is none that a run can rely on.
+tl::expected<trial_result, std::vector<std::string>> tried_file(std::span<const std::uint8_t> file,
+                                                                const cell_question& question) {
   const at::Device cpu(at::kCPU);
   const auto graph = script_graph::read(file, cpu, question.checked);
   if (!graph)
-    return graph.error();
+    return tl::unexpected(graph.error());
   const auto rows = rows_of_trial(*graph, question.input, question.own_rows);
   if (!rows)
-    return {rows.error()};
-  const auto tried = tried_module(*graph, rows->input, cpu, question.trained, rows->most);
-  return tried ? std::vector<std::string>{} : tried.error();
+    return tl::unexpected(std::vector{rows.error()});
+  return tried_module(*graph, rows->input, cpu, question.trained, rows->most);
 }
 
 int say(char verdict, const std::vector<std::string>& reasons) {
@@ -95,8 +95,11 @@ int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& ques
       !why.empty())
     return say('?', {why});
   try {
-    const auto reasons = reasons_against(file, question);
-    return say(reasons.empty() ? '+' : '-', reasons);
+    const auto tried = tried_file(file, question);
+    if (!tried)
+      return say('-', tried.error());
+    return say('+', {fmt::format("{}", tried->width), fmt::format("{}", tried->rows_at_once),
+                     fmt::format("{}", tried->row_bytes)});
   } catch (const std::bad_alloc&) {
     return say('-', {"the module needs more memory than a trial may take"});
   } catch (const std::exception& thrown) {

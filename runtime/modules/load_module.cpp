@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 namespace mneme {
 namespace {
 
@@ -77,23 +78,34 @@ tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vecto
   return tl::unexpected(std::move(found));
 }
 
-using read_graph = tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>;
+/// A module, and what its trial has found where that was elsewhere.
+struct graph_and_trial {
+  std::shared_ptr<const module_graph> graph{};
+  std::optional<trial_result> tried{};
+};
+using read_graph = tl::expected<graph_and_trial, std::vector<std::string>>;
 
-/// What a process without rights says of the file; nothing where it may be loaded.
-std::vector<std::string> refusals_of_cell(std::span<const std::uint8_t> bytes, const module_wanted& wanted) {
+/// What a process without rights finds; nothing where none was asked.
+tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cell(std::span<const std::uint8_t> bytes,
+                                                                                  const module_wanted& wanted) {
+  if (!wanted.layers.cell)
+    return std::nullopt;
   auto answer = ask_cell(bytes, {.input = wanted.input,
                                  .own_rows = wanted.own_rows,
                                  .trained = wanted.trained,
                                  .checked = wanted.layers.checks,
                                  .seconds = wanted.layers.cell_seconds,
                                  .memory_bytes = wanted.layers.cell_memory_bytes});
-  if (answer.verdict == cell_verdict::accepted || (answer.verdict == cell_verdict::unavailable && wanted.native_code))
-    return {};
+  if (answer.verdict == cell_verdict::accepted)
+    return answer.found;
   if (answer.verdict == cell_verdict::refused)
-    return answer.reasons;
-  return {fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). If you "
-                      "trust who made it, say model.native_code = true: it is then only checked",
-                      fmt::join(answer.reasons, "; "))};
+    return tl::unexpected(std::move(answer.reasons));
+  if (wanted.native_code)
+    return std::nullopt;
+  return tl::unexpected(
+      std::vector{fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). "
+                              "If you trust who made it, say model.native_code = true: it is then only checked",
+                              fmt::join(answer.reasons, "; "))});
 }
 
 read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
@@ -102,12 +114,15 @@ read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zi
     return tl::unexpected(std::vector{std::move(kind)});
   if (auto wrong = wanted.layers.checks ? archive_refusals(bytes, entries) : std::vector<std::string>{}; !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  if (auto wrong = wanted.layers.cell ? refusals_of_cell(bytes, wanted) : std::vector<std::string>{}; !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  auto tried = tried_in_cell(bytes, wanted);
+  if (!tried)
+    return tl::unexpected(std::move(tried.error()));
+  if (wanted.device != "cpu") // whose bits are others
+    tried->reset();
   auto graph = script_graph::read(bytes, at::Device(wanted.device), wanted.layers.checks);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
-  return std::make_shared<const script_graph>(std::move(*graph));
+  return graph_and_trial{std::make_shared<const script_graph>(std::move(*graph)), *tried};
 }
 
 /// What the run must be for compiled code, besides what the package says.
@@ -138,7 +153,7 @@ read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zi
   auto graph = native_graph::load(*package);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
-  return std::make_shared<const native_graph>(std::move(*graph));
+  return graph_and_trial{std::make_shared<const native_graph>(std::move(*graph)), std::nullopt};
 }
 
 } // namespace
@@ -154,14 +169,15 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!entries)
     return tl::unexpected(entries.error());
   const at::Device device(wanted.device);
-  auto graph =
+  auto read =
       holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, wanted);
-  if (!graph)
-    return all_failed(name, graph.error());
-  const auto rows = rows_of_trial(**graph, wanted.input, wanted.own_rows);
+  if (!read)
+    return all_failed(name, read.error());
+  const auto rows = rows_of_trial(*read->graph, wanted.input, wanted.own_rows);
   if (!rows)
     return failed(name, rows.error());
-  const auto tried = tried_module(**graph, rows->input, device, wanted.trained, rows->most);
+  const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
+                                 : tried_module(*read->graph, rows->input, device, wanted.trained, rows->most);
   if (!tried)
     return all_failed(name, tried.error());
   const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
@@ -170,14 +186,14 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
                                     tried->width, classes));
   return std::make_shared<const module_net>(
-      std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                      .input = rows->input,
-                                      .width = tried->width,
-                                      .classes = classes,
-                                      .scores = wanted.scores,
-                                      .head = wanted.head,
-                                      .rows_at_once = tried->rows_at_once,
-                                      .row_bytes = tried->row_bytes});
+      std::move(read->graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
+                                           .input = rows->input,
+                                           .width = tried->width,
+                                           .classes = classes,
+                                           .scores = wanted.scores,
+                                           .head = wanted.head,
+                                           .rows_at_once = tried->rows_at_once,
+                                           .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {
   return failed(file.string(), "the module needs more memory than there is");
 }

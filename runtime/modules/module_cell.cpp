@@ -2,8 +2,8 @@
 #include "runtime/modules/cell_rights.hpp"
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -40,8 +40,8 @@ private:
   int number_;
 };
 
-cell_answer unavailable(const std::string& reason) { return {cell_verdict::unavailable, {reason}}; }
-cell_answer refused(const std::string& reason) { return {cell_verdict::refused, {reason}}; }
+cell_answer unavailable(const std::string& reason) { return {cell_verdict::unavailable, {reason}, {}}; }
+cell_answer refused(const std::string& reason) { return {cell_verdict::refused, {reason}, {}}; }
 
 /// A file without a name that holds these bytes, to be read from its begin; -1: the system gives none.
 int nameless_file(std::span<const std::uint8_t> bytes) {
@@ -78,11 +78,15 @@ std::vector<std::string> words_for(const cell_question& question, const cell_lim
   return words;
 }
 
-/// What a cell finds in its environment: where libraries lie, and nothing that is a secret.
+/// What a cell finds in its environment: where libraries lie and how they compute, and nothing that is a secret.
 std::vector<std::string> environment_of_cell() {
-  std::vector<std::string> variables{"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"};
-  if (const char* const path = std::getenv("LD_LIBRARY_PATH"))
-    variables.push_back(std::string("LD_LIBRARY_PATH=") + path);
+  std::vector<std::string> variables{"OMP_NUM_THREADS=1"};
+  for (const char* const* variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    for (const auto* const taken : {"LD_LIBRARY_PATH=", "ATEN_CPU_", "ONEDNN_", "DNNL_", "MKL_"})
+      if (text.starts_with(taken))
+        variables.emplace_back(text);
+  }
   return variables;
 }
 
@@ -156,6 +160,23 @@ std::vector<std::string> parts_of(std::string_view text) {
   return parts;
 }
 
+/// An answer with numbers that a trial may find.
+cell_answer accepted(const std::vector<std::string>& numbers) {
+  constexpr std::int64_t width_max = std::int64_t{1} << 32, rows_max = 16, bytes_max = std::int64_t{1} << 50;
+  const auto number = [&](std::size_t i, std::int64_t low, std::int64_t high) -> std::int64_t {
+    std::int64_t value = 0;
+    if (i >= numbers.size() ||
+        std::from_chars(numbers[i].data(), numbers[i].data() + numbers[i].size(), value).ec != std::errc{})
+      return -1;
+    return value >= low && value <= high ? value : -1;
+  };
+  const trial_result found{
+      .width = number(0, 1, width_max), .rows_at_once = number(1, 1, rows_max), .row_bytes = number(2, 0, bytes_max)};
+  if (found.width < 0 || found.rows_at_once < 0 || found.row_bytes < 0)
+    return refused("its trial, in a process of its own, gave no answer");
+  return {.verdict = cell_verdict::accepted, .found = found};
+}
+
 /// What the cell has said, and how it ended.
 cell_answer answer_of(const std::string& said, int status, const cell_limits& limits) {
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
@@ -173,11 +194,11 @@ cell_answer answer_of(const std::string& said, int status, const cell_limits& li
   auto reasons = parts_of(std::string_view(said).substr(1));
   switch (said[0]) {
   case '+':
-    return {cell_verdict::accepted, {}};
+    return accepted(reasons);
   case '-':
-    return {cell_verdict::refused, std::move(reasons)};
+    return {cell_verdict::refused, std::move(reasons), {}};
   case '?':
-    return {cell_verdict::unavailable, std::move(reasons)};
+    return {cell_verdict::unavailable, std::move(reasons), {}};
   default:
     return refused("its trial, in a process of its own, gave no answer");
   }

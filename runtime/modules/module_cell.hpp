@@ -1,6 +1,7 @@
 /// module_cell: a process of its own, without files, network and other rights, that loads and tries a module before
 /// this process does.
 #pragma once
+#include "runtime/modules/module_trial.hpp"
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -28,6 +29,7 @@ enum class cell_verdict : std::uint8_t {
 struct cell_answer {
   cell_verdict verdict = cell_verdict::unavailable;
   std::vector<std::string> reasons{}; ///< In words; of bytes that a hostile module may have chosen.
+  trial_result found{};               ///< What the trial of an accepted module has found, on the CPU.
 };
 
 /// The program that becomes a cell when its first word is `cell_word`: it calls become_cell(). Programs that have set

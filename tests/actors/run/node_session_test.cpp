@@ -48,5 +48,5 @@ TEST_CASE("a node refuses a module that would write a file, and nothing is writt
 TEST_CASE("a node takes a module that computes, and refuses one that does not") {
   CHECK(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"})))).empty());
   CHECK_THAT(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.sum(x)\n"})))),
-             ContainsSubstring("forward returned shape"));
+             ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]"));
 }

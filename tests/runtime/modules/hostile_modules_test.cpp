@@ -5,6 +5,7 @@
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
 #include <arpa/inet.h>
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
@@ -305,6 +306,8 @@ TEST_CASE("hostile files touch nothing under the checks alone") {
     const auto net =
         load_module(watched.folder.path() / "net.pt", {.input = rows_of_run, .classes = 5, .layers = {.cell = false}});
     std::filesystem::remove(watched.folder.path() / "net.pt");
+    const auto reason = net ? std::string{} : diagnostic_text(net.error().front());
+    CAPTURE(reason); // -s shows them
     CHECK_FALSE(net.has_value());
     CHECK(watched.state() == before);
   }
@@ -402,7 +405,7 @@ TEST_CASE("limits of a cell end what takes too long or too much") {
     });
   };
   CHECK(WTERMSIG(ended([] {
-                   for (volatile int i = 0;; i = i + 1) {
+                   for (std::atomic<int> turns = 0;; ++turns) {
                    }
                  }).status) == SIGXCPU);
   CHECK(WEXITSTATUS(ended([] { static_cast<void>(at::ones({1 << 28})); }).status) == 1); // it throws
