@@ -14,7 +14,7 @@ using storage_bytes = std::map<std::string, std::uint64_t, std::less<>>;
 
 /// Entries that LibTorch reads besides code and storages, or that it leaves alone.
 bool is_known(std::string_view name) {
-  constexpr std::array<std::string_view, 11> names{"data.pkl",
+  constexpr std::array<std::string_view, 12> names{"data.pkl",
                                                    "constants.pkl",
                                                    "version",
                                                    ".data/version",
@@ -24,8 +24,10 @@ bool is_known(std::string_view name) {
                                                    ".storage_alignment",
                                                    "bytecode.pkl",
                                                    "attributes.pkl",
+                                                   "traced_inputs.pkl",
                                                    "mobile_debug_handles.pkl"};
-  return name.starts_with("extra/") || (name.starts_with("code/") && name.ends_with(".debug_pkl")) ||
+  return name.starts_with("extra/") || name.starts_with("traced_inputs/") ||
+         (name.starts_with("code/") && name.ends_with(".debug_pkl")) ||
          std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -293,6 +293,17 @@ bool machine_has_cells() {
 
 } // namespace
 
+TEST_CASE("a file of the same make that only computes is taken, with what tracing and users leave in it") {
+  auto entries = entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"}));
+  for (const auto* const name :
+       {"traced_inputs.pkl", "traced_inputs/0", "extra/notes.txt", "code/__torch__.py.debug_pkl"})
+    entries.emplace_back(std::string("net/") + name, "anything");
+  const scratch_folder folder;
+  write_file(folder.path() / "net.pt", zip_of(entries));
+  CHECK(load_module(folder.path() / "net.pt", {.input = rows_of_run, .classes = 5, .layers = {.cell = false}})
+            .has_value());
+}
+
 TEST_CASE("hostile files touch nothing under the checks alone") {
   const watched_folder watched;
   const auto before = watched.state();
