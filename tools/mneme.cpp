@@ -1,11 +1,15 @@
 #include "runtime/base/printable.hpp"
+#include "runtime/modules/module_cell.hpp"
 #include "tools/cli/command_line.hpp"
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
 #include <new>
+#include <span>
+#include <string_view>
 #include <unistd.h>
 
 namespace {
@@ -41,6 +45,10 @@ void open_standard_streams() {
 int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
+  const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
+  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
+    std::_Exit(mneme::become_cell(arguments));
+  mneme::set_cell_program("/proc/self/exe");
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
   // LibTorch would take a tenth of a second to forget its operators one by one.

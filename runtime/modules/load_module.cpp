@@ -3,18 +3,17 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/modules/code_limits.hpp"
+#include "runtime/modules/archive_check.hpp"
+#include "runtime/modules/module_cell.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/native_graph.hpp"
-#include "runtime/modules/pickle_limits.hpp"
 #include "runtime/modules/script_graph.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 namespace mneme {
 namespace {
-
-constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; // of what is packed in an archive: code and notes
 
 expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path) {
   auto file = disk_file::open(path);
@@ -49,20 +48,6 @@ std::string other_kind(const std::vector<zip_entry>& entries) {
   return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
 }
 
-/// What is too much in code and pickles of the archive; "": nothing.
-std::string excess_of_content(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
-  for (const auto& entry : entries) {
-    std::string excess;
-    if (entry.name.ends_with(".py"))
-      excess = code_excess(zip_content(file, entry));
-    else if (entry.name.ends_with(".pkl"))
-      excess = pickle_excess(zip_content(file, entry));
-    if (!excess.empty())
-      return excess;
-  }
-  return "";
-}
-
 /// As a terminal may show it: names and code of a damaged file may hold any bytes.
 std::string plain_text(std::string text) {
   for (auto& letter : text)
@@ -93,18 +78,51 @@ tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vecto
   return tl::unexpected(std::move(found));
 }
 
-using read_graph = tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>;
+/// A module, and what its trial has found where that was elsewhere.
+struct graph_and_trial {
+  std::shared_ptr<const module_graph> graph{};
+  std::optional<trial_result> tried{};
+};
+using read_graph = tl::expected<graph_and_trial, std::vector<std::string>>;
+
+/// What a process without rights finds; nothing where none was asked.
+tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cell(std::span<const std::uint8_t> bytes,
+                                                                                  const module_wanted& wanted) {
+  if (!wanted.layers.cell)
+    return std::nullopt;
+  auto answer = ask_cell(bytes, {.input = wanted.input,
+                                 .own_rows = wanted.own_rows,
+                                 .trained = wanted.trained,
+                                 .checked = wanted.layers.checks,
+                                 .seconds = wanted.layers.cell_seconds,
+                                 .memory_bytes = wanted.layers.cell_memory_bytes});
+  if (answer.verdict == cell_verdict::accepted)
+    return answer.found;
+  if (answer.verdict == cell_verdict::refused)
+    return tl::unexpected(std::move(answer.reasons));
+  if (wanted.native_code)
+    return std::nullopt;
+  return tl::unexpected(
+      std::vector{fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). "
+                              "If you trust who made it, say model.native_code = true: it is then only checked",
+                              fmt::join(answer.reasons, "; "))});
+}
 
 read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                       const at::Device& device) {
+                       const module_wanted& wanted) {
   if (auto kind = other_kind(entries); !kind.empty())
     return tl::unexpected(std::vector{std::move(kind)});
-  if (auto excess = excess_of_content(bytes, entries); !excess.empty())
-    return tl::unexpected(std::vector{std::move(excess)});
-  auto graph = script_graph::read(bytes, device);
+  if (auto wrong = wanted.layers.checks ? archive_refusals(bytes, entries) : std::vector<std::string>{}; !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  auto tried = tried_in_cell(bytes, wanted);
+  if (!tried)
+    return tl::unexpected(std::move(tried.error()));
+  if (wanted.device != "cpu") // whose bits are others
+    tried->reset();
+  auto graph = script_graph::read(bytes, at::Device(wanted.device), wanted.layers.checks);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
-  return std::make_shared<const script_graph>(std::move(*graph));
+  return graph_and_trial{std::make_shared<const script_graph>(std::move(*graph)), *tried};
 }
 
 /// What the run must be for compiled code, besides what the package says.
@@ -135,24 +153,7 @@ read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zi
   auto graph = native_graph::load(*package);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
-  return std::make_shared<const native_graph>(std::move(*graph));
-}
-
-constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // of a call, of a row
-
-/// What is wrong with the rows that a module says it takes; "": nothing.
-std::string wrong_rows(const std::vector<std::int64_t>& rows) {
-  if (rows.empty())
-    return "the module does not say which rows it takes; expected a member `rows`, a list of four numbers [B, C, H, "
-           "W], as tools/export/picture_parts.py writes it";
-  double numbers = 1.0;
-  for (std::size_t i = 1; i < rows.size(); ++i)
-    numbers *= static_cast<double>(std::max<std::int64_t>(rows[i], 0));
-  if (rows.size() != 4 || rows[0] < 1 || rows[0] > own_rows_max || numbers < 1.0 ||
-      numbers > static_cast<double>(own_numbers_max))
-    return fmt::format("the module's member `rows` is [{}]; expected [B, C, H, W] with B from 1 to {}",
-                       fmt::join(rows, ", "), own_rows_max);
-  return "";
+  return graph_and_trial{std::make_shared<const native_graph>(std::move(*graph)), std::nullopt};
 }
 
 } // namespace
@@ -168,20 +169,15 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!entries)
     return tl::unexpected(entries.error());
   const at::Device device(wanted.device);
-  auto graph =
-      holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, device);
-  if (!graph)
-    return all_failed(name, graph.error());
-  auto input = wanted.input;
-  std::int64_t rows_max = 0;
-  if (wanted.own_rows) {
-    const auto rows = (*graph)->own_rows();
-    if (auto wrong = wrong_rows(rows); !wrong.empty())
-      return failed(name, std::move(wrong));
-    rows_max = rows[0];
-    std::copy(rows.begin() + 1, rows.end(), input.begin());
-  }
-  const auto tried = tried_module(**graph, input, device, wanted.trained, rows_max);
+  auto read =
+      holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, wanted);
+  if (!read)
+    return all_failed(name, read.error());
+  const auto rows = rows_of_trial(*read->graph, wanted.input, wanted.own_rows);
+  if (!rows)
+    return failed(name, rows.error());
+  const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
+                                 : tried_module(*read->graph, rows->input, device, wanted.trained, rows->most);
   if (!tried)
     return all_failed(name, tried.error());
   const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
@@ -190,14 +186,14 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
                                     tried->width, classes));
   return std::make_shared<const module_net>(
-      std::move(*graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                      .input = input,
-                                      .width = tried->width,
-                                      .classes = classes,
-                                      .scores = wanted.scores,
-                                      .head = wanted.head,
-                                      .rows_at_once = tried->rows_at_once,
-                                      .row_bytes = tried->row_bytes});
+      std::move(read->graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
+                                           .input = rows->input,
+                                           .width = tried->width,
+                                           .classes = classes,
+                                           .scores = wanted.scores,
+                                           .head = wanted.head,
+                                           .rows_at_once = tried->rows_at_once,
+                                           .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {
   return failed(file.string(), "the module needs more memory than there is");
 }

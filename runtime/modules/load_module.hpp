@@ -5,6 +5,14 @@
 #include <filesystem>
 namespace mneme {
 
+/// What stands between a TorchScript file and this process. Only tests leave a layer out, to show what the other holds.
+struct module_layers {
+  bool checks = true;                 ///< Code, pickles and graph are looked at before any of it runs.
+  bool cell = true;                   ///< A process without rights loads and tries the file first.
+  std::int64_t cell_seconds = 0;      ///< Processor time of the cell; 0: as many as suit the file's size.
+  std::int64_t cell_memory_bytes = 0; ///< As above.
+};
+
 /// What the run asks of a module.
 struct module_wanted {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
@@ -13,8 +21,10 @@ struct module_wanted {
   bool scores = false;                 ///< forward() returns scores of the classes, not features.
   head_kind head = head_kind::linear;
   bool trained = false;     ///< Its parameters are to be trained.
-  bool native_code = false; ///< Compiled code may be loaded, which cannot be checked before.
+  bool native_code = false; ///< Compiled code may be loaded, which cannot be checked before; and TorchScript without a
+                            ///< cell, where the machine gives none.
   std::string device = "cpu";
+  module_layers layers{};
 };
 
 /// Reads a TorchScript file, which torch.jit.save has written, or a package of AOTInductor where compiled code may be

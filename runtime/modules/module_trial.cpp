@@ -15,6 +15,23 @@ constexpr std::int64_t rows_max = 16;      // of a call: as many as keep a convo
 constexpr double rounding_max = 1e-3;      // relative difference of results that mean the same
 constexpr std::uint64_t trial_seed = 2026; // made rows are the same in every run
 
+constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // of a call, of a row
+
+/// What is wrong with the rows that a module says it takes; "": nothing.
+std::string wrong_rows(const std::vector<std::int64_t>& rows) {
+  if (rows.empty())
+    return "the module does not say which rows it takes; expected a member `rows`, a list of four numbers [B, C, H, "
+           "W], as tools/export/picture_parts.py writes it";
+  double numbers = 1.0;
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    numbers *= static_cast<double>(std::max<std::int64_t>(rows[i], 0));
+  if (rows.size() != 4 || rows[0] < 1 || rows[0] > own_rows_max || numbers < 1.0 ||
+      numbers > static_cast<double>(own_numbers_max))
+    return fmt::format("the module's member `rows` is [{}]; expected [B, C, H, W] with B from 1 to {}",
+                       fmt::join(rows, ", "), own_rows_max);
+  return "";
+}
+
 /// [B, C, H, W] float32, normal draws
 at::Tensor made_rows(std::int64_t rows, std::array<std::int64_t, 3> input) {
   auto made = at::empty({rows, input[0], input[1], input[2]}, at::kFloat);
@@ -237,6 +254,16 @@ private:
 };
 
 } // namespace
+
+tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, std::array<std::int64_t, 3> input,
+                                                    bool own) {
+  if (!own)
+    return trial_rows{.input = input};
+  const auto rows = graph.own_rows();
+  if (auto wrong = wrong_rows(rows); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return trial_rows{.input = {rows[1], rows[2], rows[3]}, .most = rows[0]};
+}
 
 tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
                                                                   std::array<std::int64_t, 3> input,

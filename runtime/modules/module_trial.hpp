@@ -5,6 +5,16 @@
 #include <tl/expected.hpp>
 namespace mneme {
 
+/// Rows that a module is tried on.
+struct trial_rows {
+  std::array<std::int64_t, 3> input{}; ///< C, H, W
+  std::int64_t most = 0;               ///< The most of a call; 0: as many as are usual.
+};
+
+/// `input`, or what the module says itself. Fails in words if it shall say it and does not, or says too much.
+[[nodiscard]] tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph,
+                                                                  std::array<std::int64_t, 3> input, bool own);
+
 /// How a module shall be called, as a trial has found out.
 struct trial_result {
   std::int64_t width = 0;        ///< D

@@ -1,4 +1,5 @@
 #include "runtime/modules/script_graph.hpp"
+#include "runtime/modules/graph_check.hpp"
 #include <algorithm>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <cstring>
@@ -58,22 +59,6 @@ differences signature_differences(const jit::Module& module) {
   return wrong;
 }
 
-/// Where a node was written, "name.py:12", or "".
-std::string place_of(const jit::Node& node) {
-  const auto range = node.sourceRange().file_line_col();
-  if (!range)
-    return "";
-  const auto& [file, line, column] = *range;
-  return fmt::format(" ({}:{})", file.substr(file.rfind('/') + 1), line);
-}
-
-/// Operators that reach beyond their arguments, besides those that LibTorch itself knows to draw.
-const std::set<std::string>& forbidden_operators() {
-  static const std::set<std::string> names{"aten::save", "aten::from_file", "aten::manual_seed", "prim::Print",
-                                           "prim::fork", "prim::rpc_async", "prim::rpc_sync",    "prim::rpc_remote"};
-  return names;
-}
-
 /// True if an operator that can draw is told not to: dropout outside training, attention without it.
 bool told_not_to_draw(const jit::Node& node) {
   for (const auto* const flag : {"train", "training"})
@@ -88,15 +73,9 @@ std::string refusal_of(const jit::Node& node) {
   if (name == "prim::SetAttr")
     return fmt::format("forward assigns to self.{}{}; a result must not depend on earlier calls",
                        node.s(c10::attr::name), place_of(node));
-  if (forbidden_operators().contains(name))
-    return fmt::format("forward calls {}{}, which reaches beyond its arguments; leave it out", name, place_of(node));
   if (node.isNondeterministic() && !told_not_to_draw(node))
     return fmt::format("forward calls {}{}, which draws random numbers in evaluation, too; leave it out", name,
                        place_of(node));
-  if (node.kind() == c10::prim::CallMethod || node.kind() == c10::prim::CallFunction)
-    return fmt::format(
-        "forward makes a call that is not known before it runs{}; interfaces and recursion are not taken",
-        place_of(node));
   return "";
 }
 
@@ -135,14 +114,39 @@ void make_constants(jit::Block& block, jit::Graph& graph, const c10::IValue& sel
   }
 }
 
-/// forward() in one piece, as it runs in evaluation: branches of training are gone.
-std::shared_ptr<jit::Graph> evaluation_graph(const jit::Module& module) {
+/// New tensors hold zeros, not memory that nobody has written, and warnings are not printed.
+void calm(jit::Block& block, jit::Graph& graph) {
+  for (auto node = block.nodes().begin(); node != block.nodes().end(); ++node) {
+    for (auto* inner : node->blocks())
+      calm(*inner, graph);
+    if (node->kind() == c10::aten::warn)
+      node.destroyCurrent();
+    else if (node->kind() == c10::aten::empty && node->inputs().size() == 6) { // but for memory_format, those of zeros
+      const jit::WithInsertPoint here(*node);
+      auto* const zeros =
+          graph.insertNode(graph.create(c10::aten::zeros, node->inputs().slice(0, node->inputs().size() - 1)));
+      zeros->setSourceRange(node->sourceRange());
+      zeros->output()->copyMetadata(node->output());
+      node->output()->replaceAllUsesWith(zeros->output());
+      node.destroyCurrent();
+    }
+  }
+}
+
+/// forward() in one piece.
+std::shared_ptr<jit::Graph> whole_graph(const jit::Module& module) {
   auto graph = module.get_method("forward").graph()->copy();
   jit::Inline(*graph);
+  return graph;
+}
+
+/// The graph as it runs in evaluation: branches of training are gone. This evaluates operators whose arguments are
+/// constants. @pre operator_refusals() has none
+void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module) {
+  calm(*graph->block(), *graph);
   make_constants(*graph->block(), *graph, module._ivalue());
   jit::ConstantPropagation(graph);
   jit::EliminateDeadCode(graph);
-  return graph;
 }
 
 /// The module's tensors in the order of PyTorch's state_dict: parameters, then buffers.
@@ -164,13 +168,18 @@ struct script_graph::compiled {
 };
 
 tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::span<const std::uint8_t> file,
-                                                                        const at::Device& device) {
+                                                                        const at::Device& device, bool checked) {
   try {
     auto module = jit::load(std::make_shared<file_in_memory>(file), device, false);
     if (auto wrong = signature_differences(module); !wrong.empty())
       return tl::unexpected(std::move(wrong));
+    if (auto wrong = checked ? module_refusals(module) : differences{}; !wrong.empty())
+      return tl::unexpected(std::move(wrong));
     module.eval();
-    const auto whole = evaluation_graph(module);
+    auto whole = whole_graph(module);
+    if (auto wrong = checked ? operator_refusals(*whole) : differences{}; !wrong.empty())
+      return tl::unexpected(std::move(wrong));
+    fold(whole, module);
     std::set<std::string> refusals;
     add_refusals(*whole->block(), refusals);
     if (!refusals.empty())

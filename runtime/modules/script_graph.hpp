@@ -16,9 +16,10 @@ class script_graph final : public module_graph {
 public:
   /// Reads the bytes of a file that torch.jit.save has written; the module is put into evaluation mode. Fails in words,
   /// all differences at once: forward() takes one tensor and returns one, draws nothing, writes to no member, and
-  /// touches nothing outside. @pre the bytes are those of a whole archive
-  [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>> read(std::span<const std::uint8_t> file,
-                                                                                 const at::Device& device);
+  /// touches nothing outside. Nothing of it is evaluated before module_refusals() and operator_refusals() have found
+  /// nothing. @pre archive_refusals() has none @param checked false only where a test shows what the cell alone holds
+  [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>>
+  read(std::span<const std::uint8_t> file, const at::Device& device, bool checked = true);
 
   /// In the order of PyTorch's state_dict; one that has several names has the first.
   [[nodiscard]] const std::vector<held_tensor>& tensors() const noexcept override { return tensors_; }

@@ -27,7 +27,8 @@ key_table model_keys(model_section& to) {
             "TorchScript file or, with native_code, AOTInductor package that is the net, in place of a net of this "
             "program; empty: none. See docs/modules.md.");
   keys.flag("native_code", to.native_code,
-            "Modules may be AOTInductor packages: compiled code, which may do whatever this process may.");
+            "Modules may be AOTInductor packages: compiled code, which may do whatever this process may; and "
+            "TorchScript is taken where the machine gives no process without rights to try it in.");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
               "module: what it returns for a row: features, behind which a head of the run's own stands, or the scores "
               "of the classes.");

@@ -2,6 +2,7 @@
 
 The files are made of scenarios/smoke/tiny.pt, with the memory of the program limited.
 """
+import ctypes
 import io
 import itertools
 import json
@@ -26,6 +27,28 @@ MEMORY_BYTES = 8_000_000_000
 
 def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+class Instruction(ctypes.Structure):
+    """A line of a filter of system calls: struct sock_filter."""
+    _fields_ = [("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("value", ctypes.c_uint)]
+
+
+class Filter(ctypes.Structure):
+    """struct sock_fprog"""
+    _fields_ = [("count", ctypes.c_ushort), ("lines", ctypes.POINTER(Instruction))]
+
+
+def forbid_cells():
+    """As a container may: no process may filter its own system calls from now on."""
+    seccomp = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+    lines = (Instruction * 4)(Instruction(0x20, 0, 0, 0),        # the call's number
+                              Instruction(0x15, 0, 1, seccomp),
+                              Instruction(0x06, 0, 0, 0x00050001),  # EPERM
+                              Instruction(0x06, 0, 0, 0x7fff0000))  # allowed
+    system = ctypes.CDLL(None, use_errno=True)
+    if system.prctl(38, 1, 0, 0, 0) != 0 or system.prctl(22, 2, ctypes.byref(Filter(4, lines)), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no filter of system calls")
 
 
 def whole():
@@ -71,14 +94,14 @@ class Modules(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def validated(self, content, *more):
-        """What `mneme validate` makes of a module with these bytes: (exit code, what it said)."""
+    def validated(self, content, *more, before=limit_memory):
+        """What `mneme validate` makes of a module with these bytes, behind this call: (exit code, what it said)."""
         with open(os.path.join(self.folder, "net.pt"), "wb") as file:
             file.write(content)
         path = os.path.join(self.folder, "scenario.toml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(f'extends = "{SCENARIO}"\n[model]\nmodule = "net.pt"\n' + "\n".join(more))
-        done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=limit_memory)
+        done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=before)
         return done.returncode, done.stdout + done.stderr
 
     def refused(self, content, text):
@@ -137,6 +160,25 @@ class Modules(unittest.TestCase):
                     made = changed(part, lambda value: value[:at] + bytes([value[at] ^ flip]) + value[at + 1:])
                     code, said = self.validated(made)
                     self.assertIn(code, (0, 2), said)
+
+    def test_a_machine_without_cells_refuses_modules_unless_a_key_trusts_them(self):
+        code, said = self.validated(whole(), before=forbid_cells)
+        self.assertEqual(code, 2, said)
+        self.assertIn("a process without rights first, and this machine gives none (seccomp: ", said)
+        self.assertIn("say model.native_code = true", said)
+        code, said = self.validated(whole(), "native_code = true", before=forbid_cells)
+        self.assertEqual(code, 0, said)
+        hostile = changed("code/__torch__.py", lambda text: text.replace(b"torch.relu", b"torch.from_file"))
+        code, said = self.validated(hostile, "native_code = true", before=forbid_cells)
+        self.assertEqual(code, 2, said)
+        self.assertIn("its code calls aten::from_file", said)
+
+    def test_a_module_that_never_ends_is_ended(self):
+        endless = b"    while True:\n      x = torch.add(x, 1)\n    x0 ="
+        code, said = self.validated(changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", endless)),
+                                    before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
+        self.assertEqual(code, 2, said)
+        self.assertIn("of processor time, or was ended by the system", said)
 
     def digest(self, *options):
         out = os.path.join(self.folder, f"run{len(os.listdir(self.folder))}")

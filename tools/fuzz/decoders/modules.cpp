@@ -1,7 +1,7 @@
-#include "runtime/modules/code_limits.hpp"
+#include "runtime/modules/code_check.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/modules/native_package.hpp"
-#include "runtime/modules/pickle_limits.hpp"
+#include "runtime/modules/pickle_check.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
 namespace mneme::fuzz {
 namespace {
@@ -18,19 +18,19 @@ void read_archive(bytes in) {
     return;
   for (const auto& entry : *entries) {
     const auto content = zip_content(in, entry);
-    (void)code_excess(content);
-    (void)pickle_excess(content);
+    (void)code_refusals({{.name = entry.name, .text = content}});
+    (void)pickle_refusal(content, pickle_root::module, {});
   }
   if (holds_native_code(*entries))
     (void)read_package(in, *entries, rows_of_run);
 }
 
-void read_pickle(bytes in) { (void)pickle_excess(text_of(in)); }
-void read_code(bytes in) { (void)code_excess(text_of(in)); }
+void read_pickle(bytes in) { (void)pickle_refusal(text_of(in), pickle_root::module, {{"0", 64}}); }
+void read_code(bytes in) { (void)code_refusals({{.name = "code/__torch__.py", .text = std::string(text_of(in))}}); }
 
 /// With LibTorch's own readers behind ours.
 void read_module(bytes in) {
-  (void)load_module(file_of(in, "net.pt"), {.input = rows_of_run, .classes = 3});
+  (void)load_module(file_of(in, "net.pt"), {.input = rows_of_run, .classes = 3, .layers = {.cell = false}});
 }
 
 } // namespace

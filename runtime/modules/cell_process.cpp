@@ -1,0 +1,121 @@
+#include "runtime/base/one_thread.hpp"
+#include "runtime/modules/cell_rights.hpp"
+#include "runtime/modules/module_cell.hpp"
+#include "runtime/modules/module_trial.hpp"
+#include "runtime/modules/script_graph.hpp"
+#include <ATen/ATen.h>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <linux/close_range.h>
+#include <optional>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+constexpr int first_other_file = 3;
+
+std::optional<std::int64_t> number_of(std::string_view word) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc{} && end == word.data() + word.size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<cell_question> question_of(std::span<const char* const> words) {
+  std::vector<std::int64_t> numbers;
+  for (const auto* const word : words.subspan(1))
+    if (const auto number = number_of(word))
+      numbers.push_back(*number);
+  if (numbers.size() != 8 || numbers.size() + 1 != words.size())
+    return std::nullopt;
+  return cell_question{.input = {numbers[0], numbers[1], numbers[2]},
+                       .own_rows = numbers[3] != 0,
+                       .trained = numbers[4] != 0,
+                       .checked = numbers[5] != 0,
+                       .seconds = numbers[6],
+                       .memory_bytes = numbers[7]};
+}
+
+std::vector<std::uint8_t> everything_from(int file) {
+  std::vector<std::uint8_t> bytes;
+  std::size_t filled = 0;
+  for (ssize_t count = 1; count > 0 || (count < 0 && errno == EINTR);) {
+    if (bytes.size() - filled < (std::size_t{1} << 16))
+      bytes.resize(std::max<std::size_t>(2 * bytes.size(), std::size_t{1} << 20));
+    count = ::read(file, bytes.data() + filled, bytes.size() - filled);
+    filled += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+/// LibTorch asks the machine for its processor, and the like, when it computes for the first time.
+void warm_up() {
+  const auto rows = at::ones({2, 3, 8, 8}), weights = at::ones({4, 3, 3, 3}).requires_grad_(true);
+  const auto result = at::linear(at::conv2d(rows, weights).flatten(1), at::ones({2, 144})).sum();
+  static_cast<void>(torch::autograd::grad({result}, {weights}));
+}
+
+/// What the trial finds, or why the module is none that a run can rely on.
+tl::expected<trial_result, std::vector<std::string>> tried_file(std::span<const std::uint8_t> file,
+                                                                const cell_question& question) {
+  const at::Device cpu(at::kCPU);
+  const auto graph = script_graph::read(file, cpu, question.checked);
+  if (!graph)
+    return tl::unexpected(graph.error());
+  const auto rows = rows_of_trial(*graph, question.input, question.own_rows);
+  if (!rows)
+    return tl::unexpected(std::vector{rows.error()});
+  return tried_module(*graph, rows->input, cpu, question.trained, rows->most);
+}
+
+int say(char verdict, const std::vector<std::string>& reasons) {
+  const auto text = fmt::format("{}{}", verdict, fmt::join(reasons, std::string_view("\0", 1)));
+  for (std::size_t at = 0; at < text.size();) {
+    const auto count = ::write(STDOUT_FILENO, text.data() + at, text.size() - at);
+    if (count <= 0)
+      return 1;
+    at += static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
+} // namespace
+
+int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& question) {
+  compute_on_one_thread();
+  warm_up();
+  if (const auto why = give_up_rights({.seconds = question.seconds, .memory_bytes = question.memory_bytes});
+      !why.empty())
+    return say('?', {why});
+  try {
+    const auto tried = tried_file(file, question);
+    if (!tried)
+      return say('-', tried.error());
+    return say('+', {fmt::format("{}", tried->width), fmt::format("{}", tried->rows_at_once),
+                     fmt::format("{}", tried->row_bytes)});
+  } catch (const std::bad_alloc&) {
+    return say('-', {"the module needs more memory than a trial may take"});
+  } catch (const std::exception& thrown) {
+    return say('-', {short_reason(thrown)});
+  }
+}
+
+int become_cell(std::span<const char* const> words) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::syscall(SYS_close_range, first_other_file, ~0U, 0);
+  const auto question = question_of(words);
+  if (!question)
+    return 1;
+  const auto file = everything_from(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  return answer_as_cell(file, *question);
+}
+
+} // namespace mneme

@@ -1,0 +1,51 @@
+/// module_cell: a process of its own, without files, network and other rights, that loads and tries a module before
+/// this process does.
+#pragma once
+#include "runtime/modules/module_trial.hpp"
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+namespace mneme {
+
+/// What a cell shall find out about a TorchScript file.
+struct cell_question {
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
+  bool own_rows = false;               ///< The module has a member `rows`.
+  bool trained = false;                ///< A gradient has to reach a parameter.
+  bool checked = true;                 ///< False only where a test shows what the cell alone holds.
+  std::int64_t seconds = 0;            ///< Processor time; 0: as many as suit the file's size.
+  std::int64_t memory_bytes = 0;       ///< 0: as many as suit the file's size.
+};
+
+enum class cell_verdict : std::uint8_t {
+  accepted,
+  refused,
+  unavailable ///< The machine gives no cell; nothing was tried.
+};
+
+struct cell_answer {
+  cell_verdict verdict = cell_verdict::unavailable;
+  std::vector<std::string> reasons{}; ///< In words; of bytes that a hostile module may have chosen.
+  trial_result found{};               ///< What the trial of an accepted module has found, on the CPU.
+};
+
+/// The program that becomes a cell when its first word is `cell_word`: it calls become_cell(). Programs that have set
+/// none get no cell. Call it before threads start.
+void set_cell_program(const std::filesystem::path& program);
+constexpr const char* cell_word = "cell";
+
+/// Starts the program, gives it the file, and waits for its end. @pre archive_refusals() has none, unless a test says
+/// otherwise
+[[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, const cell_question& question);
+
+/// The other half, behind its start: gives up all rights, tries the file, answers on stdout. Returns an exit code.
+/// @pre `question` says seconds and memory_bytes
+[[nodiscard]] int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& question);
+
+/// All of the other half: reads the file from stdin, and answers. @param words of the command line, cell_word first
+[[nodiscard]] int become_cell(std::span<const char* const> words);
+
+} // namespace mneme

@@ -1,0 +1,52 @@
+#include "actors/run/node_session.hpp"
+#include "runtime/base/digest.hpp"
+#include "tests/support/hostile_modules.hpp"
+#include "tests/support/scratch.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr const char* scenario_with_module = R"(
+clients.count = 4
+rounds = { per_task = 1, cohort = 4 }
+tasks.kind = "single"
+partition.kind = "iid"
+strategy.name = "fedavg"
+data = { name = "synthetic", shape = [1, 6, 6], rows = 40 }
+)";
+
+/// What a node says of a run whose module a peer has sent.
+std::string answer_to(const std::string& module) {
+  node_files files;
+  const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(module.data()),
+                                     reinterpret_cast<const std::byte*>(module.data()) + module.size());
+  const offered_file file{.key = "model.module", .extension = ".pt", .content = digest_of(bytes)};
+  files.put(file, bytes);
+  node_session session(1, "peer");
+  session.offer = {.name = "offered", .scenario = scenario_with_module, .files = {file}};
+  const auto loaded = session.load(files, false);
+  return loaded ? "" : diagnostic_text(loaded.error().front());
+}
+
+} // namespace
+
+TEST_CASE("a node refuses a module that would write a file, and nothing is written") {
+  const scratch_folder folder;
+  const auto stolen = (folder.path() / "stolen").string();
+  const auto code = code_with({.lines = fmt::format("    torch.save(1, \"{}\")\n", stolen)});
+  CHECK_THAT(answer_to(zip_of(entries_with(code))),
+             ContainsSubstring("its code calls aten::save, which is none of the operators"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a node takes a module that computes, and refuses one that does not") {
+  CHECK(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"})))).empty());
+  CHECK_THAT(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.sum(x)\n"})))),
+             ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]"));
+}
