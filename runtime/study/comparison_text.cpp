@@ -1,4 +1,5 @@
 #include "runtime/study/comparison_text.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -159,14 +160,7 @@ std::string as_latex(const text_table& table) {
   return text + "\\hline\n\\end{tabular}\n";
 }
 
-std::string in_csv(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos)
-    return text;
-  std::string out = "\"";
-  for (const char letter : text)
-    out.append(letter == '"' ? 2 : 1, letter);
-  return out + '"';
-}
+std::string in_csv(const std::string& text) { return csv::field_text(text); }
 
 std::string in_csv(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
