@@ -132,24 +132,32 @@ public:
     return {.head = head_kind::none, .round_barrier = true, .feature_folder = with_.feature_cache};
   }
   diagnostics check(const method_setup& setup) const override { return wrong_with_backbone(setup, with_.layer); }
+  model_ref net_behind(const method_setup& setup) const override { return gan_of(setup)->critic(); }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fed_cil_server>(run_); }
   const std::vector<parameter>& wire_layout(const model&) const override { return run_->net.learnt.net->layout(); }
 
 private:
+  std::shared_ptr<const feature_gan> gan_of(const method_setup& setup) const {
+    auto shape = with_.net;
+    shape.features = backbone_of(setup, with_.layer)->feature_width();
+    shape.classes = setup.classes;
+    return std::make_shared<const feature_gan>(shape);
+  }
+
   options with_;
   std::shared_ptr<const run_settings> run_;
 };
 
 void fed_cil::prepare(const method_setup& setup) {
   auto run = std::make_shared<run_settings>();
-  const auto backbone = backbone_of(setup, with_.layer);
   run->with = with_;
-  run->with.net.features = backbone->feature_width();
-  run->with.net.classes = setup.classes;
-  run->gan = std::make_shared<const feature_gan>(run->with.net);
-  run->net = split(setup, backbone, run->gan->critic(), initial_weights(*run->gan->critic(), setup.seed));
+  run->gan = gan_of(setup);
+  const auto critic = run->gan->critic();
+  const auto initial =
+      setup.initial_behind ? setup.initial_behind->at(flat_weights) : initial_weights(*critic, setup.seed);
+  run->net = split(setup, backbone_of(setup, with_.layer), critic, initial);
   run->generator = initial_weights(*run->gan->generator(), setup.seed);
   run_ = std::move(run);
 }

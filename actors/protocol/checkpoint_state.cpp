@@ -3,11 +3,18 @@ namespace mneme {
 
 // Every member is named, so that a new one does not compile before it is decided upon.
 
+void persist(archive& state, class_tally& tally) {
+  auto& [rows, correct] = tally;
+  state(rows)(correct);
+}
+
 void persist(archive& state, evaluation_record& line) {
   auto& [task, round, at, accuracy, accuracy_per_task, rows_per_task, loss, upload_bytes, download_bytes,
-         clients_enrolled, client_rounds, late_uploads, dropped, end_of_task, forgetting] = line;
+         clients_enrolled, client_rounds, late_uploads, dropped, end_of_task, forgetting, training_loss,
+         training_loss_terms, per_class] = line;
   state(task)(round)(at)(accuracy)(accuracy_per_task)(rows_per_task)(loss)(upload_bytes)(download_bytes);
   state(clients_enrolled)(client_rounds)(late_uploads)(dropped)(end_of_task)(forgetting);
+  state(training_loss)(training_loss_terms)(per_class);
 }
 
 void persist(archive& state, accuracy_matrix& matrix) {

@@ -3,6 +3,7 @@
 #include "actors/protocol/messages.hpp"
 namespace mneme {
 
+void persist(archive& state, class_tally& tally);
 void persist(archive& state, evaluation_record& line);
 void persist(archive& state, accuracy_matrix& matrix);
 

@@ -131,6 +131,8 @@ using recorder_actor = caf::typed_actor<
     caf::result<void>(progress_snapshot),
     // How far a long program of a worker has come.
     caf::result<void>(program_progress),
+    // The model at the end of a task: models/task_N.safetensors.
+    caf::result<void>(keep_model),
     // The final predictor: model.safetensors; and the method's figures.
     caf::result<void>(learnt),
     // Writes summary.json and answers with it.

@@ -10,11 +10,54 @@
 #include "runtime/population/availability_trace.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
+#include <algorithm>
 namespace mneme {
 namespace {
 
+/// model.safetensors of a run as another one begins with it.
+struct seed_weights {
+  tensor_map net{}, behind{}; ///< Tensors of the run's net, and of what the method learns behind it.
+};
+
+/// A ridge read-out and its projection are left out: a method that has one makes it anew, of all rows.
+seed_weights in_parts(const tensor_map& named, const model& net, const model* behind) {
+  const auto is_of = [](const model& owner, const std::string& name) {
+    const auto& parameters = owner.layout();
+    return std::any_of(parameters.begin(), parameters.end(),
+                       [&](const parameter& entry) { return entry.name == name; });
+  };
+  seed_weights parts;
+  for (const auto& [name, value] : named)
+    if (behind && is_of(*behind, name) && !is_of(net, name))
+      parts.behind.put(name, value);
+    else if (is_of(net, name) || (name != projection_name && name != readout_name))
+      parts.net.put(name, value);
+  return parts;
+}
+
+/// What model.seed_weights says of the net behind the run's; null: nothing.
+expected<tensors_ref> starting_weights_behind(const scenario& settings, const model& net, const model_ref& behind) {
+  const auto& file = settings.model.seed_weights;
+  if (!behind || file.empty())
+    return nullptr;
+  const auto named = read_safetensors(file);
+  if (!named) // which the run's net says
+    return nullptr;
+  const auto parts = in_parts(*named, net, behind.get());
+  if (parts.behind.empty())
+    return nullptr;
+  auto weights = flat_parameters(*behind, parts.behind, file.string(), nullptr);
+  if (weights)
+    return weights_only(*weights);
+  for (auto& diagnostic : weights.error())
+    diagnostic.where = settings.where("model.seed_weights") + ": " + diagnostic.where;
+  return tl::unexpected{weights.error()};
+}
+
 /// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
-expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const run_context_request& request) {
+/// @param behind what the method learns behind the net; may be null
+expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* behind,
+                                      const run_context_request& request) {
   auto flat = request.use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
                                                     : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
   const auto* const module = dynamic_cast<const module_net*>(&net);
@@ -24,6 +67,8 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
     auto named = read_safetensors(file);
     if (!named)
       return tl::unexpected{named.error()};
+    if (file == settings.model.seed_weights)
+      named = in_parts(*named, net, behind).net;
     auto weights = flat_parameters(net, *named, file.string(), head);
     if (!weights)
       for (auto& diagnostic : weights.error())
@@ -253,14 +298,19 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   gather(problems, setup);
   gather(problems, trace);
   expected<at::Tensor> initial;
+  expected<tensors_ref> initial_behind;
   if (net) {
-    initial = starting_weights(settings, **net, request);
+    const auto behind = setup ? settings.strategy.method->net_behind(*setup) : nullptr;
+    initial = starting_weights(settings, **net, behind.get(), request);
+    initial_behind = starting_weights_behind(settings, **net, behind);
     gather(problems, initial);
+    gather(problems, initial_behind);
   }
   if (!problems.empty())
     return tl::unexpected{problems};
 
   setup->initial = weights_only(*initial);
+  setup->initial_behind = *initial_behind;
 
   auto made = std::make_shared<run_context>();
   made->scenario = settings;

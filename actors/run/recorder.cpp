@@ -3,6 +3,7 @@
 #include "runtime/results/png.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include <algorithm>
+#include <atomic>
 #include <caf/typed_event_based_actor.hpp>
 #include <sys/resource.h>
 namespace mneme {
@@ -14,6 +15,10 @@ double process_cpu_seconds() {
   auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
+
+/// CPU seconds of this process that runs before have counted as theirs: what is linked, read and loaded before a run
+/// is part of it.
+std::atomic<double> counted_cpu_seconds{0.0};
 
 std::int64_t peak_rss_bytes() {
   rusage usage{};
@@ -33,7 +38,8 @@ timeline_bin bin_of(const progress_snapshot& now) {
           .dropped = now.dropped,
           .upload_bytes = now.upload_bytes,
           .download_bytes = now.download_bytes,
-          .staleness_sum = now.staleness_sum};
+          .staleness_sum = now.staleness_sum,
+          .training_loss = now.training_loss};
 }
 
 const char* words(run_status status) {
@@ -52,7 +58,7 @@ const char* words(run_status status) {
 
 recorder_state::recorder_state(recorder_actor::pointer self, run_context_ref context, recorder_setup setup)
     : self_(self), context_(std::move(context)), setup_(std::move(setup)), past_(std::move(setup_.past)),
-      cpu_before_(process_cpu_seconds()) {
+      cpu_before_(counted_cpu_seconds.load()) {
   past_.device = context_->device;
   if (setup_.live)
     setup_.live->began(setup_.files->path(), context_->workers, past_.course, past_.evaluations);
@@ -94,10 +100,11 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
                                 {.rounds = now.rounds, .tasks = now.tasks, .elapsed_s = wall_.seconds()});
       },
       [this](const program_progress& now) { setup_.view->tick(now); },
+      [this](const keep_model& in) { return guarded([&] { save(run_directory::model_file(in.task), *in.model); }); },
       [this](const learnt& in) {
         figures_ = in.figures;
         return guarded([&] {
-          save(*in.model);
+          save("model.safetensors", *in.model);
           for (const auto& [name, picture] : in.pictures)
             setup_.files->write(name + ".png", png_bytes(picture));
         });
@@ -114,9 +121,9 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
   };
 }
 
-void recorder_state::save(const tensor_map& model) {
+void recorder_state::save(const std::string& file, const tensor_map& model) {
   const auto bytes = safetensors_bytes(model);
-  setup_.files->write("model.safetensors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  setup_.files->write(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void recorder_state::add(evaluation_record line) {
@@ -126,14 +133,17 @@ void recorder_state::add(evaluation_record line) {
     past_.matrix.add(line);
     setup_.files->write_matrix(past_.matrix, std::ssize(context_->tasks->tasks));
   }
+  past_.evaluations.push_back(line);
+  if (line.end_of_task)
+    setup_.files->write_classes(past_.evaluations, context_->tasks->class_names);
   setup_.view->evaluated(line);
   if (setup_.live)
     setup_.live->evaluated(line);
-  past_.evaluations.push_back(std::move(line));
 }
 
 run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
+  counted_cpu_seconds = process_cpu_seconds();
   if (!past_.evaluations.empty())
     setup_.files->write("accuracy.svg", accuracy_plot_svg(context_->scenario.title, past_.evaluations));
   std::string course;

@@ -28,7 +28,7 @@ public:
 
 private:
   void add(evaluation_record line);
-  void save(const tensor_map& model);
+  void save(const std::string& file, const tensor_map& model);
   run_summary finish(const run_report& report);
   caf::result<void> keep(keep_state& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
@@ -42,7 +42,7 @@ private:
   recorder_setup setup_;
   recorded_past past_; // times are those before this process went on
   recorder_stopwatch wall_;
-  double cpu_before_;                       // seconds of this process, before this run
+  double cpu_before_;                       // seconds of this process that earlier runs have counted
   std::map<std::string, double> figures_{}; // the method's own
   std::string failure_{};                   // why something could not be written; "": all of it was
 };

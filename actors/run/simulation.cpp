@@ -269,7 +269,8 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   warn_of(loaded->warnings, *run.view);
   say_where(run, *from);
   try {
-    run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks), done.events_bytes);
+    run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks),
+                        run.context->tasks->class_names, done.events_bytes);
     setup.checkpoints = checkpoints_of(run, from->file);
   } catch (const std::exception& e) {
     return failed_before_it_began(e);

@@ -164,20 +164,20 @@ digest128 server_state::model_digest() const {
 plan server_state::evaluation_plan(const evaluate& in) const {
   plan wanted;
   const auto learnt = half_->predict();
-  for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
+  for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
     const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
       wanted.push_back(evaluate_job{.learnt = learnt,
                                     .samples = chunk_of(context_->tasks->test, rows, first),
-                                    .mask = in.mask,
-                                    .lists_answers = is_of_all_tasks(in)});
+                                    .mask = in.masks[t],
+                                    .lists_answers = in.end_of_task || is_of_all_tasks(in)});
   }
   return wanted;
 }
 
 /// At the end of a run all tasks are evaluated: summary.json scores the classes by these answers.
 bool server_state::is_of_all_tasks(const evaluate& in) const {
-  return in.upto.value + 1 == context_->tasks->tasks.size();
+  return in.masks.size() == context_->tasks->tasks.size();
 }
 
 /// @param first the row of the task with which the part begins
@@ -187,19 +187,34 @@ void server_state::note_answers(const task_rows& task, std::size_t first, const 
   answers_.insert(answers_.end(), part.answers.begin(), part.answers.end());
 }
 
+/// By label; each part lists its answers.
+void server_state::count_classes(const task_rows& task, std::size_t first, const evaluate_output& part,
+                                 std::vector<class_tally>& per_class) const {
+  for (std::size_t i = 0; i < part.answers.size(); ++i) {
+    const auto label = context_->tasks->test->label(task.test[first + i]);
+    auto& tally = per_class.at(static_cast<std::size_t>(label));
+    ++tally.rows;
+    tally.correct += part.answers[i] == label;
+  }
+}
+
 caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   auto answer = self_->make_response_promise<evaluated>();
   auto wanted = evaluation_plan(in);
+  evaluated sums{.per_task = std::vector<evaluate_output>(in.masks.size())};
+  if (in.end_of_task)
+    sums.per_class.resize(static_cast<std::size_t>(context_->tasks->classes));
+  if (in.with_model)
+    sums.model = named_weights();
   if (wanted.empty()) {
-    answer.deliver(evaluated{.per_task = std::vector<evaluate_output>(in.upto.value + 1)});
+    answer.deliver(std::move(sums));
     return answer;
   }
   labels_.clear();
   answers_.clear();
-  steps_.run_all(std::move(wanted), [this, answer, upto = in.upto](outcomes results) mutable {
-    evaluated sums{.per_task = std::vector<evaluate_output>(upto.value + 1)};
+  steps_.run_all(std::move(wanted), [this, answer, in, sums = std::move(sums)](outcomes results) mutable {
     auto next = results.begin();
-    for (std::uint32_t t = 0; t <= upto.value; ++t) {
+    for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
       auto& sum = sums.per_task[t];
       const auto rows = context_->tasks->tasks[t].test.size();
       for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
@@ -209,7 +224,10 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
         sum.rows += part.rows;
         sum.correct += part.correct;
         sum.loss_sum += part.loss_sum;
-        note_answers(context_->tasks->tasks[t], first, part);
+        if (is_of_all_tasks(in))
+          note_answers(context_->tasks->tasks[t], first, part);
+        if (in.end_of_task)
+          count_classes(context_->tasks->tasks[t], first, part, sums.per_class);
       }
     }
     answer.deliver(std::move(sums));
@@ -217,21 +235,26 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   return answer;
 }
 
-learnt server_state::named_model() const {
-  if (steps_.is_interrupted())
-    return {};
+/// What is learnt, under the names of files.
+tensors_ref server_state::named_weights() const {
   const auto predicted = half_->predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
   auto named = flat ? named_parameters(*predicted.net, *flat) : tensor_map{};
   if (predicted.projection.defined())
-    named.put("W_R", predicted.projection.to(at::kFloat));
+    named.put(projection_name, predicted.projection.to(at::kFloat));
   if (predicted.readout.defined())
-    named.put("readout.weight", predicted.readout.contiguous());
+    named.put(readout_name, predicted.readout.contiguous());
+  return std::make_shared<const tensor_map>(std::move(named));
+}
+
+learnt server_state::named_model() const {
+  if (steps_.is_interrupted())
+    return {};
   auto figures = half_->figures();
   if (!answers_.empty())
     figures.merge(class_figures({.labels = labels_, .answers = answers_, .classes = context_->tasks->classes},
                                 context_->scenario.seed));
-  return {.model = std::make_shared<const tensor_map>(std::move(named)),
+  return {.model = named_weights(),
           .figures = std::move(figures),
           .pictures = half_->pictures()};
 }

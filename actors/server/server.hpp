@@ -22,6 +22,9 @@ private:
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
   [[nodiscard]] bool is_of_all_tasks(const evaluate& in) const;
   void note_answers(const task_rows& task, std::size_t first, const evaluate_output& part);
+  void count_classes(const task_rows& task, std::size_t first, const evaluate_output& part,
+                     std::vector<class_tally>& per_class) const;
+  [[nodiscard]] tensors_ref named_weights() const;
   [[nodiscard]] std::vector<double> client_accuracies(const std::vector<evaluate_output>& cells) const;
 
   server_actor::pointer self_;

@@ -55,4 +55,13 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   return fields;
 }
 
+std::string field_text(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos)
+    return std::string(text);
+  std::string quoted = "\"";
+  for (const char letter : text)
+    quoted.append(letter == '"' ? 2 : 1, letter);
+  return quoted + '"';
+}
+
 } // namespace mneme::csv

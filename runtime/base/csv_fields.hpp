@@ -2,6 +2,7 @@
 #pragma once
 #include <charconv>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 namespace mneme::csv {
@@ -17,6 +18,9 @@ inline constexpr std::size_t diagnostics_max = 20;
 [[nodiscard]] std::string_view next_field(std::string_view& rest);
 /// All fields of a line: one more than it has commas.
 [[nodiscard]] std::vector<std::string_view> fields_of(std::string_view line);
+
+/// `text` as a field of a line that is written: in quotes where it holds a comma, a quote or a line break.
+[[nodiscard]] std::string field_text(std::string_view text);
 
 /// True if the whole field is a number of this kind, which is then written to `into`.
 template <class Number>

@@ -28,6 +28,7 @@ struct raw_data {
   std::int64_t classes = 0;
   std::int64_t tokens = 0; ///< Rows hold tokens from 0 below this; 0: they hold pixels.
   std::vector<std::string> domain_names{};
+  std::vector<std::string> class_names{}; ///< By class of the file; empty: they have numbers only.
   std::vector<double> mean{}, deviation{}; ///< Per channel, of pixels in [0, 1].
 };
 

@@ -174,7 +174,11 @@ expected<raw_data> load_idx(const idx_set& set, const data_section& data,
   if (!files)
     return tl::unexpected(files.error());
   auto loaded = with_splits(
-      {.name = set.files.data_set, .classes = set.layout.classes, .mean = {set.mean}, .deviation = {set.deviation}},
+      {.name = set.files.data_set,
+       .classes = set.layout.classes,
+       .class_names = set.class_names,
+       .mean = {set.mean},
+       .deviation = {set.deviation}},
       read_idx((*files)[0], (*files)[1], set.layout, train_limits(data)),
       read_idx((*files)[2], (*files)[3], set.layout, test_limits(data)));
   if (loaded && data.transposed)

@@ -29,6 +29,7 @@ struct idx_set {
   file_set files{}; ///< Train images, train labels, test images, test labels.
   idx_layout layout{};
   double mean = 0.5, deviation = 0.5; ///< Statistics of pixels in [0, 1].
+  std::vector<std::string> class_names{}; ///< As in raw_data.
 };
 /// Finds and reads both splits, turned if `data.transposed`. Reports what is wrong with either.
 [[nodiscard]] expected<raw_data> load_idx(const idx_set& set, const data_section& data,

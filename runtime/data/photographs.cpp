@@ -137,6 +137,13 @@ photograph_split split_by_place(const std::vector<photograph>& photographs,
   return made;
 }
 
+std::vector<std::string> folder_names(const std::vector<std::filesystem::path>& folders) {
+  std::vector<std::string> names;
+  for (const auto& folder : folders)
+    names.push_back(folder.filename().string());
+  return names;
+}
+
 bool is_wordnet_id(std::string_view name) {
   const auto digit = [](char c) { return '0' <= c && c <= '9'; };
   return name.size() == 9 && name[0] == 'n' && std::all_of(name.begin() + 1, name.end(), digit);

@@ -31,6 +31,8 @@ struct photograph_split {
 
 /// Those folders below `folder` that are named as WordNet names a thing (n01443537), by name.
 [[nodiscard]] std::vector<std::filesystem::path> wordnet_folders(const std::filesystem::path& folder);
+/// The last parts of the paths: how classes are called that are folders.
+[[nodiscard]] std::vector<std::string> folder_names(const std::vector<std::filesystem::path>& folders);
 /// True if `name` is an n and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 

@@ -88,6 +88,16 @@ expected<shown_size> shown_size_for(const scenario& from, const dataset& train) 
   return shown;
 }
 
+std::vector<std::string> names_of_labels(const std::vector<std::int64_t>& order, const raw_data& data,
+                                         std::int64_t used) {
+  std::vector<std::string> names;
+  for (std::int64_t label = 0; label < used; ++label) {
+    const auto of_file = static_cast<std::size_t>(order[static_cast<std::size_t>(label)]);
+    names.push_back(of_file < data.class_names.size() ? data.class_names[of_file] : std::to_string(of_file));
+  }
+  return names;
+}
+
 /// Every task needs training rows and test rows.
 diagnostics empty_tasks(const scenario& from, const task_stream& made) {
   diagnostics problems;
@@ -141,6 +151,8 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   task_stream made;
   made.classes = plan->back().labels.high;
   made.tokens = data.tokens;
+  if (made.classes == used)
+    made.class_names = names_of_labels(*order, data, used);
   for (const auto& planned : *plan)
     made.tasks.push_back(
         {planned.labels, rows_of(planned, train_at, data.train.domains), rows_of(planned, test_at, data.test.domains)});

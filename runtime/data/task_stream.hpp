@@ -19,6 +19,9 @@ struct task_stream {
   std::int64_t classes = 0; ///< Classes of the run: heads have as many rows.
   std::int64_t tokens = 0;  ///< As in raw_data.
   std::vector<task_rows> tasks{};
+  /// What the data set calls each label: a name, or the number of the class; empty where tasks share labels of several
+  /// classes.
+  std::vector<std::string> class_names{};
   /// Labels of tasks 0 .. t: always a range from 0.
   [[nodiscard]] class_range opened(task_id t) const;
 };

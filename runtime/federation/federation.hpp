@@ -110,6 +110,7 @@ private:
   void deadline_passed();
   void close();
   void round_closed();
+  [[nodiscard]] std::vector<class_range> masks_of_evaluation() const;
   void next_round();
 
   // federation_clients.cpp: clients at work, and clients that come, go, or change task by themselves

@@ -80,6 +80,7 @@ void federation::deliver(assignment_in_flight& owner) {
   record("server", "deliver", owner.client, bytes);
   auto upload = delivery_of(owner);
   log_.delivered(queue_.now(), upload, bytes);
+  log_.trained(owner.result.losses);
   ++round_.folded;
   fruitless_events_ = 0;
 

@@ -20,7 +20,7 @@ using federation_command = std::variant<
     // the proxy, where the method has one: each but receive is answered by what its step is answered with
     receive, advise, save_proxy, restore_proxy,
     // the recorder; keep_state is answered once it is on the disk
-    evaluation_record, recorded_events, run_warning, progress_snapshot, keep_state,
+    evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state,
     // whoever carries messages: continue_events() is called after the inputs that wait
     pause,
     // whoever began the run: it is over

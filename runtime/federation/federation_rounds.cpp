@@ -194,6 +194,7 @@ void federation::close() {
   hand_over_deliveries();
   record("scheduler", "close_round", {});
   ++log_.report().rounds;
+  log_.closed();
   fruitless_events_ = 0;
   if (round_.folded == 0) // an empty round leaves the model as it is
     return round_closed();
@@ -237,12 +238,32 @@ void federation::round_closed() {
                             .download_bytes = log_.report().download_bytes,
                             .staleness_sum = log_.report().staleness_sum,
                             .jobs = log_.report().jobs,
-                            .batches = log_.report().batches});
+                            .batches = log_.report().batches,
+                            .training_loss = log_.step_losses().mean()});
   const auto every = settings_.evaluation.every;
   if (!round_.is_last_of_task() && (every == 0 || (place.round.value + 1) % every != 0))
     return next_round();
-  const bool everything = settings_.evaluation.mask == evaluation_mask::all;
-  command(evaluate{.upto = place.task, .mask = everything ? class_range{0, settings_.classes} : place.opened});
+  command(evaluate{.masks = masks_of_evaluation(),
+                   .end_of_task = round_.is_last_of_task(),
+                   .with_model = round_.is_last_of_task() && settings_.evaluation.models == kept_models::tasks});
+}
+
+/// The classes among which rows of each task opened so far are told apart.
+std::vector<class_range> federation::masks_of_evaluation() const {
+  std::vector<class_range> masks;
+  for (std::uint32_t t = 0; t <= round_.place.task.value; ++t)
+    switch (settings_.evaluation.mask) {
+    case evaluation_mask::seen:
+      masks.push_back(round_.place.opened);
+      break;
+    case evaluation_mask::all:
+      masks.push_back({0, settings_.classes});
+      break;
+    case evaluation_mask::task:
+      masks.push_back(settings_.tasks.at(t).current);
+      break;
+    }
+  return masks;
 }
 
 void federation::take(const evaluated& sums) {
@@ -255,6 +276,9 @@ void federation::take(const evaluated& sums) {
   line.clients_enrolled = pool_.enrolled();
   line.end_of_task = round_.is_last_of_task();
   record("server", "evaluate", {});
+  line.per_class = sums.per_class;
+  if (sums.model)
+    command(keep_model{.task = line.task, .model = sums.model});
   command(std::move(line));
   next_round();
 }

@@ -24,8 +24,8 @@ void persist(archive& state, broadcast& sent) {
 }
 
 void persist(archive& state, client_result& result) {
-  auto& [upload, memory, rows, to_proxy, counts] = result;
-  state(upload)(memory)(rows)(to_proxy)(counts);
+  auto& [upload, memory, rows, to_proxy, counts, losses] = result;
+  state(upload)(memory)(rows)(to_proxy)(counts)(losses);
 }
 
 /// What is said at the end of the run only stays out.

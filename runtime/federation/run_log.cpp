@@ -61,6 +61,11 @@ void run_log::counted(const std::map<std::string, double>& counts) {
     report_.counts[name] += count;
 }
 
+void run_log::trained(const std::shared_ptr<const training_losses>& losses) {
+  if (losses)
+    open_losses_.add(*losses);
+}
+
 void run_log::advised(const mneme::advised& step) {
   digest_.add(step.digest);
   report_.proxy_bytes += step.model_bytes;
@@ -83,6 +88,8 @@ evaluation_record run_log::add_evaluation(const evaluated& sums) {
     digest_.add(accuracy);
   digest_.add(line.loss);
 
+  line.training_loss = step_losses_.mean();
+  line.training_loss_terms = step_losses_.term_means();
   line.upload_bytes = report_.upload_bytes;
   line.download_bytes = report_.download_bytes;
   line.client_rounds = report_.client_rounds;
@@ -105,13 +112,19 @@ void run_log::released(const std::vector<shard_batches>& batches) {
 }
 
 void run_log::mark(virtual_time at) {
-  mark_ = {.report = report_, .digest = digest_, .trace_digest = trace_digest_, .events = events_.size(), .at = at};
+  mark_ = {.report = report_,
+           .digest = digest_,
+           .trace_digest = trace_digest_,
+           .open_losses = open_losses_,
+           .events = events_.size(),
+           .at = at};
 }
 
 virtual_time run_log::return_to_mark() {
   report_ = mark_.report;
   digest_ = mark_.digest;
   trace_digest_ = mark_.trace_digest;
+  open_losses_ = mark_.open_losses;
   events_.resize(mark_.events);
   return mark_.at;
 }
@@ -125,6 +138,6 @@ run_report run_log::ended(run_status status, std::string error, virtual_time at)
   return std::move(report_);
 }
 
-void run_log::persist(archive& state) { state(report_)(digest_)(trace_digest_); }
+void run_log::persist(archive& state) { state(report_)(digest_)(trace_digest_)(open_losses_)(step_losses_); }
 
 } // namespace mneme

@@ -35,6 +35,12 @@ public:
   void looked(virtual_time at, client_id client);
   /// What a client has counted, once its result holds.
   void counted(const std::map<std::string, double>& counts);
+  /// What a client's trainings say of their loss, once its upload is delivered. Null: nothing.
+  void trained(const std::shared_ptr<const training_losses>& losses);
+  /// The round, or server step, has taken in its last upload: what is delivered from now on is of the next.
+  void closed() { step_losses_ = std::exchange(open_losses_, {}); }
+  /// Those of the round that was closed last.
+  [[nodiscard]] const training_losses& step_losses() const noexcept { return step_losses_; }
   /// What the proxy says from now on, and what it was told.
   void advised(const mneme::advised& step);
   /// The model after a server step.
@@ -57,13 +63,15 @@ private:
   struct kept {
     run_report report{};
     run_digest digest{}, trace_digest{};
+    training_losses open_losses{};
     std::size_t events = 0;
     virtual_time at{};
   };
 
   bool trace_;
   run_report report_;
-  run_digest digest_, trace_digest_;
+  run_digest digest_, trace_digest_;            // training losses enter neither
+  training_losses open_losses_, step_losses_; // of the open round, and of the one before
   std::vector<event_record> events_;
   kept mark_;
 };

@@ -1,6 +1,7 @@
 /// What the federation tells the recorder, besides evaluations (runtime/results/metrics.hpp).
 #pragma once
 #include "runtime/base/archive.hpp"
+#include "runtime/base/tensor_map.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/results/timeline.hpp"
 #include <string>
@@ -17,6 +18,13 @@ struct progress_snapshot {
   std::int64_t clients_enrolled = 0, late_uploads = 0, dropped = 0;     ///< As in evaluation_record.
   std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Since the run began.
   std::int64_t jobs = 0, batches = 0;                                   ///< As in run_report.
+  std::optional<double> training_loss{};                                ///< As in evaluation_record, of this round.
+};
+
+/// The model at the end of a task, under the names of its parameters, for a file of its own.
+struct keep_model {
+  task_id task{};
+  tensors_ref model{};
 };
 
 /// How far a long program has come.

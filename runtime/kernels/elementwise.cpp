@@ -98,6 +98,24 @@ MNEME_INLINE void add_products_body(double& total, const float* a, const float* 
 }
 
 template <class Set>
+MNEME_INLINE void add_square_distance_body(double& total, const float* a, const float* b, std::int64_t n) {
+  constexpr int lanes = 16;
+  double sums[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane) {
+      const double apart = static_cast<double>(a[i + lane]) - b[i + lane];
+      sums[lane] += apart * apart;
+    }
+  for (; i < n; ++i) {
+    const double apart = static_cast<double>(a[i]) - b[i];
+    sums[0] += apart * apart;
+  }
+  for (const double sum : sums)
+    total += sum;
+}
+
+template <class Set>
 MNEME_INLINE void check_finite_body(bool& finite, const float* x, std::int64_t n) {
   std::uint32_t found = 0;
   for (std::int64_t i = 0; i < n; ++i)
@@ -246,6 +264,7 @@ MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int6
 MNEME_KERNEL(sum_rows, (const row_sums& sums), (sums))
 MNEME_KERNEL(add_squares, (double& total, const float* x, std::int64_t n), (total, x, n))
 MNEME_KERNEL(add_products, (double& total, const float* a, const float* b, std::int64_t n), (total, a, b, n))
+MNEME_KERNEL(add_square_distance, (double& total, const float* a, const float* b, std::int64_t n), (total, a, b, n))
 MNEME_KERNEL(check_finite, (bool& finite, const float* x, std::int64_t n), (finite, x, n))
 MNEME_KERNEL(sgd, (float* w, const float* g, float* v, std::int64_t n, const sgd_step& with), (w, g, v, n, with))
 MNEME_KERNEL(adam, (float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with),
@@ -271,6 +290,9 @@ void pull_back(float* g, const float* w, const float* start, std::int64_t n, flo
 void sum_rows(const row_sums& sums) { best_sum_rows(sums); }
 void add_squares(double& total, const float* x, std::int64_t n) { best_add_squares(total, x, n); }
 void add_products(double& total, const float* a, const float* b, std::int64_t n) { best_add_products(total, a, b, n); }
+void add_square_distance(double& total, const float* a, const float* b, std::int64_t n) {
+  best_add_square_distance(total, a, b, n);
+}
 void check_finite(bool& finite, const float* x, std::int64_t n) { best_check_finite(finite, x, n); }
 void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with) { best_sgd(w, g, v, n, with); }
 void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with) {

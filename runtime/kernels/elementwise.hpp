@@ -26,6 +26,8 @@ void sum_rows(const row_sums& sums);
 void add_squares(double& total, const float* x, std::int64_t n);
 /// Adds the sum of a[i] b[i] to `total`, of float64 products in a fixed order of lanes.
 void add_products(double& total, const float* a, const float* b, std::int64_t n);
+/// Adds the sum of (a[i] - b[i])^2 to `total`, of float64 differences in the same way.
+void add_square_distance(double& total, const float* a, const float* b, std::int64_t n);
 /// Clears `finite` if any element is NaN or infinite.
 void check_finite(bool& finite, const float* x, std::int64_t n);
 

@@ -1,6 +1,22 @@
 #include "runtime/method/client_run.hpp"
 #include <stdexcept>
 namespace mneme {
+namespace {
+
+/// As training_loss_tensor says.
+void note_losses_of_program(const tensor_map& outcome, std::int64_t rows, training_losses& into) {
+  const auto* const whole = outcome.find(training_loss_tensor);
+  if (!whole || whole->numel() != 1)
+    return;
+  const auto prefix = std::string(training_loss_tensor) + ".";
+  std::map<std::string, double> terms;
+  for (const auto& [name, value] : outcome)
+    if (name.starts_with(prefix) && value.numel() == 1)
+      terms[name.substr(prefix.size())] = value.item<double>();
+  into.add(rows, whole->item<double>(), terms);
+}
+
+} // namespace
 
 client_run::client_run(const strategy& method, assignment assigned, row_store* made)
     : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_, made),
@@ -20,6 +36,8 @@ round_step client_run::advance(Act act) {
     auto result = round_.take();
     if (assigned_.looks && (result.upload || result.to_proxy))
       throw std::logic_error("client_look() sends something; what it finds goes into the client's memory");
+    if (!losses_.empty())
+      result.losses = std::make_shared<const training_losses>(std::move(losses_));
     return result;
   } catch (const job_error& e) {
     return failure(e.job, e.what());
@@ -34,7 +52,22 @@ round_step client_run::start() {
   return advance([&] { round_.start(); });
 }
 
+/// What trainings say of their loss, without the method's doing. Gradients and row norms are no trainings.
+void client_run::note_losses(const outcomes& results) {
+  for (const auto& result : results) {
+    const auto* const output = std::get_if<work_output>(&result);
+    if (!output)
+      continue;
+    if (const auto* const trained = std::get_if<train_output>(output); trained && trained->weights)
+      if (!trained->loss_terms.empty())
+        losses_.add(trained->rows_seen, trained->loss_mean, trained->loss_terms);
+    if (const auto* const ran = std::get_if<program_output>(output); ran && ran->out)
+      note_losses_of_program(*ran->out, assigned_.samples.size(), losses_);
+  }
+}
+
 round_step client_run::resume(outcomes results) {
+  note_losses(results);
   return advance([&] { desk_.answer(std::move(results)); });
 }
 

@@ -32,8 +32,10 @@ public:
 private:
   template <class Act>
   round_step advance(Act act);
+  void note_losses(const outcomes& results);
 
   assignment assigned_;
+  training_losses losses_; // of the jobs so far
   job_desk desk_;
   client_context context_;
   task<client_result> round_; // last: destroyed before what it points to

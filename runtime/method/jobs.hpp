@@ -44,7 +44,8 @@ struct train_output {
   tensors_ref weights{};      ///< `flat_weights` [P]; null where the job asks for something else
   at::Tensor gradients{};     ///< [P] float32: training_result::gradient, ::squared_gradients
   at::Tensor row_norms{};     ///< [n] float64, in the order of `samples`: training_result::row_norms
-  double loss_mean = 0.0;     ///< Over the steps of the last epoch; 0 if nothing was trained.
+  double loss_mean = 0.0;     ///< Penalties included, over the steps of the last epoch; 0 if nothing was trained.
+  std::map<std::string, double> loss_terms{}; ///< What it is the sum of, by name; empty if nothing was trained.
   std::int64_t rows_seen = 0; ///< Rows of the job, whatever the epochs: the upload's weight.
 };
 

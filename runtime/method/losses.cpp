@@ -6,6 +6,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <charconv>
 namespace mneme {
 
@@ -47,6 +48,7 @@ class cross_entropy_loss : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
   [[nodiscard]] bool reads_targets() const override { return true; }
+  [[nodiscard]] const char* main_term() const override { return "cross_entropy"; }
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     if (in.targets.defined())
@@ -89,6 +91,10 @@ public:
     kernels::pull_back(gradients.mutable_data_ptr<float>(), weights.const_data_ptr<float>(),
                        start.const_data_ptr<float>(), weights.numel(), static_cast<float>(mu_));
   }
+  [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
+                                                 std::int64_t /*offset*/, const tensor_map* /*side*/) const override {
+    return {{"proximal", half_square_distance(weights, start, mu_)}};
+  }
 
 private:
   double mu_;
@@ -99,6 +105,15 @@ private:
 loss_ref cross_entropy_objective() {
   static const auto only = std::make_shared<const cross_entropy_loss>();
   return only;
+}
+
+at::Tensor half_square_distance(const at::Tensor& a, const at::Tensor& b, double factor) {
+  if (!a.is_cpu())
+    return (a - b).square_().sum(at::kDouble).mul_(factor / 2.0);
+  MNEME_CHECK(a.is_contiguous() && b.is_contiguous() && a.numel() == b.numel(), a.numel(), b.numel());
+  double squares = 0.0;
+  kernels::add_square_distance(squares, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel());
+  return at::scalar_tensor(factor / 2.0 * squares, at::kDouble);
 }
 
 loss_ref proximal_objective(double mu) { return std::make_shared<proximal_loss>(mu); }

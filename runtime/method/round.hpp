@@ -4,6 +4,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/method/training_losses.hpp"
 #include <map>
 #include <string>
 namespace mneme {
@@ -53,6 +54,9 @@ struct client_result {
   tensors_ref to_proxy{}; ///< Travels to the method's proxy, over a link of its own; may be null.
   /// Added up over the run, from delivery on, for summary.json.
   std::map<std::string, double> counts{};
+  /// What the round's training jobs say of their loss, for metrics.jsonl. Filled by the engine; null: nothing was
+  /// trained.
+  std::shared_ptr<const training_losses> losses{};
 };
 
 /// One upload that has reached the server, or the proxy.

@@ -17,6 +17,7 @@ struct loaded_module {
 struct method_setup {
   model_ref net{};
   tensors_ref initial{}; ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
+  tensors_ref initial_behind{}; ///< Those of strategy::net_behind(), where seed_weights has them; null: they are drawn.
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
@@ -58,6 +59,9 @@ public:
   /// likely fix; `where` of a diagnostic is a key ("strategy.ridge", "model.name") or a file. Called before prepare();
   /// empty: nothing is wrong.
   [[nodiscard]] virtual diagnostics check(const method_setup& /*setup*/) const { return {}; }
+  /// What the method learns behind the run's net, and saves beside it under names of its own; null: nothing. Called
+  /// after check() has found nothing wrong.
+  [[nodiscard]] virtual model_ref net_behind(const method_setup& /*setup*/) const { return nullptr; }
   /// Called once, after the keys were read and the model built.
   virtual void prepare(const method_setup& setup) = 0;
   /// One round of one client, as a pure function of `ctx` and `in`; both outlive it. It may be

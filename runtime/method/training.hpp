@@ -67,11 +67,17 @@ struct loss_input {
   std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
   at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
 };
+/// A part of a loss, with its factor: for records, it changes no training.
+struct loss_term {
+  const char* name = ""; ///< A word, as "distillation"; the key in metrics.jsonl.
+  at::Tensor value{};    ///< float64: [K] of a loss_output, [] of a penalty
+};
 struct loss_output {
   at::Tensor values{};              ///< [K] float64: sum over rows of row_weight * loss
   at::Tensor d_logits{};            ///< [K, B, classes]
   at::Tensor d_features{};          ///< [K, B, D], or undefined
   std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
+  std::vector<loss_term> terms{};   ///< What `values` is the sum of; empty: it is one term, main_term().
 };
 
 /// A training objective. Const, shared by threads; model k's results never depend on the others.
@@ -86,12 +92,19 @@ public:
   [[nodiscard]] virtual bool reads_logits() const { return true; }
   /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
   [[nodiscard]] virtual bool reads_targets() const { return false; }
+  /// What `values` is called in metrics.jsonl where loss_output::terms does not say.
+  [[nodiscard]] virtual const char* main_term() const { return "loss"; }
   /// True if regularise() does anything.
   [[nodiscard]] virtual bool regularises() const { return false; }
   /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
   /// model, one trained segment beginning at `offset`. Called before clipping and decay.
   virtual void regularise(const at::Tensor& /*weights*/, const at::Tensor& /*start*/, std::int64_t /*offset*/,
                           const tensor_map* /*side*/, at::Tensor& /*gradients*/) const {}
+  /// The values of that penalty, on the device of the weights: for records, asked for in the last epoch only.
+  [[nodiscard]] virtual std::vector<loss_term> penalties(const at::Tensor& /*weights*/, const at::Tensor& /*start*/,
+                                                         std::int64_t /*offset*/, const tensor_map* /*side*/) const {
+    return {};
+  }
 };
 using loss_ref = std::shared_ptr<const loss>;
 
@@ -100,5 +113,7 @@ using loss_ref = std::shared_ptr<const loss>;
 [[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
 [[nodiscard]] loss_ref proximal_objective(double mu);
+/// factor / 2 |a - b|^2, the value of a penalty: [] float64. On a CPU it takes no memory. @param a, b [n] float32
+[[nodiscard]] at::Tensor half_square_distance(const at::Tensor& a, const at::Tensor& b, double factor);
 
 } // namespace mneme

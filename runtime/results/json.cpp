@@ -141,6 +141,9 @@ std::string json_text(const evaluation_record& evaluation) {
   object["accuracy"] = evaluation.accuracy;
   object["accuracy_per_task"] = evaluation.accuracy_per_task;
   object["loss"] = evaluation.loss;
+  object["training_loss"] = or_null(evaluation.training_loss);
+  object["training_loss_terms"] =
+      evaluation.training_loss_terms.empty() ? json::object() : json(evaluation.training_loss_terms);
   object["upload_bytes"] = evaluation.upload_bytes;
   object["download_bytes"] = evaluation.download_bytes;
   object["clients_enrolled"] = evaluation.clients_enrolled;

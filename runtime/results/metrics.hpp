@@ -3,9 +3,16 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 namespace mneme {
+
+/// Test rows of one class, and how many of them were taken for it.
+struct class_tally {
+  std::int64_t rows = 0, correct = 0;
+};
 
 /// One evaluation, as a line of metrics.jsonl. Accuracies in percent.
 struct evaluation_record {
@@ -20,6 +27,11 @@ struct evaluation_record {
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   bool end_of_task = false;           ///< Becomes a row of the accuracy matrix.
   std::optional<double> forgetting{}; ///< So far, by forgetting_at(); filled by the recorder.
+  /// The clients' own loss in the round, or server step, that ended with the evaluation: the mean over the rows of all
+  /// trainings whose uploads it has taken in, each by its mean over the steps of its last epoch. Null: none told one.
+  std::optional<double> training_loss{};
+  std::map<std::string, double> training_loss_terms{}; ///< What it is the sum of, by name.
+  std::vector<class_tally> per_class{}; ///< By label, at the end of a task; empty otherwise. In a file of its own.
 };
 
 /// An accuracy in percent, and the virtual seconds after which it was first measured; null: never.

@@ -1,4 +1,5 @@
 #include "runtime/results/run_directory.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/data/partition.hpp"
 #include <atomic>
 #include <cerrno>
@@ -36,7 +37,7 @@ std::error_code make_folder(const fs::path& path) {
   return {errno, std::generic_category()};
 }
 
-constexpr const char* checkpoints_name = "checkpoint";
+constexpr const char *checkpoints_name = "checkpoint", *models_name = "models";
 
 /// What a run writes before its scenario.toml.
 const std::set<std::string>& left_behind() {
@@ -111,6 +112,10 @@ void put(fmt::memory_buffer& to, const event_record& line) {
 std::string_view view(const fmt::memory_buffer& text) { return {text.data(), text.size()}; }
 
 } // namespace
+
+std::string run_directory::model_file(task_id task) {
+  return fmt::format("{}/task_{}.safetensors", models_name, task.value + 1);
+}
 
 bool run_directory::never_began(const fs::path& folder) {
   const auto names = names_below(folder);
@@ -197,14 +202,18 @@ bool run_directory::has_events(std::uint64_t bytes) const {
 }
 
 void run_directory::cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix,
-                             std::int64_t tasks, std::uint64_t events_bytes) {
-  for (const auto& entry : fs::directory_iterator(path_))
-    if (entry.path().extension() == ".part")
-      fs::remove(entry.path());
+                             std::int64_t tasks, const std::vector<std::string>& names, std::uint64_t events_bytes) {
+  for (const auto& folder : {path_, path_ / models_name})
+    if (fs::is_directory(folder))
+      for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".part")
+          fs::remove(entry.path());
   expect_in_place();
-  for (const char* name :
-       {"summary.json", "model.safetensors", "accuracy.svg", "timeline.jsonl", "metrics.jsonl", "accuracy_matrix.csv"})
+  for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "timeline.jsonl", "metrics.jsonl",
+                           "accuracy_matrix.csv", "accuracy_per_class.csv"})
     fs::remove(path_ / name);
+  for (auto task = std::ssize(matrix.rows) + 1; task <= tasks; ++task)
+    fs::remove(path_ / model_file({static_cast<std::uint32_t>(task - 1)}));
   std::string lines;
   for (const auto& evaluation : evaluations)
     lines += json_text(evaluation) + "\n";
@@ -212,6 +221,7 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
     write("metrics.jsonl", lines);
   if (!matrix.rows.empty())
     write_matrix(matrix, tasks);
+  write_classes(evaluations, names);
   if (!has_events(events_bytes))
     throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
                             "cannot shorten '" + (path_ / "events.csv").string() + "'");
@@ -223,6 +233,8 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
 
 void run_directory::write(const std::string& name, std::string_view content) {
   expect_in_place();
+  if (const auto folder = (path_ / name).parent_path(); folder != path_)
+    fs::create_directories(folder);
   write_atomically(path_ / name, content);
 }
 
@@ -257,6 +269,21 @@ void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tas
     text += '\n';
   }
   write("accuracy_matrix.csv", text);
+}
+
+void run_directory::write_classes(std::span<const evaluation_record> evaluations,
+                                  const std::vector<std::string>& names) {
+  fmt::memory_buffer text;
+  for (const auto& evaluation : evaluations)
+    for (std::size_t label = 0; label < evaluation.per_class.size(); ++label) {
+      const auto& [rows, correct] = evaluation.per_class[label];
+      if (rows > 0) // others belong to later tasks
+        fmt::format_to(std::back_inserter(text), "{},{},{},{},{}\n", evaluation.task.value + 1, label,
+                       label < names.size() ? csv::field_text(names[label]) : "", rows,
+                       100.0 * static_cast<double>(correct) / static_cast<double>(rows));
+    }
+  if (text.size() > 0)
+    write("accuracy_per_class.csv", "after_task,class,name,rows,accuracy\n" + fmt::to_string(text));
 }
 
 void run_directory::write_partition(const partition& who, std::int64_t clients, std::int64_t tasks,

@@ -96,6 +96,9 @@ public:
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
+  /// Where the model at the end of a task is kept, below the folder.
+  [[nodiscard]] static std::string model_file(task_id task);
+
   /// Notes, for whoever opens the folder later, what scenario.toml does not say.
   void write_origin(const run_origin& from);
   [[nodiscard]] expected<run_origin> origin() const;
@@ -106,14 +109,18 @@ public:
   /// True if events.csv still has so many bytes.
   [[nodiscard]] bool has_events(std::uint64_t bytes) const;
   /// Takes away what was written after the state that is given, so that the run goes on as if it had not been.
+  /// @param names of classes, by label
   void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,
-                std::uint64_t events_bytes);
+                const std::vector<std::string>& names, std::uint64_t events_bytes);
 
   void write(const std::string& name, std::string_view content); ///< Whole file, atomically.
   void add(const evaluation_record& line);                       ///< metrics.jsonl
   void add(std::span<const event_record> lines);                 ///< events.csv, opened at the first call.
   /// accuracy_matrix.csv with all `tasks` columns and the rows so far, atomically.
   void write_matrix(const accuracy_matrix& matrix, std::int64_t tasks);
+  /// accuracy_per_class.csv: each class at the end of each task so far, atomically; nothing where none was counted.
+  /// @param names by label; empty: none are known
+  void write_classes(std::span<const evaluation_record> evaluations, const std::vector<std::string>& names);
   /// partition.csv by task, client and row, atomically. Rows are rows of the original training file,
   /// whatever the task's transform.
   void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);

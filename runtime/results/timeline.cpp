@@ -40,9 +40,9 @@ void timeline::add(timeline_bin round) {
 void timeline_bin::persist(archive& state) {
   // Every member is named, so that a new one does not compile before it is decided upon.
   auto& [first_round, last_round, of_task, ended, under_way, under_way_max, enrolled, delivered, late, lost, up, down,
-         staleness] = *this;
+         staleness, loss] = *this;
   state(first_round)(last_round)(of_task)(ended)(under_way)(under_way_max)(enrolled)(delivered)(late)(lost);
-  state(up)(down)(staleness);
+  state(up)(down)(staleness)(loss);
 }
 
 void timeline::persist(archive& state) { state(rounds_per_bin_)(bins_); }
@@ -65,6 +65,8 @@ std::string json_text(const timeline_bin& bin) {
       bin.client_rounds > 0
           ? nlohmann::ordered_json(static_cast<double>(bin.staleness_sum) / static_cast<double>(bin.client_rounds))
           : nlohmann::ordered_json(nullptr);
+  line["training_loss"] =
+      bin.training_loss ? nlohmann::ordered_json(*bin.training_loss) : nlohmann::ordered_json(nullptr);
   return line.dump();
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 namespace mneme {
@@ -18,6 +19,7 @@ struct timeline_bin {
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   std::int64_t upload_bytes = 0, download_bytes = 0;
   std::int64_t staleness_sum = 0; ///< Over all uploads so far, in server steps.
+  std::optional<double> training_loss{}; ///< As in evaluation_record, of the last round.
   bool operator==(const timeline_bin&) const = default;
   void persist(archive& state);
 };

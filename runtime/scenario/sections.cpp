@@ -34,8 +34,10 @@ key_table model_keys(model_section& to) {
               "of the classes.");
   keys.path("weights", to.weights,
             "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
-  keys.path("seed_weights", to.seed_weights,
-            "safetensors with the initial weights of the whole net; empty: drawn from the seed.");
+  keys.path(
+      "seed_weights", to.seed_weights,
+      "safetensors with the initial weights of the whole net, as a run's model.safetensors; empty: drawn from the "
+      "seed.");
   keys.path("backbone", to.backbone,
             "A scenario that trains the same net on classes that the tasks do not use, in place of weights: it is run "
             "once and kept by its digest; empty: none.");
@@ -110,12 +112,18 @@ key_table evaluation_keys(evaluation_section& to) {
   key_table keys;
   keys.integer("every", to.every, {.low = 0},
                "Rounds (async: server steps) between evaluations; 0: only at the end of tasks, which always are.");
-  keys.choice("mask", to.mask, {{"seen", evaluation_mask::seen}, {"all", evaluation_mask::all}},
-              "Whether predictions are among the classes of the tasks opened so far, or all classes.");
+  keys.choice("mask", to.mask,
+              {{"seen", evaluation_mask::seen}, {"all", evaluation_mask::all}, {"task", evaluation_mask::task}},
+              "Predictions are among the classes of the tasks opened so far (seen), of all tasks (all), or of the "
+              "row's own task "
+              "(task: task-incremental). Domain-incremental tasks have the same classes, so the three are one.");
   keys.numbers("targets", to.targets, {.low = 0.0, .high = 100.0},
                "Accuracies in percent; the summary says when each was first reached, in virtual time.");
   keys.flag("fairness", to.fairness,
             "Whether the summary has the deciles over clients of the final accuracy on rows like their own.");
+  keys.choice("models", to.models, {{"last", kept_models::last}, {"tasks", kept_models::tasks}},
+              "Models that are kept: model.safetensors of the end of the run, or models/task_N.safetensors of the end "
+              "of each task as well.");
   return keys;
 }
 

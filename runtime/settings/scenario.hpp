@@ -158,12 +158,14 @@ struct worker_section {
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
 };
 
-enum class evaluation_mask { seen, all };
+enum class evaluation_mask { seen, all, task };
+enum class kept_models { last, tasks }; ///< That of the end of the run, or those of the ends of all tasks as well.
 struct evaluation_section {
   std::int64_t every = 1; ///< Rounds, or server steps.
   evaluation_mask mask = evaluation_mask::seen;
   std::vector<double> targets{}; ///< Percent.
   bool fairness = false;
+  kept_models models = kept_models::last;
 };
 
 struct checkpoint_section {

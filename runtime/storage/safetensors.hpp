@@ -18,6 +18,9 @@ namespace mneme {
 /// in the file; sizes are checked against the file before memory is taken.
 [[nodiscard]] expected<tensor_map> read_safetensors(const std::filesystem::path& file);
 
+/// The names of a ridge read-out and its projection in model.safetensors: no parameters of a net.
+inline constexpr const char *projection_name = "W_R", *readout_name = "readout.weight";
+
 /// Views of the flat weights [P] under the names of the net's parameters.
 [[nodiscard]] tensor_map named_parameters(const model& net, const at::Tensor& flat);
 

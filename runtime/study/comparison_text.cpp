@@ -1,4 +1,5 @@
 #include "runtime/study/comparison_text.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/charts/escaped_markup.hpp"
 #include <algorithm>
 #include <array>
@@ -215,14 +216,7 @@ std::string as_html(const text_table& table) {
   return text + (table.lines.size() > 1 ? "</tbody>" : "") + "</table></div>\n";
 }
 
-std::string in_csv(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos)
-    return text;
-  std::string out = "\"";
-  for (const char letter : text)
-    out.append(letter == '"' ? 2 : 1, letter);
-  return out + '"';
-}
+std::string in_csv(const std::string& text) { return csv::field_text(text); }
 
 std::string in_csv(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 

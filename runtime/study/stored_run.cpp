@@ -152,6 +152,12 @@ evaluation_record evaluation_of(const json& line) {
   record.dropped = line.at("dropped").get<std::int64_t>();
   if (!line.at("forgetting").is_null())
     record.forgetting = line.at("forgetting").get<double>();
+  if (line.contains("training_loss") && !line.at("training_loss").is_null()) // runs of earlier versions have none
+    record.training_loss = line.at("training_loss").get<double>();
+  if (line.contains("training_loss_terms"))
+    for (const auto& [name, value] : line.at("training_loss_terms").items())
+      if (!value.is_null())
+        record.training_loss_terms[name] = value.get<double>();
   return record;
 }
 
@@ -176,6 +182,8 @@ timeline_bin bin_of(const json& line) {
   bin.download_bytes = number("download_bytes");
   if (const auto& mean = line.at("staleness_mean"); !mean.is_null())
     bin.staleness_sum = std::llround(mean.get<double>() * static_cast<double>(bin.client_rounds));
+  if (line.contains("training_loss") && !line.at("training_loss").is_null())
+    bin.training_loss = line.at("training_loss").get<double>();
   return bin;
 }
 

@@ -86,6 +86,10 @@ std::string summary_of(const evaluation_record& at) {
   for (std::size_t task = 0; task < at.accuracy_per_task.size(); ++task)
     put_scalar(summary, fmt::format("task_accuracy/{}", task + 1), at.accuracy_per_task[task]);
   put_scalar(summary, "loss", at.loss);
+  if (at.training_loss)
+    put_scalar(summary, "training_loss", *at.training_loss);
+  for (const auto& [name, value] : at.training_loss_terms)
+    put_scalar(summary, "training_loss_terms/" + name, value);
   if (at.forgetting)
     put_scalar(summary, "forgetting", *at.forgetting);
   put_scalar(summary, "clients/enrolled", static_cast<double>(at.clients_enrolled));

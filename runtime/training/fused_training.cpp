@@ -226,7 +226,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
                       .targets = told_ ? buffers_.targets : at::Tensor{}};
   const auto result = twice_taught_ ? (*twice_taught_)(in, second.features) : (*loss_)(in);
   if (epoch + 1 == options_.epochs)
-    note_losses(run, result.values);
+    note_losses(run, result);
   buffers_.kept.d_maps = result.d_maps;
   if (!direct_ && options_.classes.size() == 0 && !result.d_features.defined())
     group.gradients.zero_(); // no gradient reaches what lies behind the last map
@@ -238,7 +238,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   if (options_.result != training_result::weights)
     return note_gradients(run, s);
   if (loss_->regularises())
-    regularise(run);
+    regularise(run, epoch);
   std::vector<std::int64_t> taken;
   for (std::size_t k = first; k < first + count; ++k)
     taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
@@ -386,14 +386,18 @@ void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
   }
 }
 
-void fused_training::regularise(model_run run) {
+void fused_training::regularise(model_run run, std::int64_t epoch) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
     const auto weights = weights_.select(0, k), gradients = gradients_.select(0, k); // [P]
     for (const auto& piece : trained_) {
+      const auto own = weights.narrow(0, piece.offset, piece.size);
+      const auto start = client.start.narrow(0, piece.offset, piece.size);
       auto target = gradients.narrow(0, piece.offset, piece.size);
-      loss_->regularise(weights.narrow(0, piece.offset, piece.size), client.start.narrow(0, piece.offset, piece.size),
-                        piece.offset, client.job->side.get(), target);
+      loss_->regularise(own, start, piece.offset, client.job->side.get(), target);
+      if (epoch + 1 == options_.epochs)
+        for (const auto& penalty : loss_->penalties(own, start, piece.offset, client.job->side.get()))
+          note_penalty(k, penalty);
     }
   }
 }

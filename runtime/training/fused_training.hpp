@@ -45,8 +45,14 @@ private:
     at::Tensor teacher{}, second_teacher{}; // the same, where there is one
     std::unique_ptr<train_job> in_front{};  // the job, its rows as features: where the front is frozen
     taught_rows taught{}, second_taught{};  // where the teacher is asked once
-    double loss_sum = 0.0;                  // over the steps of the last epoch
+    double loss_sum = 0.0;                  // over the steps of the last epoch; on a device: once they were copied
     bool finite = true;                     // on a device: whether its weights are
+  };
+  /// A term of the loss, over the steps of the last epoch.
+  struct term_sums {
+    std::string name{};
+    at::Tensor values{};       // [K] float64, where the losses are
+    std::vector<bool> is_of{}; // [K] the client's steps have the term
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {
@@ -81,8 +87,11 @@ private:
   [[nodiscard]] view_of_net second_teacher() const;
   activations shown_by(const view_of_net& view, model_run run);
   activations kept_of(const view_of_net& view, model_run run, const step_shape& shape, std::int64_t s) const;
-  void regularise(model_run run);
-  void note_losses(model_run run, const at::Tensor& values);
+  void regularise(model_run run, std::int64_t epoch);
+  void note_losses(model_run run, const loss_output& step);
+  void note_penalty(std::int64_t k, const loss_term& penalty);
+  term_sums& sums_of(const char* name);
+  [[nodiscard]] std::map<std::string, double> terms_of(const client& trained, std::int64_t k) const;
   void take_result_memory();
   void note_gradients(model_run run, std::int64_t s);
   [[nodiscard]] at::Tensor norm_of(const at::Tensor& gradient) const;
@@ -108,7 +117,8 @@ private:
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
   at::Tensor result_;                                    // of gradients, where they are wanted
-  at::Tensor losses_;                                    // [K] float64, on a device
+  at::Tensor losses_;                                    // [K] float64, on a device: of the last epoch
+  std::vector<term_sums> terms_;
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_; // of the step, model by model

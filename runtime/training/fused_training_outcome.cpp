@@ -2,6 +2,7 @@
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/training/fused_training.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <cmath>
 namespace mneme {
 namespace {
@@ -26,16 +27,67 @@ bool is_finite(const at::Tensor& values) {
 } // namespace
 
 /// Sums up the losses of the last epoch; on a device, there: the host does not wait for it at every step.
-void fused_training::note_losses(model_run run, const at::Tensor& values) {
-  if (!values.is_cpu()) {
+void fused_training::note_losses(model_run run, const loss_output& step) {
+  const auto add_term = [&](const char* name, const at::Tensor& values) {
+    auto& sums = sums_of(name);
+    std::fill_n(sums.is_of.begin() + run.first, run.count, true);
+    if (!values.is_cpu()) {
+      sums.values.narrow(0, run.first, run.count).add_(values);
+      return;
+    }
+    auto* const to = sums.values.mutable_data_ptr<double>() + run.first;
+    for (std::int64_t i = 0; i < run.count; ++i)
+      to[i] += values.const_data_ptr<double>()[i];
+  };
+  if (step.terms.empty())
+    add_term(loss_->main_term(), step.values);
+  for (const auto& [name, values] : step.terms)
+    add_term(name, values);
+  if (!step.values.is_cpu()) {
     if (!losses_.defined())
-      losses_ = at::zeros({std::ssize(clients_)}, values.options());
-    losses_.narrow(0, run.first, run.count).add_(values);
+      losses_ = at::zeros({std::ssize(clients_)}, step.values.options());
+    losses_.narrow(0, run.first, run.count).add_(step.values);
     return;
   }
-  const auto* const sums = values.const_data_ptr<double>();
+  const auto* const values = step.values.const_data_ptr<double>();
   for (std::int64_t i = 0; i < run.count; ++i)
-    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += sums[i];
+    clients_[static_cast<std::size_t>(run.first + i)].loss_sum += values[i];
+}
+
+void fused_training::note_penalty(std::int64_t k, const loss_term& penalty) {
+  auto& sums = sums_of(penalty.name);
+  sums.is_of[static_cast<std::size_t>(k)] = true;
+  if (!penalty.value.is_cpu()) {
+    sums.values.select(0, k).add_(penalty.value);
+    losses_.select(0, k).add_(penalty.value);
+    return;
+  }
+  const auto value = *penalty.value.const_data_ptr<double>();
+  sums.values.mutable_data_ptr<double>()[k] += value;
+  clients_[static_cast<std::size_t>(k)].loss_sum += value;
+}
+
+/// Zeros where the term is a new one.
+fused_training::term_sums& fused_training::sums_of(const char* name) {
+  const auto known =
+      std::find_if(terms_.begin(), terms_.end(), [&](const term_sums& term) { return term.name == name; });
+  if (known != terms_.end())
+    return *known;
+  const auto options = at::TensorOptions(at::kDouble).device(images_.device());
+  return terms_.emplace_back(term_sums{
+      .name = name, .values = at::zeros({std::ssize(clients_)}, options), .is_of = std::vector<bool>(clients_.size())});
+}
+
+/// The terms of a client's loss, means over its steps. A net that is trained client by client has one.
+std::map<std::string, double> fused_training::terms_of(const client& trained, std::int64_t k) const {
+  const auto steps = static_cast<double>(trained.plan.steps());
+  std::map<std::string, double> means;
+  for (const auto& term : terms_)
+    if (term.is_of[static_cast<std::size_t>(k)])
+      means[term.name] = term.values.const_data_ptr<double>()[k] / steps;
+  if (terms_.empty())
+    means[loss_->main_term()] = trained.loss_sum / steps;
+  return means;
 }
 
 /// Zeros for what steps add to: [K, P], or [K, n] of row norms.
@@ -86,6 +138,8 @@ at::Tensor fused_training::norm_of(const at::Tensor& gradient) const {
 void fused_training::copy_to_host() {
   if (images_.device().is_cpu() || !losses_.defined())
     return;
+  for (auto& term : terms_)
+    term.values = term.values.cpu();
   const auto sums = losses_.cpu(), finite = at::isfinite(result_.defined() ? result_ : weights_).all(1).cpu();
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
@@ -97,8 +151,10 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   train_output out{.rows_seen = trained.job->samples.size()};
   const bool idle = trained.plan.steps() == 0;
   const auto& start = trained.job->start->at(flat_weights);
-  if (!idle)
+  if (!idle) {
     out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
+    out.loss_terms = terms_of(trained, k);
+  }
   at::Tensor made;
   if (options_.result == training_result::weights) {
     if (idle) { // nothing moved: what it began with, without a copy

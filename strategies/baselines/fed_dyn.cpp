@@ -29,6 +29,7 @@ public:
   }
   std::string identity() const override { return identity_; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  const char* main_term() const override { return plain_->main_term(); }
   bool regularises() const override { return true; }
   /// The gradient of the two terms behind the loss: alpha (w - w^r) - g_k.
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
@@ -36,6 +37,15 @@ public:
     gradients.add_(weights - start, alpha_);
     if (side)
       gradients.sub_(side->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel()));
+  }
+  std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
+                                   const tensor_map* side) const override {
+    std::vector<loss_term> terms{{"proximal", half_square_distance(weights, start, alpha_)}};
+    if (side) {
+      const auto drift = side->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel());
+      terms.push_back({"linear", (drift * weights).sum(at::kDouble).neg()});
+    }
+    return terms;
   }
 
 private:

@@ -36,6 +36,7 @@ public:
   }
   std::string identity() const override { return identity_; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  const char* main_term() const override { return plain_->main_term(); }
   bool regularises() const override { return true; }
   /// l1 O_c (w - w*_c) + l2 O_g (w - w_g)
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
@@ -51,6 +52,23 @@ public:
     };
     pull(own_name, own_model_name, with_.own_weight);
     pull(importance_name, weighted_name, with_.others_weight);
+  }
+  std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
+                                   const tensor_map* side) const override {
+    std::vector<loss_term> terms;
+    const auto add = [&](const char* term, const char* importance, const char* model, double strength) {
+      const auto* const known = side ? side->find(importance) : nullptr;
+      if (!known)
+        return;
+      const auto part = [&](const at::Tensor& whole) {
+        return whole.to(weights.device()).narrow(0, offset, weights.numel());
+      };
+      const auto squares = (weights - part(side->at(model))).square();
+      terms.push_back({term, (squares * part(*known)).sum(at::kDouble) * (strength / 2.0)});
+    };
+    add("own_importance", own_name, own_model_name, with_.own_weight);
+    add("others_importance", importance_name, weighted_name, with_.others_weight);
+    return terms;
   }
 
 private:

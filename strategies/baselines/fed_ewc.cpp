@@ -30,6 +30,7 @@ public:
   }
   std::string identity() const override { return identity_; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  const char* main_term() const override { return plain_->main_term(); }
   bool regularises() const override { return true; }
   /// The gradient of lambda / 2 sum_i F_i (w_i - w*_i)^2 (eq. 3): lambda F (w - w*).
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
@@ -38,6 +39,14 @@ public:
       return side->at(name).to(weights.device()).narrow(0, offset, weights.numel());
     };
     gradients.addcmul_(own(fisher_name), weights - own(anchor_name), lambda_);
+  }
+  std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
+                                   const tensor_map* side) const override {
+    const auto own = [&](const char* name) {
+      return side->at(name).to(weights.device()).narrow(0, offset, weights.numel());
+    };
+    const auto away = weights - own(anchor_name);
+    return {{"ewc", (away.square() * own(fisher_name)).sum(at::kDouble) * (lambda_ / 2.0)}};
   }
 
 private:

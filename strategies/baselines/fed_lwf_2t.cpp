@@ -12,6 +12,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 namespace mneme {
 namespace {
@@ -33,6 +34,7 @@ public:
                               with.old)) {}
   std::string identity() const override { return identity_; }
   bool reads_targets() const override { return true; }
+  const char* main_term() const override { return plain_->main_term(); }
 
   /// Model by model, so that the bits of one do not depend on the others.
   loss_output operator()(const loss_input& in) const override {
@@ -43,24 +45,28 @@ public:
                           .sides = in.sides});
     if (with_.labels == 1.0) // a = 1 is FedAvg, to the bit
       return out;
-    out.values = out.values * with_.labels;
     out.d_logits = out.d_logits * with_.labels;
+    out.terms = {{"cross_entropy", out.values * with_.labels},
+                 {"own_distillation", at::zeros_like(out.values)},
+                 {"server_distillation", at::zeros_like(out.values)}};
     for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
       if (with_.own > 0.0)
-        add(in, k, in.targets[k].narrow(1, 0, with_.old), with_.own, out);
+        add(in, k, in.targets[k].narrow(1, 0, with_.old), with_.own, out.terms[1].value[k], out);
       if (with_.server > 0.0)
-        add(in, k, in.teacher[k], with_.server, out);
+        add(in, k, in.teacher[k], with_.server, out.terms[2].value[k], out);
     }
+    out.values = out.terms[0].value + out.terms[1].value + out.terms[2].value;
     return out;
   }
 
 private:
-  void add(const loss_input& in, std::int64_t k, const at::Tensor& taught, double weight, loss_output& out) const {
+  void add(const loss_input& in, std::int64_t k, const at::Tensor& taught, double weight, at::Tensor value,
+           loss_output& out) const {
     const auto log_q = at::log_softmax(in.logits[k].narrow(1, 0, with_.old) / with_.temperature, 1); // [B, O]
     const auto log_p = at::log_softmax(taught / with_.temperature, 1);
     const auto p = log_p.exp(), rows = in.row_weight[k].unsqueeze(1); // [B, 1]
     const auto padded = rows == 0;
-    out.values[k].add_((p * (log_p - log_q) * rows).masked_fill_(padded, 0).sum(at::kDouble) * weight);
+    value.add_((p * (log_p - log_q) * rows).masked_fill_(padded, 0).sum(at::kDouble) * weight);
     out.d_logits[k]
         .narrow(1, 0, with_.old)
         .add_(((log_q.exp() - p) * (rows * (weight / with_.temperature))).masked_fill_(padded, 0));

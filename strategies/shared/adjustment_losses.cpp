@@ -1,6 +1,7 @@
 #include "strategies/shared/adjustment_losses.hpp"
 #include "runtime/method/partly_taught_loss.hpp"
 #include <ATen/ATen.h>
+#include <array>
 #include <fmt/format.h>
 #include <limits>
 namespace mneme {
@@ -12,8 +13,11 @@ struct model_step {
   at::Tensor old_rows{}, new_rows{};             // [n] places
   at::Tensor taught_logits{}, taught_features{}; // [B, O], [B, D]; undefined: no teacher
   at::Tensor d_logits{}, d_features{};           // written
-  at::Tensor value{};                            // [] float64
+  std::vector<at::Tensor> values{};              // [] float64 each, by term
 };
+/// The places of the loss's terms, and their names.
+enum adjustment_term : std::size_t { label_term, distillation_term, feature_term, balance_term };
+constexpr std::array term_names{"cross_entropy", "distillation", "feature_distillation", "feature_balance"};
 
 at::Tensor places_where(const at::Tensor& chosen) { return chosen.nonzero().squeeze(1); }
 
@@ -43,8 +47,10 @@ public:
 
   /// Model by model, so that the bits of one do not depend on the others.
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
-    loss_output out{.values = at::zeros({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
-                    .d_logits = at::zeros_like(in.logits)};
+    const auto options = in.logits.options().dtype(at::kDouble);
+    loss_output out{.values = at::zeros({in.logits.size(0)}, options), .d_logits = at::zeros_like(in.logits)};
+    for (const char* name : term_names)
+      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
     if (terms_.compares_features())
       out.d_features = at::zeros_like(in.features);
     for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
@@ -59,6 +65,12 @@ public:
       if (terms_.feature_balance > 0.0 && step.new_rows.numel() > 0 && has_reference(step))
         add_feature_balance(step);
     }
+    for (const auto& [name, value] : out.terms)
+      out.values.add_(value);
+    std::size_t place = 0; // terms without a factor are none
+    const std::array factors{terms_.cross_entropy, terms_.distillation, terms_.feature_distillation,
+                             terms_.feature_balance};
+    std::erase_if(out.terms, [&](const loss_term&) { return factors[place++] == 0.0; });
     return out;
   }
 
@@ -75,7 +87,8 @@ private:
     step.d_logits = out.d_logits[k];
     if (out.d_features.defined())
       step.d_features = out.d_features[k];
-    step.value = out.values[k];
+    for (const auto& [name, value] : out.terms)
+      step.values.push_back(value[k]);
     return step;
   }
 
@@ -92,7 +105,7 @@ private:
       logits = logits.masked_fill(outside_own_task(labels, logits.size(1)), -std::numeric_limits<float>::infinity());
     const auto log_p = at::log_softmax(logits, 1), of_label = labels.unsqueeze(1);
     const double share = terms_.cross_entropy / static_cast<double>(rows.numel());
-    step.value.sub_(log_p.gather(1, of_label).sum(at::kDouble) * share);
+    step.values[label_term].sub_(log_p.gather(1, of_label).sum(at::kDouble) * share);
     auto d = log_p.exp();
     d.scatter_add_(1, of_label, at::full_like(of_label, -1, d.options()));
     step.d_logits.index_add_(0, rows, d * share);
@@ -125,7 +138,7 @@ private:
       divergences = (p * (log_p - log_q)).sum(1);
       d = q - p;
     }
-    step.value.add_(divergences.sum(at::kDouble) * share);
+    step.values[distillation_term].add_(divergences.sum(at::kDouble) * share);
     step.d_logits.narrow(1, 0, old).index_add_(0, step.old_rows, d * (share / terms_.temperature));
   }
 
@@ -136,7 +149,7 @@ private:
     double share = terms_.feature_distillation / static_cast<double>(step.old_rows.numel());
     if (terms_.dimensions == dimension_sum::mean)
       share /= static_cast<double>(moved.size(1));
-    step.value.add_(moved.square().sum(at::kDouble) * share);
+    step.values[feature_term].add_(moved.square().sum(at::kDouble) * share);
     step.d_features.index_add_(0, step.old_rows, moved * (2.0 * share));
   }
 
@@ -170,7 +183,7 @@ private:
     const auto new_shares = shares_of(step.labels.index_select(0, step.new_rows), terms_.tasks.back().size());
     const auto old_shares = shares_of(step.labels.index_select(0, step.old_rows), old);
     const auto difference = (new_lengths * new_shares).sum() - (old_lengths * old_shares).sum(); // float64
-    step.value.add_(difference.abs() * terms_.feature_balance);
+    step.values[balance_term].add_(difference.abs() * terms_.feature_balance);
 
     const auto slope = difference.sign() * terms_.feature_balance;
     auto& d = terms_.balanced == balanced_vectors::features ? step.d_features : step.d_logits;

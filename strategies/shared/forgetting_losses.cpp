@@ -46,19 +46,21 @@ row_losses against(const at::Tensor& logits, const at::Tensor& targets, class_li
 class forgetting_loss final : public loss {
 public:
   explicit forgetting_loss(const forgetting_terms& terms)
-      : terms_(terms),
-        identity_(fmt::format("forgetting {} {} {} {} {} {} {}", static_cast<int>(terms.likelihood),
-                              static_cast<int>(terms.weighting), static_cast<int>(terms.distillation),
-                              terms.weighs_labels, terms.weighs_distillation, terms.label_factor,
-                              terms.distillation_factor)) {}
+      : terms_(terms), identity_(fmt::format("forgetting {} {} {} {} {} {} {}", static_cast<int>(terms.likelihood),
+                                             static_cast<int>(terms.weighting), static_cast<int>(terms.distillation),
+                                             terms.weighs_labels, terms.weighs_distillation, terms.label_factor,
+                                             terms.distillation_factor)) {}
   [[nodiscard]] std::string identity() const override { return identity_; }
 
   /// Model by model, so that the bits of one do not depend on the others.
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
-    loss_output out{.values = at::empty({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
-                    .d_logits = at::zeros_like(in.logits)};
+    const auto options = in.logits.options().dtype(at::kDouble);
+    loss_output out{.d_logits = at::zeros_like(in.logits)};
+    for (const char* name : {"cross_entropy", "distillation"})
+      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
     for (std::int64_t k = 0; k < in.logits.size(0); ++k)
       add_model(in, k, out);
+    out.values = out.terms[0].value + out.terms[1].value;
     return out;
   }
 
@@ -72,24 +74,23 @@ private:
     const auto &of_labels = terms_.weighs_labels ? weighed : alike,
                &of_teacher = terms_.weighs_distillation ? weighed : alike;
     auto d_logits = out.d_logits[k];
-    auto value = at::zeros({}, out.values.options());
-    const auto add = [&](const row_losses& term, const at::Tensor& weight, double factor, std::int64_t columns) {
-      value += (term.values * weight).masked_fill(labels < 0, 0.0f).sum(at::kDouble) * factor;
+    const auto add = [&](std::size_t place, const row_losses& term, const at::Tensor& weight, double factor,
+                         std::int64_t columns) {
+      out.terms[place].value[k] += (term.values * weight).masked_fill(labels < 0, 0.0f).sum(at::kDouble) * factor;
       const auto scaled = term.d_logits * (weight * factor).unsqueeze(1);
       d_logits.narrow(1, 0, columns).add_(scaled.masked_fill((labels < 0).unsqueeze(1), 0.0f));
     };
 
-    add(against(logits, label_rows(labels, classes), terms_.likelihood, classes), of_labels,
+    add(0, against(logits, label_rows(labels, classes), terms_.likelihood, classes), of_labels,
         taught ? terms_.label_factor : 1.0, classes);
     if (taught && terms_.distillation == old_knowledge::icarl) {
       const auto old = in.teacher.size(2);
-      add(against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, classes), of_teacher,
-          terms_.distillation_factor, old);
+      add(1, against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, classes),
+          of_teacher, terms_.distillation_factor, old);
     } else if (taught) {
       const auto targets = mixed_targets(in.teacher[k], labels, classes, terms_.likelihood);
-      add(against(logits, targets, terms_.likelihood, classes), of_teacher, terms_.distillation_factor, classes);
+      add(1, against(logits, targets, terms_.likelihood, classes), of_teacher, terms_.distillation_factor, classes);
     }
-    out.values[k].copy_(value);
   }
 
   [[nodiscard]] at::Tensor weights_of(const loss_input& in, std::int64_t k) const {

@@ -174,10 +174,15 @@ diagnostics split_method::check(const method_setup& setup) const {
   return wrong;
 }
 
+model_ref split_method::net_behind(const method_setup& setup) const {
+  return adjustment_net(with_.net, backbone_of(setup, with_.layer)->feature_width(), setup.classes);
+}
+
 void split_method::prepare(const method_setup& setup) {
   const auto backbone = backbone_of(setup, with_.layer);
-  const auto back = adjustment_net(with_.net, backbone->feature_width(), setup.classes);
-  const auto initial = drawn_adjustment(*back, with_.draw, draw_of_task(setup.seed, {}));
+  const auto back = net_behind(setup);
+  const auto initial = setup.initial_behind ? setup.initial_behind->at(flat_weights)
+                                            : drawn_adjustment(*back, with_.draw, draw_of_task(setup.seed, {}));
   net_ = std::make_shared<const split_net>(split(setup, backbone, back, initial));
   objective_ = objective();
 }

@@ -68,6 +68,7 @@ public:
   void keys(key_table& table) override { with_.keys(table); }
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
+  [[nodiscard]] model_ref net_behind(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

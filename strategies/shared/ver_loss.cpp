@@ -24,10 +24,12 @@ public:
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     auto out = (*cross_entropy_objective())(in);
+    const auto of_labels = out.values.clone();
     if (in.features.is_cpu())
       add_kl(in, out);
     else
       composite_add_kl(in, beta_, low_, high_, out);
+    out.terms = {{"cross_entropy", of_labels}, {"kl", out.values - of_labels}};
     return out;
   }
 

@@ -76,8 +76,10 @@ inline std::string timeless(const std::string& summary, workers were) {
 }
 
 inline void check_equal_files(const fs::path& a, const fs::path& b, workers were = workers::alike) {
-  for (const auto* name : {"scenario.toml", "metrics.jsonl", "events.csv", "accuracy_matrix.csv", "accuracy.svg",
-                           "timeline.jsonl", "model.safetensors", "partition.csv"}) {
+  for (const auto* name :
+       {"scenario.toml", "metrics.jsonl", "events.csv", "accuracy_matrix.csv", "accuracy_per_class.csv", "accuracy.svg",
+        "timeline.jsonl", "model.safetensors", "partition.csv", "models/task_1.safetensors",
+        "models/task_2.safetensors", "models/task_3.safetensors"}) {
     CAPTURE(name);
     CHECK(fs::exists(a / name) == fs::exists(b / name));
     CHECK(content_of(a / name) == content_of(b / name));

@@ -12,7 +12,8 @@ from program import PROGRAM, ROOT, mneme
 # What a clock or the machine decides, and what follows from the number of workers, which share the work among them.
 OF_TIME = ["wall_seconds", "cpu_seconds", "client_rounds_per_second", "worker_busy_share", "peak_rss_bytes"]
 OF_WORKERS = ["fused_width_mean", "trace_digest"]
-FILES = ["metrics.jsonl", "accuracy_matrix.csv", "events.csv", "partition.csv", "model.safetensors", "accuracy.svg"]
+FILES = ["metrics.jsonl", "accuracy_matrix.csv", "accuracy_per_class.csv", "events.csv", "partition.csv",
+         "model.safetensors", "accuracy.svg", "timeline.jsonl"]
 DRAWS_SEED = 20260101
 
 

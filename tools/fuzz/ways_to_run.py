@@ -41,7 +41,7 @@ def facts_of(folder):
             facts[name] = summary.get(name)
     except (OSError, ValueError) as why:
         facts["summary"] = type(why).__name__
-    for name in ("model.safetensors", "metrics.jsonl", "accuracy_matrix.csv"):
+    for name in ("model.safetensors", "metrics.jsonl", "accuracy_matrix.csv", "accuracy_per_class.csv"):
         try:
             with open(os.path.join(folder, name), "rb") as file:
                 facts[name] = hashlib.md5(file.read()).hexdigest()

@@ -23,6 +23,8 @@ expected<raw_data> load(const data_section& data, const std::vector<std::filesys
     return tl::unexpected(found.error());
   return with_splits({.name = "cifar10",
                       .classes = layout.classes,
+                      .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
+                                      "truck"},
                       .mean = {0.4914, 0.4822, 0.4465},
                       .deviation = {0.2470, 0.2435, 0.2616}},
                      read_records({found->begin(), found->end() - 1}, layout, train_limits(data)),

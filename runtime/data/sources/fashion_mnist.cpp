@@ -15,6 +15,8 @@ const idx_set files{
     .layout = {.height = 28, .width = 28, .classes = 10},
     .mean = 0.2860,
     .deviation = 0.3530,
+    .class_names = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+                    "Ankle boot"},
 };
 
 const source_registration line{

@@ -37,6 +37,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),
+                      .class_names = folder_names(classes),
                       .mean = {0.485, 0.456, 0.406},
                       .deviation = {0.229, 0.224, 0.225}},
                      read(both.train, train_limits(data)), read(both.test, test_limits(data)));

@@ -36,6 +36,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   };
   return with_splits({.name = "mini-imagenet",
                       .classes = std::ssize(classes),
+                      .class_names = folder_names(classes),
                       .mean = {0.5071, 0.4867, 0.4408}, // those of CIFAR-100, as GLFC's and LGA's programs have them
                       .deviation = {0.2675, 0.2565, 0.2761}},
                      read(both.train, train_limits(data)), read(both.test, test_limits(data)));

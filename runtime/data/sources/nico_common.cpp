@@ -55,7 +55,8 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     for (const auto& folder : *found)
       classes.insert(folder.filename().string());
   }
-  raw_data about{.name = "nico-common", .classes = std::ssize(classes)};
+  raw_data about{
+      .name = "nico-common", .classes = std::ssize(classes), .class_names = {classes.begin(), classes.end()}};
   std::vector<picture_folder> folders;
   for (std::size_t domain = 0; domain < domains->size(); ++domain) {
     about.domain_names.push_back((*domains)[domain].filename().string());

@@ -54,6 +54,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     about.classes = 0; // the labels tell
     return read_domain_lists(train, test, found->front().parent_path(), data, std::move(about));
   }
+  about.class_names = folder_names(*classes);
   return read_domain_folders(folders, data, std::move(about));
 }
 

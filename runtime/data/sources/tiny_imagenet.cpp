@@ -84,6 +84,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     return tl::unexpected(classes.error());
   return with_splits({.name = "tiny-imagenet",
                       .classes = std::ssize(*classes),
+                      .class_names = *classes,
                       .mean = {0.4802, 0.4481, 0.3975},
                       .deviation = {0.2302, 0.2265, 0.2262}},
                      read_train(found->front().parent_path() / "train", *classes, train_limits(data)),

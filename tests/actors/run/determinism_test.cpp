@@ -80,6 +80,7 @@ TEST_CASE("threads, workers, widths, shards and budgets leave the digest alone")
       const auto run = run_toml(eventful, {.over = {{key, value}}});
       CHECK(run.summary.run_digest == expected);
       CHECK(run.model == reference().model);
+      CHECK(run.metrics == reference().metrics);
     }
 }
 
@@ -103,6 +104,7 @@ TEST_CASE("uploads folded while others are computed leave events, weights and di
       CHECK(run.summary.run_digest == slow.summary.run_digest);
       CHECK(run.events == slow.events);
       CHECK(run.model == slow.model);
+      CHECK(run.metrics == slow.metrics);
       const auto again = run_toml(scenario, {.over = over, .trace = true});
       CHECK(run.summary.trace_digest == again.summary.trace_digest); // what runs together does not depend on timing
     }
@@ -125,6 +127,7 @@ TEST_CASE("waves that several workers host leave events, weights and digest alon
         CHECK(here.summary.run_digest == expected.summary.run_digest);
         CHECK(here.events == expected.events);
         CHECK(here.model == expected.model);
+        CHECK(here.metrics == expected.metrics);
         CHECK(here.summary.fused_width_mean < 0.9 * expected.summary.fused_width_mean); // batches are cut for threads
         CHECK(run(threads, "4", momentum).summary.trace_digest == here.summary.trace_digest);
         CHECK(run(threads, "4", momentum, false).summary.run_digest == expected.summary.run_digest);

@@ -41,9 +41,17 @@ const evaluation_record evaluation{.task = {0},
                                    .accuracy_per_task = {75},
                                    .loss = 0.5,
                                    .upload_bytes = 2 << 20,
-                                   .download_bytes = 3 << 20};
-const progress_snapshot snapshot{
-    .task = {0}, .round = {1}, .tasks = 5, .rounds = 50, .at = virtual_time{90s}, .in_flight = 10, .client_rounds = 20};
+                                   .download_bytes = 3 << 20,
+                                   .training_loss = 0.75,
+                                   .training_loss_terms = {{"cross_entropy", 0.7}, {"proximal", 0.05}}};
+const progress_snapshot snapshot{.task = {0},
+                                 .round = {1},
+                                 .tasks = 5,
+                                 .rounds = 50,
+                                 .at = virtual_time{90s},
+                                 .in_flight = 10,
+                                 .client_rounds = 20,
+                                 .training_loss = 0.75};
 
 /// A run of one evaluation with a warning.
 std::string whole_run(progress_style style, const run_summary& summary) {
@@ -64,8 +72,9 @@ const run_summary done{.run_digest = "beef", .status = "done", .metrics = {.fina
 TEST_CASE("lines: title, seed and scenario digest first, a line per evaluation, the run digest last") {
   const auto text = whole_run(progress_style::lines, done);
   CHECK_THAT(text, StartsWith("A title\nseed 7\nscenario digest feed\nwarning: look out\n"
-                              "task 1/5 round 2/50: accuracy 75.00 % (tasks 75.00), loss 0.5000, virtual 1 min 30 s, "
-                              "2.0 MiB up, 3.0 MiB down\naccuracy in percent\n"));
+                              "task 1/5 round 2/50: accuracy 75.00 % (tasks 75.00), loss 0.5000, training loss 0.7500 "
+                              "(cross_entropy 0.7000, proximal 0.0500), virtual 1 min 30 s, 2.0 MiB up, 3.0 MiB "
+                              "down\naccuracy in percent\n"));
   CHECK_THAT(text, ContainsSubstring("run directory       runs/x\n") && EndsWith("\nrun digest beef\n"));
   CHECK_THAT(text, !ContainsSubstring("\x1b"));
 }
@@ -101,8 +110,9 @@ TEST_CASE("block: the block shows the round and erases itself before anything el
   CHECK(out.text().empty());
   shown.tick(snapshot);
   const auto block = out.text();
-  CHECK_THAT(block, StartsWith("[....................]   4 %  task 1/5  round 2/50  accuracy 75.00 %\n"
-                               "virtual 1 min 30 s  10 clients in flight\n20 client-rounds, "));
+  CHECK_THAT(block,
+             StartsWith("[....................]   4 %  task 1/5  round 2/50  accuracy 75.00 %  training loss 0.7500\n"
+                        "virtual 1 min 30 s  10 clients in flight\n20 client-rounds, "));
   CHECK(std::count(block.begin(), block.end(), '\n') == 3);
   CHECK_THAT(block, EndsWith(" left\n"));
   shown.tick(snapshot); // too soon for another drawing

@@ -16,8 +16,8 @@ scenario_text checkpointed(const scenario_text& scenario) {
 const auto eventful = checkpointed(eventful_scenario());
 /// Two trainings a round at the end of a task, and what is learnt between tasks.
 const auto ewc = eventful.with({{"strategy.name", "fed-ewc"}});
-/// Clients that share a teacher.
-const auto lwf = eventful.with({{"strategy.name", "fed-lwf"}});
+/// Clients that share a teacher, and models that are kept at the end of each task.
+const auto lwf = eventful.with({{"strategy.name", "fed-lwf"}, {"evaluation.models", "tasks"}});
 const auto stsa = eventful.with({{"strategy.name", "stsa"},
                                  {"strategy.adaptation_rounds", 2},
                                  {"strategy.projection_width", 20},

@@ -83,7 +83,13 @@ TEST_CASE("reports cross without durations; memories may come again, uploads may
   sent.issued.push_back({.id = {{5}, 1, 2}, .key = {.kind = 3, .options = 17}, .rows = 40, .bytes = 80, .width = 6});
   sent.issued.back().takes = std::chrono::seconds(9);
   sent.released = {{{{5}, 1, 2}}};
-  client_result result{.upload = tensors(3, 1.0), .memory = tensors(6, 4.0), .rows = 12, .counts = {{"a", 2.0}}};
+  training_losses losses;
+  losses.add(3, 0.5, {{"cross_entropy", 0.25}});
+  client_result result{.upload = tensors(3, 1.0),
+                       .memory = tensors(6, 4.0),
+                       .rows = 12,
+                       .counts = {{"a", 2.0}},
+                       .losses = std::make_shared<const training_losses>(losses)};
   sent.finished.push_back({.id = {8}, .result = std::move(result), .bytes = 12, .proxy_bytes = 0});
   sent.failed.push_back({.last_job = {{9}, 0, 1}, .client = {4}, .round = {6}, .reason = "NaN"});
   const auto back = across(sent, shared);
@@ -95,6 +101,10 @@ TEST_CASE("reports cross without durations; memories may come again, uploads may
   CHECK(back.finished.at(0).result.upload->at(flat_weights).numel() == 3);
   CHECK(back.finished.at(0).result.memory->at(flat_weights)[5].item<double>() == 4.0);
   CHECK(back.finished.at(0).result.counts.at("a") == 2.0);
+  REQUIRE(back.finished.at(0).result.losses);
+  CHECK(back.finished.at(0).result.losses->rows == 3.0);
+  CHECK(back.finished.at(0).result.losses->sum == 1.5);
+  CHECK(back.finished.at(0).result.losses->terms.at("cross_entropy") == 0.75);
   CHECK(back.failed.at(0).reason == "NaN");
   CHECK_FALSE(back.last);
   CHECK(shared.kept.size() == 1); // the memory

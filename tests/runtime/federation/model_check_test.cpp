@@ -58,6 +58,8 @@ std::string difference(const run_outcome& expected, const run_outcome& found) {
     if (const auto& wanted = expected.evaluations[i], &got = found.evaluations[i];
         wanted.at != got.at || wanted.round != got.round || wanted.accuracy != got.accuracy || wanted.loss != got.loss)
       return "another evaluation";
+    else if (wanted.training_loss != got.training_loss)
+      return "another training loss";
   return {};
 }
 

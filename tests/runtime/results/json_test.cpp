@@ -119,10 +119,20 @@ TEST_CASE("an evaluation is one line, with tasks and rounds from 1") {
                                                 .client_rounds = 100,
                                                 .late_uploads = 3,
                                                 .dropped = 4,
-                                                .end_of_task = true});
+                                                .end_of_task = true,
+                                                .training_loss = 0.75,
+                                                .training_loss_terms = {{"cross_entropy", 0.5}, {"proximal", 0.25}},
+                                                .per_class = {{3, 1}}});
   CHECK(text == R"({"task":2,"round":10,"virtual_s":1.500000001,"accuracy":70.5,"accuracy_per_task":[60.0,81.25],)"
-                R"("loss":0.25,"upload_bytes":7,"download_bytes":8,"clients_enrolled":20,"client_rounds":100,)"
+                R"("loss":0.25,"training_loss":0.75,"training_loss_terms":{"cross_entropy":0.5,"proximal":0.25},)"
+                R"("upload_bytes":7,"download_bytes":8,"clients_enrolled":20,"client_rounds":100,)"
                 R"("late_uploads":3,"dropped":4,"forgetting":null})");
+}
+
+TEST_CASE("of a round in which nothing was trained the loss is null, and it has no terms") {
+  const auto line = json::parse(json_text(evaluation_record{}));
+  CHECK(line["training_loss"].is_null());
+  CHECK(line["training_loss_terms"] == json::object());
 }
 
 TEST_CASE("a loss that diverged is null, and bytes that are no UTF-8 do not stop a summary") {

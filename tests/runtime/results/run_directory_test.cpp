@@ -178,8 +178,8 @@ TEST_CASE("events.csv that became a link is not cut back: it is another's file")
   auto run = made_at(folder.path() / "run");
   fs::create_symlink(other, run.path() / "events.csv");
   CHECK_FALSE(run.has_events(4));
-  CHECK_THROWS_WITH(run.cut_back({}, {}, 1, 4), ContainsSubstring("events.csv"));
-  run.cut_back({}, {}, 1, 0);
+  CHECK_THROWS_WITH(run.cut_back({}, {}, 1, {}, 4), ContainsSubstring("events.csv"));
+  run.cut_back({}, {}, 1, {}, 0);
   CHECK_FALSE(fs::is_symlink(run.path() / "events.csv"));
   CHECK(test::content_of(other) == "precious");
 }
@@ -314,7 +314,8 @@ TEST_CASE("a run directory remembers where it comes from and how it ended") {
 TEST_CASE("what was written after a state is cut off, and lines go on from there") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
-  const evaluation_record first{.accuracy_per_task = {50.0}}, second{.round = {1}, .accuracy_per_task = {60.0}};
+  const evaluation_record first{.accuracy_per_task = {50.0}, .per_class = {{8, 2}}},
+      second{.round = {1}, .accuracy_per_task = {60.0}};
   const accuracy_matrix matrix{.rows = {{50.0}}, .pooled = {50.0}};
   run.add(first);
   run.write_matrix(matrix, 2);
@@ -326,7 +327,10 @@ TEST_CASE("what was written after a state is cut off, and lines go on from there
   run.add(two_events);
   run.write_matrix({.rows = {{50.0}, {1.0, 2.0}}, .pooled = {50.0, 1.0}}, 2);
   run.write("summary.json", "{}");
+  run.write(run_directory::model_file({0}), "first");
+  run.write(run_directory::model_file({1}), "second");
   test::write_file(run.path() / "model.safetensors.part", "torn");
+  test::write_file(run.path() / "models" / "task_2.safetensors.part", "torn");
   CHECK(run.has_events(events));
   CHECK_FALSE(run.has_events(10'000));
 
@@ -335,12 +339,16 @@ TEST_CASE("what was written after a state is cut off, and lines go on from there
   test::write_file(path / "scenario.toml", "seed = 1\n");
   auto again = run_directory::open(path);
   REQUIRE(again);
-  again->cut_back(std::vector{first}, matrix, 2, events);
+  again->cut_back(std::vector{first}, matrix, 2, {"cat"}, events);
   CHECK(test::content_of(path / "metrics.jsonl") == metrics_then);
   CHECK(test::content_of(path / "accuracy_matrix.csv") == matrix_then);
   CHECK(fs::file_size(path / "events.csv") == events);
   CHECK_FALSE(fs::exists(path / "summary.json"));
   CHECK_FALSE(fs::exists(path / "model.safetensors.part"));
+  CHECK(test::content_of(path / "models" / "task_1.safetensors") == "first");
+  CHECK_FALSE(fs::exists(path / "models" / "task_2.safetensors"));
+  CHECK_FALSE(fs::exists(path / "models" / "task_2.safetensors.part"));
+  CHECK(test::content_of(path / "accuracy_per_class.csv") == "after_task,class,name,rows,accuracy\n1,0,cat,8,25\n");
   CHECK(test::content_of(path / "scenario.toml") == "seed = 1\n");
   again->add(second);
   again->add(std::span(two_events).last(1));
@@ -350,13 +358,29 @@ TEST_CASE("what was written after a state is cut off, and lines go on from there
                                                  "3662.000000000,server,close,,2,10,0\n");
 }
 
+TEST_CASE("accuracies of classes are listed task by task, for those that have been seen") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  const std::vector<evaluation_record> evaluations{{.per_class = {{4, 3}, {3, 1}, {0, 0}}},
+                                                   {.round = {1}}, // in the middle of a task
+                                                   {.task = {1}, .round = {2}, .per_class = {{4, 0}, {3, 3}, {2, 1}}}};
+  run.write_classes(evaluations, {"T-shirt", "a, \"b\""});
+  CHECK(test::content_of(run.path() / "accuracy_per_class.csv") ==
+        "after_task,class,name,rows,accuracy\n"
+        "1,0,T-shirt,4,75\n"
+        "1,1,\"a, \"\"b\"\"\",3,33.333333333333336\n"
+        "2,0,T-shirt,4,0\n"
+        "2,1,\"a, \"\"b\"\"\",3,100\n"
+        "2,2,,2,50\n");
+}
+
 TEST_CASE("a run that starts again from the beginning finds nothing of the one before") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.add(evaluation_record{});
   run.add(two_events);
   run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
-  run.cut_back({}, {}, 1, 0);
+  run.cut_back({}, {}, 1, {}, 0);
   fs::remove(folder.path() / "run" / "checkpoint"); // fails unless it is empty
   CHECK(fs::is_empty(folder.path() / "run"));
 }

@@ -44,3 +44,15 @@ TEST_CASE("an evaluation is a record with a scalar for each of its figures") {
         "400a160a0f636c69656e74732f64726f70706564150000803f0a1b0a14747261666669632f75706c6f61645f627974657315"
         "000080450a1d0a16747261666669632f646f776e6c6f61645f6279746573150000004634ca28e9");
 }
+
+TEST_CASE("a training loss and its terms are scalars where there are some") {
+  const auto file = tensorboard_events(
+      {evaluation_record{.training_loss = 0.5, .training_loss_terms = {{"kl", 0.25}, {"cross_entropy", 0.25}}}});
+  CHECK(file.find("\x0d"
+                  "training_loss\x15" +
+                  std::string{0, 0, 0, 0x3f}) != std::string::npos); // length, text, 0.5f
+  CHECK(file.find("training_loss_terms/kl\x15" + std::string{0, 0, static_cast<char>(0x80), 0x3e}) !=
+        std::string::npos);
+  CHECK(file.find("training_loss_terms/cross_entropy") != std::string::npos);
+  CHECK(tensorboard_events({evaluation_record{}}).find("training_loss") == std::string::npos);
+}

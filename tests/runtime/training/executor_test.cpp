@@ -52,6 +52,10 @@ outcomes run_in_groups(std::span<const job> jobs, std::size_t width) {
 
 double loss_of(const job_outcome& outcome) { return std::get<train_output>(std::get<work_output>(outcome)).loss_mean; }
 
+const std::map<std::string, double>& terms_of(const job_outcome& outcome) {
+  return std::get<train_output>(std::get<work_output>(outcome)).loss_terms;
+}
+
 /// Every client's weights and loss are the same bits at every width.
 void check_widths(const setting& chosen, std::uint64_t clients = 64) {
   const auto jobs = ragged_clients(chosen, clients);
@@ -60,7 +64,8 @@ void check_widths(const setting& chosen, std::uint64_t clients = 64) {
     const auto fused = run_in_groups(jobs, width);
     std::size_t equal = 0;
     for (std::size_t k = 0; k < jobs.size(); ++k)
-      equal += same_bits(weights_of(alone[k]), weights_of(fused[k])) && loss_of(alone[k]) == loss_of(fused[k]);
+      equal += same_bits(weights_of(alone[k]), weights_of(fused[k])) && loss_of(alone[k]) == loss_of(fused[k]) &&
+               terms_of(alone[k]) == terms_of(fused[k]);
     INFO("width " << width);
     CHECK(equal == jobs.size());
   }

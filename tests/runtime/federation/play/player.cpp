@@ -33,7 +33,8 @@ private:
   using server_message =
       std::variant<open_task, open_round, deliveries, close_round, evaluate, save_state, restore_state>;
   using proxy_message = std::variant<receive, advise, save_proxy, restore_proxy>;
-  using recorder_message = std::variant<evaluation_record, recorded_events, run_warning, progress_snapshot, keep_state>;
+  using recorder_message =
+      std::variant<evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state>;
 
   void begin();
   void cut_off();
@@ -50,7 +51,7 @@ private:
   void serve(open_round& in);
   void serve(deliveries& in);
   void serve(close_round&);
-  void serve(evaluate& in) { federation_->take(server_.evaluate(in.upto, in.mask)); }
+  void serve(evaluate& in);
   void serve(save_state& in);
   void serve(restore_state& in);
   void counsel(receive& in);
@@ -62,6 +63,7 @@ private:
   void keep(keep_state& in);
   void keep(run_warning&) {}
   void keep(progress_snapshot&) {}
+  void keep(keep_model&) {}
   void persist_server(archive& state);
 
   const toy_federation& toy_;
@@ -309,6 +311,11 @@ void player::persist_server(archive& state) {
   state.section("server")(server_.model)(server_.sum)(models)(task);
   out_.models.resize(models);
   server_task_ = task;
+}
+
+void player::serve(evaluate& in) {
+  const task_id last{static_cast<std::uint32_t>(in.masks.size() - 1)};
+  federation_->take(server_.evaluate(last, in.masks.back()));
 }
 
 void player::serve(save_state& in) {

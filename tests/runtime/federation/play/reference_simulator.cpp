@@ -79,6 +79,7 @@ private:
     note("scheduler", "open_round");
     open_ = true;
     missing_ = folded_ = 0;
+    loss_rows_ = loss_sum_ = 0.0;
     if (!rules_.is_async() && rules_.rounds.deadline.count() > 0)
       push(rules_.rounds.deadline, happening::deadline, place_.round.value);
     draw_clients();
@@ -117,6 +118,8 @@ private:
     note("server", "evaluate");
     const auto accuracy = found.accuracies.front();
     out_.evaluations.push_back({.round = place_.round, .at = now_, .accuracy = accuracy, .loss = found.loss});
+    if (loss_rows_ > 0.0)
+      out_.evaluations.back().training_loss = loss_sum_ / loss_rows_;
   }
 
   void draw_clients() {
@@ -286,6 +289,10 @@ private:
     }
     server_.fold(upload, result.upload);
     ++folded_;
+    if (result.loss != 0.0) {
+      loss_rows_ += static_cast<double>(result.rows);
+      loss_sum_ += static_cast<double>(result.rows) * result.loss;
+    }
     out_.report.counts["toy"] += result.count;
     ++out_.report.client_rounds;
     out_.report.upload_bytes += result.upload_bytes;
@@ -372,6 +379,7 @@ private:
   round_place place_;
   bool open_ = false, wants_ = false, ambiguous_ = false;
   std::int64_t missing_ = 0, folded_ = 0, steps_ = 0;
+  double loss_rows_ = 0.0, loss_sum_ = 0.0; // of the round's uploads
   std::vector<client_id> dropped_out_; // of the open round
 };
 

@@ -229,6 +229,7 @@ toy_result toy_federation::result_of(const toy_assignment& given) const {
   made.upload_bytes =
       settings.upload_size_known ? broadcast_bytes : upload_scale * static_cast<std::int64_t>(8 + 8 * (value % 4));
   made.count = static_cast<double>(value % 3);
+  made.loss = static_cast<double>(value % 1'000'003) / 7.0 * static_cast<double>(value % 5 != 0);
   if (given.looks) {
     made.upload = 0;
     made.rows = made.upload_bytes = 0;

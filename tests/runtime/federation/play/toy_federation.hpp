@@ -21,6 +21,7 @@ struct toy_result {
   std::uint64_t to_proxy = 0; ///< 0: nothing.
   std::int64_t proxy_bytes = 0;
   double count = 0.0; ///< Under the key "toy".
+  double loss = 0.0;  ///< Loss of its training on `rows`; 0: none.
 };
 /// On what a client works.
 struct toy_assignment {

@@ -12,6 +12,15 @@ wave_report in_order(wave_report report) {
   return report;
 }
 
+/// Null: it tells none.
+std::shared_ptr<const training_losses> losses_of(const toy_result& result) {
+  if (result.loss == 0.0)
+    return nullptr;
+  training_losses told;
+  told.add(result.rows, result.loss, {{"toy", result.loss}});
+  return std::make_shared<const training_losses>(told);
+}
+
 } // namespace
 
 void toy_shard::handle(const message& received) {
@@ -112,7 +121,8 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
                                           .memory = as_tensors(result.memory.value_or(0)),
                                           .rows = result.rows,
                                           .to_proxy = as_tensors(result.to_proxy),
-                                          .counts = {{"toy", result.count}}},
+                                          .counts = {{"toy", result.count}},
+                                          .losses = losses_of(result)},
                                .bytes = result.upload_bytes,
                                .proxy_bytes = result.proxy_bytes});
     clients_.erase(id);

@@ -1,0 +1,189 @@
+// What a run measures and keeps: losses of trainings, answers among the classes of a task, accuracies of classes, and
+// models, from which other runs begin.
+#include "runtime/storage/safetensors.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/interrupted_runs.hpp"
+#include "tests/support/run.hpp"
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <ctime>
+#include <nlohmann/json.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinAbs;
+using nlohmann::json;
+
+namespace {
+
+/// Four classes in two tasks and a linear net that hardly moves: whatever a row shows, its scores are these.
+struct fixed_scores {
+  explicit fixed_scores(const std::vector<float>& scores) {
+    tensor_map weights;
+    weights.put("fc.weight", at::zeros({4, 16}));
+    weights.put("fc.bias", at::tensor(scores, at::kFloat));
+    const auto bytes = safetensors_bytes(weights);
+    write_file(file(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  [[nodiscard]] fs::path file() const { return folder.path() / "scores.safetensors"; }
+  [[nodiscard]] scenario_text scenario() const {
+    return small_scenario({{"model.name", "linear"},
+                           {"model.seed_weights", file().string()},
+                           {"training.learning_rate", 1e-12},
+                           {"training.batch", 0},
+                           {"rounds.per_task", 1}})
+        .without("model.hidden");
+  }
+  scratch_folder folder{};
+};
+
+std::vector<json> lines_of(const std::string& text) {
+  std::vector<json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(json::parse(line));
+  return lines;
+}
+
+/// Accuracies on tasks 1, 2 at each evaluation.
+std::vector<std::vector<double>> accuracies(const finished_run& run) {
+  std::vector<std::vector<double>> rows;
+  for (const auto& line : lines_of(run.metrics))
+    rows.push_back(line["accuracy_per_task"]);
+  return rows;
+}
+
+finished_run masked(const fixed_scores& net, const char* mask) {
+  return run_toml(net.scenario().with({{"evaluation.mask", mask}}));
+}
+
+} // namespace
+
+TEST_CASE("the training loss is that of the round's clients, under the weights that they were sent", "[evaluation]") {
+  const fixed_scores net({0, 0, 0, 0}); // all classes are equally likely
+  const auto lines = lines_of(run_toml(net.scenario()).metrics);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0]["training_loss"].get<double>(), WithinAbs(std::log(2.0), 1e-6)); // over the classes opened so far
+  CHECK_THAT(lines[1]["training_loss"].get<double>(), WithinAbs(std::log(4.0), 1e-6));
+  CHECK(lines[1]["training_loss_terms"] == json{{"cross_entropy", lines[1]["training_loss"]}});
+  const auto proximal = lines_of(run_toml(net.scenario().with({{"strategy.name", "fedprox"}})).metrics);
+  CHECK_THAT(proximal[0]["training_loss_terms"]["cross_entropy"].get<double>(), WithinAbs(std::log(2.0), 1e-6));
+  CHECK(proximal[0]["training_loss_terms"]["proximal"] == 0.0); // one step begins where the round does
+}
+
+TEST_CASE("the terms of a training loss sum up to it, for every method of a kind of loss", "[evaluation]") {
+  for (const char* method : {"fedprox", "fed-lwf", "fed-ewc", "fed-dyn", "fed-et", "glfc", "finetune"}) {
+    const auto run = run_toml(small_scenario({{"strategy.name", method}, {"training.epochs", 2}}));
+    std::size_t terms_max = 0;
+    for (const auto& line : lines_of(run.metrics)) {
+      INFO(method << ": " << line.dump());
+      double sum = 0.0;
+      for (const auto& [name, value] : line["training_loss_terms"].items())
+        sum += value.get<double>();
+      const auto whole = line["training_loss"].get<double>();
+      CHECK_THAT(sum, WithinAbs(whole, 1e-9 * std::max(1.0, std::abs(whole))));
+      terms_max = std::max(terms_max, line["training_loss_terms"].size());
+    }
+    CHECK(terms_max == (std::string(method) == "finetune" ? 1
+                        : std::string(method) == "fed-et" ? 3
+                                                          : 2) +
+                           (std::string(method) == "fed-dyn"));
+  }
+}
+
+TEST_CASE("answers are among the classes seen, all classes, or those of the row's task", "[evaluation]") {
+  const fixed_scores net({0, 1, 0, 2}); // class 3 wins where it may, else class 1
+  const auto seen = masked(net, "seen"), all = masked(net, "all"), task = masked(net, "task");
+  const auto task_rows = accuracies(task);
+  REQUIRE(task_rows.size() == 2);
+  const double first = task_rows[0][0], last = task_rows[1][1]; // shares of class 1 in task 1, of class 3 in task 2
+  CHECK((30.0 < first && first < 70.0 && 30.0 < last && last < 70.0));
+  CHECK(task_rows == std::vector<std::vector<double>>{{first}, {first, last}});
+  CHECK(accuracies(seen) == std::vector<std::vector<double>>{{first}, {0.0, last}});
+  CHECK(accuracies(all) == std::vector<std::vector<double>>{{0.0}, {0.0, last}});
+  CHECK(task.summary.run_digest != seen.summary.run_digest);
+}
+
+TEST_CASE("where tasks have the same classes all masks are one", "[evaluation]") {
+  const auto domains = small_scenario({{"tasks.kind", "domain-incremental"}, {"tasks.transform", "permute"}});
+  const auto seen = run_toml(domains), task = run_toml(domains.with({{"evaluation.mask", "task"}}));
+  CHECK(task.summary.status == "done");
+  CHECK(task.metrics == seen.metrics);
+  CHECK(task.summary.run_digest == seen.summary.run_digest);
+}
+
+TEST_CASE("classes are counted at the end of each task, under the names of the data set", "[evaluation]") {
+  const fixed_scores net({0, 1, 0, 2});
+  const workshop shop(
+      net.scenario().with({{"evaluation.mask", "task"}, {"tasks.class_order", raw_toml("[2, 0, 3, 1]")}}));
+  REQUIRE(shop.run("run").status == "done");
+  std::istringstream csv(content_of(shop.path("run") / "accuracy_per_class.csv"));
+  std::vector<std::string> classes; // without the number of rows
+  for (std::string line; std::getline(csv, line);) {
+    const auto name_end = line.find(',', line.find(',', line.find(',') + 1) + 1);
+    classes.push_back(line.substr(0, name_end) + line.substr(line.find(',', name_end + 1)));
+  }
+  CHECK(classes == std::vector<std::string>{"after_task,class,name,accuracy", "1,0,2,0", "1,1,0,100", "2,0,2,0",
+                                            "2,1,0,100", "2,2,3,0", "2,3,1,100"});
+}
+
+TEST_CASE("models are kept at the end of each task if asked for, and another run begins with one", "[evaluation]") {
+  const auto scenario = small_scenario({{"training.epochs", 3}});
+  const workshop shop(scenario.with({{"evaluation.models", "tasks"}}));
+  const auto whole = shop.run("run");
+  const auto first = shop.path("run") / "models" / "task_1.safetensors";
+  const auto last = content_of(shop.path("run") / "models" / "task_2.safetensors");
+  CHECK(last == content_of(shop.path("run") / "model.safetensors"));
+  CHECK(content_of(first) != last);
+  CHECK_FALSE(fs::exists(shop.path("run") / "models" / "task_3.safetensors"));
+
+  // Where nothing is learnt any more, the accuracy at the end of task 1 is that of the model.
+  const auto still =
+      run_toml(scenario.with({{"model.seed_weights", first.string()}, {"training.epochs", 0}, {"rounds.per_task", 1}}));
+  const auto lines = lines_of(content_of(shop.path("run") / "metrics.jsonl"));
+  CHECK(lines_of(still.metrics)[0]["accuracy"] == lines[1]["accuracy"]);
+  CHECK(lines_of(still.metrics)[0]["training_loss"].is_null());
+
+  const workshop plain(scenario);
+  CHECK(plain.run("run").run_digest == whole.run_digest);
+  CHECK_FALSE(fs::exists(plain.path("run") / "models"));
+}
+
+TEST_CASE("a run of any method begins with the model of another one", "[evaluation]") {
+  const auto split = small_scenario({{"strategy.name", "split-fedavg"},
+                                     {"strategy.adjustment_hidden", raw_toml("[8]")},
+                                     {"strategy.adjustment_width", 6},
+                                     {"strategy.head_width", 5}});
+  const auto ridge = small_scenario({{"strategy.name", "stsa"}, {"strategy.projection_width", 20}});
+  const auto replay =
+      small_scenario({{"strategy.name", "fed-cil"}, {"strategy.local_steps", 3}, {"strategy.latent", 4}});
+  for (const auto& scenario : {split, ridge, replay}) {
+    const workshop shop(scenario);
+    INFO(scenario.text());
+    const auto before = shop.run("run");
+    REQUIRE(before.status == "done");
+    const auto model = shop.path("run") / "model.safetensors";
+    const auto next = run_toml(scenario.with({{"model.seed_weights", model.string()}, {"training.epochs", 0}}));
+    CHECK(next.summary.status == "done");
+    if (scenario.text() == split.text()) // nothing is learnt: all of it is as it was, behind the backbone too
+      CHECK(next.model == content_of(model));
+    else
+      CHECK(next.summary.run_digest != before.run_digest);
+  }
+  const workshop shop(split);
+  REQUIRE(shop.run("run").status == "done");
+  const auto file = (shop.path("run") / "model.safetensors").string();
+  CHECK_THAT(refusal_of(split.with({{"model.seed_weights", file}, {"strategy.head_width", 7}})),
+             ContainsSubstring("tensor 'head.fc1.weight' has shape [5, 6], but the model needs [7, 6]"));
+  CHECK_THAT(refusal_of(small_scenario({{"model.seed_weights", file}})),
+             ContainsSubstring("belongs to no parameter of the model"));
+}
+
+TEST_CASE("CPU seconds are those of the process since the run before", "[evaluation]") {
+  (void)run_toml(small_scenario({}));
+  const auto began = std::clock();
+  while (std::clock() - began < CLOCKS_PER_SEC / 20) // what is done before a run, as loading is
+    ;
+  CHECK(run_toml(small_scenario({})).summary.cpu_seconds >= 0.05);
+}

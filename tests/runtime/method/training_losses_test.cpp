@@ -1,0 +1,98 @@
+// What trainings say of their loss, summed up for a client, and found in the outcomes of its jobs.
+#include "runtime/method/client_run.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+/// Tells what it has trained with. Its outcomes are made by hand here.
+class telling_program final : public looped_program {
+public:
+  std::string name() const override { return "telling"; }
+  std::string identity() const override { return ""; }
+  std::vector<declared_tensor> outcome(const program_job&) const override {
+    return {{.name = "training_loss", .shape = {1}}, {.name = "training_loss.game", .shape = {1}}};
+  }
+
+protected:
+  program_step run_call(const program_call&) const override { return {}; }
+};
+
+/// Trains, takes a gradient, runs a program, and sends nothing.
+class three_jobs final : public strategy {
+public:
+  void prepare(const method_setup&) override {}
+  task<client_result> client_round(client_context& ctx, const broadcast&) const override {
+    auto training = ctx.train({});
+    co_await training;
+    auto looking = ctx.train({});
+    co_await looking;
+    auto playing = ctx.run({.body = std::make_shared<const telling_program>()});
+    co_await playing;
+    co_return client_result{.rows = 12};
+  }
+  std::unique_ptr<server_half> make_server() const override { return nullptr; }
+};
+
+outcomes trained(double loss, std::int64_t rows, bool weights) {
+  train_output made{.loss_mean = loss, .loss_terms = {{"cross_entropy", loss}}, .rows_seen = rows};
+  if (weights)
+    made.weights = weights_only(at::zeros({1}));
+  else
+    made.gradients = at::zeros({1});
+  return {work_output{std::move(made)}};
+}
+
+assignment of_twelve_rows() {
+  assignment made{.in = std::make_shared<const broadcast>()};
+  made.samples.rows = std::make_shared<const std::vector<std::int64_t>>(12);
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("losses are weighted by rows, and a training without a term counts as 0 in it") {
+  training_losses losses;
+  CHECK(losses.empty());
+  CHECK_FALSE(losses.mean());
+  losses.add(2, 1.0, {{"a", 1.0}});
+  losses.add(6, 3.0, {{"a", 1.0}, {"b", 2.0}});
+  losses.add(0, 9.0, {{"c", 9.0}}); // without rows there is nothing to count
+  CHECK(losses.mean() == 2.5);      // (2 * 1 + 6 * 3) / 8
+  CHECK(losses.term_means() == std::map<std::string, double>{{"a", 1.0}, {"b", 1.5}});
+  training_losses both;
+  both.add(8, 0.5, {{"b", 0.5}});
+  both.add(losses);
+  CHECK(both.mean() == 1.5);
+  CHECK(both.term_means() == std::map<std::string, double>{{"a", 0.5}, {"b", 1.0}});
+}
+
+TEST_CASE("a client's result has the losses of its trainings and programs, and of no gradients") {
+  const three_jobs method;
+  client_run run(method, of_twelve_rows());
+  (void)run.start();
+  (void)run.resume(trained(0.5, 4, true));
+  (void)run.resume(trained(100.0, 4, false));
+  tensor_map told;
+  told.put("training_loss", at::full({1}, 2.0F));
+  told.put("training_loss.game", at::full({1}, 1.5F));
+  const auto step = run.resume({work_output{program_output{std::make_shared<const tensor_map>(told)}}});
+  const auto& result = std::get<client_result>(step);
+  REQUIRE(result.losses);
+  CHECK(result.losses->rows == 16.0);    // the program counts by the client's 12
+  CHECK(result.losses->mean() == 1.625); // (4 * 0.5 + 12 * 2) / 16
+  CHECK(result.losses->term_means() == std::map<std::string, double>{{"cross_entropy", 0.125}, {"game", 1.125}});
+}
+
+TEST_CASE("a round without a training has no losses") {
+  const three_jobs method;
+  client_run run(method, of_twelve_rows());
+  (void)run.start();
+  (void)run.resume(
+      {work_output{train_output{.weights = weights_only(at::zeros({1}))}}}); // no rows: nothing was trained
+  (void)run.resume(trained(100.0, 4, false));
+  const auto step = run.resume({work_output{program_output{std::make_shared<const tensor_map>()}}});
+  CHECK_FALSE(std::get<client_result>(step).losses);
+}
