@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-enum class loss_form : std::uint8_t { printed, released };
+enum class glfc_form : std::uint8_t { printed, released };
 
 class glfc final : public compensating_method {
 public:
@@ -16,7 +16,7 @@ public:
     with_.proxy.first_scored = 0;
   }
   void keys(key_table& table) override {
-    table.choice("losses", losses_, {{"paper", loss_form::printed}, {"official", loss_form::released}},
+    table.choice("losses", losses_, {{"paper", glfc_form::printed}, {"official", glfc_form::released}},
                  "Softmax losses, as printed, or sigmoid losses.");
     shared_keys(table, with_);
   }
@@ -36,22 +36,22 @@ public:
 protected:
   compensating_options options() const override {
     auto made = with_;
-    made.terms = {.likelihood = losses_ == loss_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
+    made.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = gradient_weighting::old_new,
                   .distillation = old_knowledge::mixed,
                   .weighs_distillation = false,
                   .label_factor = 0.5,
                   .distillation_factor = 0.5};
-    made.threshold_included = losses_ == loss_form::printed;
+    made.threshold_included = losses_ == glfc_form::printed;
     return made;
   }
 
 private:
   compensating_options with_;
-  loss_form losses_ = loss_form::printed;
+  glfc_form losses_ = glfc_form::printed;
 };
 
-const strategy_registration line{
+const strategy_registration glfc_line{
     {.name = "glfc",
      .summary = "global-local forgetting compensation with a proxy server (GLFC, Dong et al. 2022, CVPR)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<glfc>(); }}};

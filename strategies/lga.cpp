@@ -14,7 +14,7 @@
 namespace mneme {
 namespace {
 
-enum class loss_form : std::uint8_t {
+enum class lga_form : std::uint8_t {
   printed,  ///< Softmax, rows weighed by the mean of their task, exponents from the client's own classes.
   released, ///< Sigmoids, cumulative weights within [0.5, 5], exponents from the number of tasks.
 };
@@ -22,10 +22,10 @@ enum class loss_form : std::uint8_t {
 class lga final : public compensating_method {
 public:
   void keys(key_table& table) override {
-    table.choice("losses", losses_, {{"paper", loss_form::printed}, {"official", loss_form::released}},
+    table.choice("losses", losses_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Softmax losses with weights per task, as printed, or sigmoid losses with cumulative weights.");
     shared_keys(table, with_);
-    table.choice("noise", noise_, {{"paper", loss_form::printed}, {"official", loss_form::released}},
+    table.choice("noise", noise_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Noise on features, and its scale: as printed (eqs. 11, 12) or as released.");
     table.flag("cbl", category_balanced_, "The labels' loss weighs rows; else it is plain.");
     table.flag("sdl", semantic_, "Distillation is semantic; else iCaRL's.");
@@ -51,7 +51,7 @@ public:
 protected:
   compensating_options options() const override {
     auto made = with_;
-    const bool printed = losses_ == loss_form::printed;
+    const bool printed = losses_ == lga_form::printed;
     made.terms = {.likelihood = printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = printed ? gradient_weighting::per_task : gradient_weighting::cumulative,
                   .distillation = semantic_ ? old_knowledge::mixed : old_knowledge::icarl,
@@ -59,17 +59,17 @@ protected:
                   .weighs_distillation = semantic_};
     made.exponent = printed ? exponent_rule::own_classes : exponent_rule::tasks;
     made.threshold_included = printed;
-    made.proxy.noise_as_printed = made.proxy.running_scale = noise_ == loss_form::printed;
+    made.proxy.noise_as_printed = made.proxy.running_scale = noise_ == lga_form::printed;
     return made;
   }
 
 private:
   compensating_options with_;
-  loss_form losses_ = loss_form::printed, noise_ = loss_form::printed;
+  lga_form losses_ = lga_form::printed, noise_ = lga_form::printed;
   bool category_balanced_ = true, semantic_ = true;
 };
 
-const strategy_registration line{
+const strategy_registration lga_line{
     {.name = "lga",
      .summary = "local-global anti-forgetting with a proxy server (LGA, Dong et al. 2023, TPAMI)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<lga>(); }}};

@@ -33,9 +33,9 @@ public:
     const auto row = shape[2], known = vocabulary_ > 0 ? vocabulary_ : tokens();
     const auto positions = positions_ > 0 ? positions_ : row;
     if (shape[0] != 1 || shape[1] != 1 || known == 0)
-      return tl::unexpected(fmt::format(
-          "bert reads rows of tokens, and these data have images of {} x {} x {}; vit reads images", shape[0],
-          shape[1], shape[2]));
+      return tl::unexpected(
+          fmt::format("bert reads rows of tokens, and these data have images of {} x {} x {}; vit reads images",
+                      shape[0], shape[1], shape[2]));
     if (known < tokens())
       return tl::unexpected(fmt::format("bert knows {} tokens, the data set has {}; model.vocabulary must not be less, "
                                         "0 takes the data set's",
@@ -56,9 +56,8 @@ public:
         fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}",
                     row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes),
         shape);
-    net->add_text_embedding(
-        "bert.embeddings.",
-        {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
+    net->add_text_embedding("bert.embeddings.",
+                            {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
     net->add_tokens_norm("bert.embeddings.LayerNorm", epsilon);
     add_dropout(*net);
     for (std::int64_t i = 0; i < depth_; ++i) {
@@ -113,7 +112,7 @@ private:
   double dropout_ = 0.0;
 };
 
-const model_registration line{
+const model_registration bert_line{
     {.name = "bert",
      .summary = "transformer for rows of tokens as in the library transformers (Devlin et al. 2019)",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<bert_kind>(); }}};

@@ -41,9 +41,10 @@ private:
   activation activation_ = activation::relu;
 };
 
-const model_registration line{{.name = "cnn",
-                               .summary = "two convolutions, dropout, one hidden layer (Reddi et al. 2021)",
-                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<cnn_kind>(); }}};
+const model_registration cnn_line{
+    {.name = "cnn",
+     .summary = "two convolutions, dropout, one hidden layer (Reddi et al. 2021)",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<cnn_kind>(); }}};
 
 } // namespace
 } // namespace mneme

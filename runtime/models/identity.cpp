@@ -37,7 +37,7 @@ public:
   }
 };
 
-const model_registration line{
+const model_registration identity_line{
     {.name = "identity",
      .summary = "no parameters: the pixels are the features",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<identity_kind>(); }}};

@@ -42,9 +42,10 @@ private:
   activation activation_ = activation::relu;
 };
 
-const model_registration line{{.name = "lenet",
-                               .summary = "LeNet-5 with ReLU and max-pooling (LeCun et al. 1998)",
-                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<lenet_kind>(); }}};
+const model_registration lenet_line{
+    {.name = "lenet",
+     .summary = "LeNet-5 with ReLU and max-pooling (LeCun et al. 1998)",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<lenet_kind>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -16,7 +16,7 @@ public:
   }
 };
 
-const model_registration line{
+const model_registration linear_line{
     {.name = "linear", .summary = "softmax regression on the pixels", .make = []() -> std::unique_ptr<model_kind> {
        return std::make_unique<linear_kind>();
      }}};

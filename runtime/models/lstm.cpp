@@ -47,7 +47,7 @@ private:
   std::int64_t vocabulary_ = 0, embedding_ = 8, hidden_ = 256, layers_ = 2;
 };
 
-const model_registration line{
+const model_registration lstm_line{
     {.name = "lstm",
      .summary = "character model of LEAF's Shakespeare, for rows of tokens (Caldas et al. 2018)",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<lstm_kind>(); }}};

@@ -33,9 +33,10 @@ private:
   activation activation_ = activation::relu;
 };
 
-const model_registration line{{.name = "mlp",
-                               .summary = "multi-layer perceptron",
-                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<mlp_kind>(); }}};
+const model_registration mlp_line{
+    {.name = "mlp", .summary = "multi-layer perceptron", .make = []() -> std::unique_ptr<model_kind> {
+       return std::make_unique<mlp_kind>();
+     }}};
 
 } // namespace
 } // namespace mneme

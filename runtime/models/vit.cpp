@@ -109,9 +109,10 @@ private:
   double adapter_scale_ = 0.1;
 };
 
-const model_registration line{{.name = "vit",
-                               .summary = "vision transformer as in timm, with adapters beside a frozen body if wanted",
-                               .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<vit_kind>(); }}};
+const model_registration vit_line{
+    {.name = "vit",
+     .summary = "vision transformer as in timm, with adapters beside a frozen body if wanted",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<vit_kind>(); }}};
 
 } // namespace
 } // namespace mneme

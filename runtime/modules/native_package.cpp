@@ -18,7 +18,7 @@ using package_notes = std::map<std::string, std::string>; ///< By key; aot_induc
 constexpr std::string_view code_folder = "/data/aotinductor/", library_end = ".wrapper.so",
                            notes_end = ".wrapper_metadata.json";
 constexpr std::uint64_t notes_bytes_max = 65'536;
-constexpr std::int64_t rows_max = 4096; // of a call
+constexpr std::int64_t rows_of_call_max = 4096; // of a call
 
 /// Entries of the package's folder of code whose names end so.
 std::vector<const zip_entry*> code_entries(const std::vector<zip_entry>& entries, std::string_view end) {
@@ -184,10 +184,10 @@ private:
     if (!text)
       return 0;
     const auto shape = numbers_of(*text);
-    if (shape.size() == 4 && std::equal(input.begin(), input.end(), shape.begin() + 1) && shape[0] <= rows_max)
+    if (shape.size() == 4 && std::equal(input.begin(), input.end(), shape.begin() + 1) && shape[0] <= rows_of_call_max)
       return shape[0];
     wrong_.push_back(fmt::format("forward takes rows of shape [{}]; expected [B, {}] with B from 1 to {}", *text,
-                                 fmt::join(input, ", "), rows_max));
+                                 fmt::join(input, ", "), rows_of_call_max));
     return 0;
   }
 

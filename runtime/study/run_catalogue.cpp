@@ -20,7 +20,7 @@ CREATE INDEX IF NOT EXISTS facts_by_name ON facts (name, number, text);
 CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run);
 )";
 
-std::optional<double> as_number(std::string_view text) {
+std::optional<double> number_in(std::string_view text) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional(value)
@@ -161,7 +161,7 @@ void run_catalogue::add_facts(const stored_run& run) {
   for (const auto& [name, member] : attributes())
     put(attribute, name, &(run.*member), std::nullopt);
   for (const auto& [name, text] : run.keys)
-    put(scenario_key, name, &text, as_number(text));
+    put(scenario_key, name, &text, number_in(text));
   for (const auto& [name, number] : run.figures) // those without a value as well
     put(figure, name, nullptr, number);
 }
@@ -173,7 +173,7 @@ std::vector<stored_run> run_catalogue::find(const std::vector<run_filter>& filte
     const bool unequal = comparison == "!=", ordered = !unequal && comparison != "=";
     const auto value = std::to_string(2 * i + 2);
     const auto held = ordered                       ? fmt::format("number {} CAST(?{} AS REAL)", comparison, value)
-                      : as_number(filters[i].value) ? fmt::format("(text = ?{0} OR number = CAST(?{0} AS REAL))", value)
+                      : number_in(filters[i].value) ? fmt::format("(text = ?{0} OR number = CAST(?{0} AS REAL))", value)
                                                     : "text = ?" + value;
     sql += fmt::format("{} {}EXISTS (SELECT 1 FROM facts WHERE run = runs.id AND name = ?{} AND {})",
                        i == 0 ? " WHERE" : " AND", unequal ? "NOT " : "", 2 * i + 1, held);

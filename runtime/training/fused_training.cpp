@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t line_floats = 16; // a cache line: every model's weights begin at one
+constexpr std::int64_t cache_line_floats = 16; // a cache line: every model's weights begin at one
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
@@ -108,7 +108,7 @@ outcomes fused_training::run() {
 /// Every client's row of the group: its weights are trained where they will leave, without copies.
 void fused_training::take_memory() {
   const auto models = std::ssize(clients_), size = net_.size();
-  const auto row = (size + line_floats - 1) / line_floats * line_floats;
+  const auto row = (size + cache_line_floats - 1) / cache_line_floats * cache_line_floats;
   weights_ = at::empty({models, row}, at::TensorOptions(at::kFloat).device(images_.device())).narrow(1, 0, size);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* drift_name = "drift"; // g_k [P], in a client's memory and as its loss's side
 
-struct options {
+struct dyn_options {
   double alpha = 0.01;
   bool reset = false;
 };
@@ -56,7 +56,7 @@ private:
 
 class dynamic_server final : public averaging_server {
 public:
-  dynamic_server(const method_setup& setup, const options& with)
+  dynamic_server(const method_setup& setup, const dyn_options& with)
       : averaging_server(setup), with_(with), travelling_(setup.net, setup.trainable),
         sent_(setup.initial->at(flat_weights)), drift_(at::zeros_like(sent_)), corrected_(at::ones(sent_.sizes())),
         heard_(static_cast<std::size_t>(setup.clients)) {
@@ -98,7 +98,7 @@ public:
   }
 
 private:
-  options with_;
+  dyn_options with_;
   travelling_weights travelling_;
   at::Tensor sent_, drift_;         // [P] what clients start from; h
   at::Tensor corrected_;            // [P] 1, and 0 for running statistics
@@ -118,7 +118,7 @@ public:
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<dynamic_server>(setup(), with_); }
 
 private:
-  options with_;
+  dyn_options with_;
 };
 
 task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& in) const {
@@ -146,9 +146,10 @@ task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& 
   co_return client_result{.upload = travelling.pick(learnt), .memory = kept, .rows = trained.rows_seen};
 }
 
-const strategy_registration line{{.name = "fed-dyn",
-                                  .summary = "FedAvg with dynamic regularisation (FedDyn, Acar et al. 2021)",
-                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dyn>(); }}};
+const strategy_registration fed_dyn_line{
+    {.name = "fed-dyn",
+     .summary = "FedAvg with dynamic regularisation (FedDyn, Acar et al. 2021)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dyn>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -22,7 +22,7 @@ constexpr const char *importance_name = "importance", *weighted_name = "weighted
                      *own_model_name = "own_model";
 
 enum class reading : std::uint8_t { elastic_transfer, enhancer };
-struct options {
+struct et_options {
   reading read_as = reading::elastic_transfer;
   double own_weight = 0.1, others_weight = 0.1, importance_max = 1.0;
   distillation_options distillation{.weight = 1.0, .temperature = 2.0};
@@ -31,7 +31,7 @@ struct options {
 /// Both penalties. A side holds what there is: nothing, one pair, or both.
 class elastic_loss final : public loss {
 public:
-  explicit elastic_loss(const options& with) : with_(with), plain_(cross_entropy_objective()) {
+  explicit elastic_loss(const et_options& with) : with_(with), plain_(cross_entropy_objective()) {
     identity_ = fmt::format("elastic {} {}", with.own_weight, with.others_weight);
   }
   std::string identity() const override { return identity_; }
@@ -72,7 +72,7 @@ public:
   }
 
 private:
-  options with_;
+  et_options with_;
   loss_ref plain_;
   std::string identity_;
 };
@@ -168,7 +168,7 @@ private:
   }
   [[nodiscard]] train_job training_job(const client_context& ctx, const broadcast& in) const;
 
-  options with_;
+  et_options with_;
   loss_ref elastic_; // made once, in prepare()
 };
 
@@ -223,7 +223,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   co_return client_result{.upload = upload, .memory = memory, .rows = trained.rows_seen};
 }
 
-const strategy_registration line{
+const strategy_registration fed_et_line{
     {.name = "fed-et",
      .summary = "FedAvg held back by importance, or with adapters beside a frozen net (both called FedET, 2023)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_et>(); }}};

@@ -16,7 +16,7 @@ constexpr const char *fisher_name = "fisher", *anchor_name = "anchor";
 
 enum class ewc_mode : std::uint8_t { faithful, repo_noop };
 enum class fisher_part : std::uint8_t { batch, sample };
-struct options {
+struct ewc_options {
   fisher_part fisher = fisher_part::batch;
   ewc_mode mode = ewc_mode::faithful;
   double lambda = 1000.0, fisher_max = 1e-4;
@@ -131,7 +131,7 @@ protected:
 private:
   [[nodiscard]] train_job fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
 
-  options with_;
+  ewc_options with_;
   loss_ref penalised_; // made once, in prepare()
 };
 
@@ -161,7 +161,7 @@ task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& 
   co_return trained;
 }
 
-const strategy_registration line{
+const strategy_registration fed_ewc_line{
     {.name = "fed-ewc",
      .summary = "FedAvg with elastic weight consolidation between tasks (Kirkpatrick et al. 2017, EWC)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_ewc>(); }}};

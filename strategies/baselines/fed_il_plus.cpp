@@ -14,12 +14,12 @@ namespace {
 
 // Axes: n rows of a client, K of its classes, D features, P weights of the net, H of its head.
 
-enum draws : std::uint32_t { replay_draw = first_method_purpose };
+enum il_plus_draws : std::uint32_t { replay_draw = first_method_purpose };
 constexpr std::string_view prototype_lead = "prototypes.";
 constexpr const char *classes_name = "prototypes.classes", *counts_name = "prototypes.counts",
                      *means_name = "prototypes.means", *variances_name = "prototypes.variances";
 
-struct options {
+struct il_plus_options {
   distillation_options distillation{.weight = 1.0, .temperature = 2.0};
   std::int64_t replayed = 50, passes = 1, batch = 64;
   double learning_rate = 0.01;
@@ -96,7 +96,7 @@ private:
 
 class replaying_server final : public teaching_server {
 public:
-  replaying_server(const method_setup& setup, const options& with)
+  replaying_server(const method_setup& setup, const il_plus_options& with)
       : teaching_server(setup), setup_(setup), with_(with), head_(*setup.net) {}
 
   void fold(const delivery& in) override {
@@ -194,7 +194,7 @@ private:
   }
 
   method_setup setup_;
-  options with_;
+  il_plus_options with_;
   head_net head_;
   std::map<std::int64_t, prototype> prototypes_; // by class
 };
@@ -229,7 +229,7 @@ protected:
   void adjust(train_job& job, const broadcast& in) const override { teach_old_classes(job, in, with_.distillation); }
 
 private:
-  options with_;
+  il_plus_options with_;
 };
 
 /// A client remembers the last task whose prototypes it has sent ("described").
@@ -253,7 +253,7 @@ task<client_result> fed_il_plus::client_round(client_context& ctx, const broadca
   co_return trained;
 }
 
-const strategy_registration line{
+const strategy_registration fed_il_plus_line{
     {.name = "fed-il-plus",
      .summary = "FedAvg with distillation and replay of class prototypes on the server (our reading of FedIL+)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_il_plus>(); }}};

@@ -24,7 +24,7 @@ private:
   distillation_options with_;
 };
 
-const strategy_registration line{
+const strategy_registration fed_lwf_line{
     {.name = "fed-lwf",
      .summary = "FedAvg with distillation from the previous task's model (Li and Hoiem 2018, LwF)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_lwf>(); }}};

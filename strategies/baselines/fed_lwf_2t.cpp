@@ -79,7 +79,7 @@ private:
 
 enum class server_teacher : std::uint8_t { before_task, received };
 
-struct options {
+struct lwf_2t_options {
   double labels = 1.0 / 3.0, own = 1.0 / 3.0, temperature = 2.0;
   server_teacher teacher2 = server_teacher::before_task;
 };
@@ -111,7 +111,7 @@ protected:
   bool needs_teacher() const override { return true; }
 
 private:
-  options with_;
+  lwf_2t_options with_;
 };
 
 /// What the client's own models are remembered as: of the task before, and the newest of this one.
@@ -152,7 +152,7 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
   co_return client_result{.upload = learnt.weights, .memory = memory, .rows = learnt.rows_seen};
 }
 
-const strategy_registration line{
+const strategy_registration fed_lwf_2t_line{
     {.name = "fed-lwf-2t",
      .summary = "LwF with two teachers, the client's own and the server's, on FedHAF's net (Usmanova et al. 2021)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_lwf_2t>(); }}};

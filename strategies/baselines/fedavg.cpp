@@ -7,9 +7,10 @@ namespace {
 /// run the loss covers the classes of all tasks opened so far, and nothing guards the old ones.
 class fedavg final : public averaging_method {};
 
-const strategy_registration line{{.name = "fedavg",
-                                  .summary = "Federated averaging (McMahan et al. 2017)",
-                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedavg>(); }}};
+const strategy_registration fedavg_line{
+    {.name = "fedavg",
+     .summary = "Federated averaging (McMahan et al. 2017)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedavg>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-struct options {
+struct fedprox_options {
   double mu = 0.01;
 };
 
@@ -19,12 +19,13 @@ protected:
   loss_ref objective() const override { return proximal_objective(options_.mu); }
 
 private:
-  options options_;
+  fedprox_options options_;
 };
 
-const strategy_registration line{{.name = "fedprox",
-                                  .summary = "FedAvg with a proximal term in the local objective (Li et al. 2020)",
-                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedprox>(); }}};
+const strategy_registration fedprox_line{
+    {.name = "fedprox",
+     .summary = "FedAvg with a proximal term in the local objective (Li et al. 2020)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedprox>(); }}};
 
 } // namespace
 } // namespace mneme

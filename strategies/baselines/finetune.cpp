@@ -10,7 +10,7 @@ protected:
   class_range covered(const round_place& place) const override { return place.current; }
 };
 
-const strategy_registration line{
+const strategy_registration finetune_line{
     {.name = "finetune",
      .summary = "FedAvg whose loss covers the current task's classes only: the lower bound",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<finetune>(); }}};

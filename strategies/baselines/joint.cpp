@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-struct options {
+struct joint_options {
   bool centralised = false;
 };
 
@@ -22,12 +22,13 @@ public:
   }
 
 private:
-  options options_;
+  joint_options options_;
 };
 
-const strategy_registration line{{.name = "joint",
-                                  .summary = "FedAvg on the rows of all tasks so far: the upper bound",
-                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<joint>(); }}};
+const strategy_registration joint_line{
+    {.name = "joint",
+     .summary = "FedAvg on the rows of all tasks so far: the upper bound",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<joint>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -17,7 +17,7 @@ private:
   double mu_ = 0.01;
 };
 
-const strategy_registration line{
+const strategy_registration split_fedprox_line{
     {.name = "split-fedprox",
      .summary = "FedProx of a feature adjustment module and a head behind a frozen backbone (FedHAF's baseline)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<split_fedprox>(); }}};

@@ -87,6 +87,18 @@ class BuildErrors(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("unknown target 'nothing'", done.stderr)
 
+    def test_a_file_whose_line_has_its_own_name_is_compiled_with_others(self):
+        self.write("CMakeLists.txt", CMAKE + "mneme_unity(small)\n")
+        self.write("method.cpp", LINE.replace(" line{", " method_line{"))
+        self.built()
+        unity = os.path.join(self.tree, "build", "release", "CMakeFiles", "small.dir", "Unity", "unity_0_cxx.cxx")
+        with open(unity, encoding="utf-8") as file:
+            self.assertIn("method.cpp", file.read())
+        self.write("method.cpp", LINE)
+        self.built()
+        with open(unity, encoding="utf-8") as file:
+            self.assertNotIn("method.cpp", file.read())
+
 
 STEP = """. "$1"
 half() { echo 50; }

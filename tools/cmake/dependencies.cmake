@@ -47,6 +47,7 @@ endif()
 
 add_library(mneme_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
 target_link_libraries(mneme_fmt PUBLIC mneme_torch)
+target_compile_options(mneme_fmt PRIVATE $<$<CONFIG:Release>:-O1>)
 
 # What everything is compiled with. Other libraries stand beside the layers that use them, in layers.cmake.
 add_library(mneme_numbers INTERFACE)

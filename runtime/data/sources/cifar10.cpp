@@ -6,36 +6,36 @@
 namespace mneme {
 namespace {
 
-const file_set files{.data_set = "cifar10",
-                     .folders = {"cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "cifar10"},
-                     .names = {{"data_batch_1.bin"},
-                               {"data_batch_2.bin"},
-                               {"data_batch_3.bin"},
-                               {"data_batch_4.bin"},
-                               {"data_batch_5.bin"},
-                               {"test_batch.bin"}},
-                     .remedy = "`tools/fetch_data cifar10` brings them."};
-const record_layout layout{.label_bytes = 1, .label_at = 0, .classes = 10};
+const file_set cifar10_files{.data_set = "cifar10",
+                             .folders = {"cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "cifar10"},
+                             .names = {{"data_batch_1.bin"},
+                                       {"data_batch_2.bin"},
+                                       {"data_batch_3.bin"},
+                                       {"data_batch_4.bin"},
+                                       {"data_batch_5.bin"},
+                                       {"test_batch.bin"}},
+                             .remedy = "`tools/fetch_data cifar10` brings them."};
+const record_layout cifar10_layout{.label_bytes = 1, .label_at = 0, .classes = 10};
 
-expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_cifar10(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  const auto found = find_files(cifar10_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   return with_splits({.name = "cifar10",
-                      .classes = layout.classes,
+                      .classes = cifar10_layout.classes,
                       .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
                                       "truck"},
                       .mean = {0.4914, 0.4822, 0.4465},
                       .deviation = {0.2470, 0.2435, 0.2616}},
-                     read_records({found->begin(), found->end() - 1}, layout, train_limits(data)),
-                     read_records({found->back()}, layout, test_limits(data)));
+                     read_records({found->begin(), found->end() - 1}, cifar10_layout, train_limits(data)),
+                     read_records({found->back()}, cifar10_layout, test_limits(data)));
 }
 
-const source_registration line{
+const source_registration cifar10_line{
     {.name = "cifar10",
      .summary = "50,000 + 10,000 photographs, colour 32x32, 10 classes; tools/fetch_data cifar10",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = cifar10_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_cifar10(data, roots); }}};
 
 } // namespace
 } // namespace mneme

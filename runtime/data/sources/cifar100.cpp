@@ -7,29 +7,29 @@
 namespace mneme {
 namespace {
 
-const file_set files{.data_set = "cifar100",
-                     .folders = {"cifar-100-binary", "cifar100/cifar-100-binary", "cifar100"},
-                     .names = {{"train.bin"}, {"test.bin"}},
-                     .remedy = "`tools/fetch_data cifar100` brings them."};
-const record_layout layout{.label_bytes = 2, .label_at = 1, .classes = 100};
+const file_set cifar100_files{.data_set = "cifar100",
+                              .folders = {"cifar-100-binary", "cifar100/cifar-100-binary", "cifar100"},
+                              .names = {{"train.bin"}, {"test.bin"}},
+                              .remedy = "`tools/fetch_data cifar100` brings them."};
+const record_layout cifar100_layout{.label_bytes = 2, .label_at = 1, .classes = 100};
 
-expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_cifar100(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  const auto found = find_files(cifar100_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   return with_splits({.name = "cifar100",
-                      .classes = layout.classes,
+                      .classes = cifar100_layout.classes,
                       .mean = {0.5071, 0.4867, 0.4408},
                       .deviation = {0.2675, 0.2565, 0.2761}},
-                     read_records({found->front()}, layout, train_limits(data)),
-                     read_records({found->back()}, layout, test_limits(data)));
+                     read_records({found->front()}, cifar100_layout, train_limits(data)),
+                     read_records({found->back()}, cifar100_layout, test_limits(data)));
 }
 
-const source_registration line{
+const source_registration cifar100_line{
     {.name = "cifar100",
      .summary = "50,000 + 10,000 photographs, colour 32x32, 100 classes; tools/fetch_data cifar100",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = cifar100_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_cifar100(data, roots); }}};
 
 } // namespace
 } // namespace mneme

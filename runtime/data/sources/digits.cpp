@@ -31,7 +31,7 @@ image_table chained(image_table first, const image_table& second) {
   return first;
 }
 
-expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+expected<raw_data> load_digits(const data_section& data, const std::vector<std::filesystem::path>& roots) {
   auto mnist = load_part("mnist", data, roots);
   auto usps = load_part("usps", data, roots);
   if (auto wrong = all_diagnostics(mnist, usps); !wrong.empty())
@@ -47,12 +47,12 @@ expected<raw_data> load(const data_section& data, const std::vector<std::filesys
                   .deviation = {0.5}};
 }
 
-const source_registration line{
+const source_registration digits_line{
     {.name = "digits",
      .summary = "67,291 + 12,007 handwritten digits in 2 domains (mnist, usps), grey 28x28, 10 classes; limits of rows "
                 "hold for each domain; tools/fetch_data mnist usps",
      .parts = {"mnist", "usps"},
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_digits(data, roots); }}};
 
 } // namespace
 } // namespace mneme

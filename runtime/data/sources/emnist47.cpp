@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-const idx_set files{
+const idx_set emnist47_files{
     .files = {.data_set = "emnist47",
               .folders = {"emnist47"},
               .names = {{"emnist47-train-images-idx3-ubyte"},
@@ -17,12 +17,14 @@ const idx_set files{
     .layout = {.height = 28, .width = 28, .classes = 47},
 };
 
-const source_registration line{
+const source_registration emnist47_line{
     {.name = "emnist47",
      .summary =
          "37,600 + 4,700 upright images, a subset of EMNIST Balanced, grey 28x28, 47 classes; no public download",
-     .files = files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+     .files = emnist47_files.files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_idx(emnist47_files, data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

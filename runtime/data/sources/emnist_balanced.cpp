@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-const idx_set files{
+const idx_set emnist_balanced_files{
     .files = {.data_set = "emnist-balanced",
               .folders = {"emnist-balanced", "emnist-balanced/gzip", "EMNIST/raw", "EMNIST/raw/gzip", "EMNIST",
                           "EMNIST/gzip", "emnist", "emnist/gzip", "gzip"},
@@ -17,12 +17,14 @@ const idx_set files{
     .layout = {.height = 28, .width = 28, .classes = 47},
 };
 
-const source_registration line{
+const source_registration emnist_balanced_line{
     {.name = "emnist-balanced",
      .summary = "112,800 + 18,800 handwritten digits and letters, grey 28x28, 47 classes; tools/fetch_data "
                 "emnist-balanced (its images are transposed: data.transposed = true)",
-     .files = files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+     .files = emnist_balanced_files.files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_idx(emnist_balanced_files, data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-const idx_set files{
+const idx_set fashion_mnist_files{
     .files = {.data_set = "fashion-mnist",
               .folders = {"fashion-mnist", "FashionMNIST/raw", "FashionMNIST"},
               .names = {{"train-images-idx3-ubyte", "train-images.idx3-ubyte"},
@@ -19,12 +19,14 @@ const idx_set files{
                     "Ankle boot"},
 };
 
-const source_registration line{
+const source_registration fashion_mnist_line{
     {.name = "fashion-mnist",
      .summary = "60,000 + 10,000 articles of clothing, grey 28x28, 10 classes; Debian package dataset-fashion-mnist or "
                 "tools/fetch_data fashion-mnist",
-     .files = files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+     .files = fashion_mnist_files.files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_idx(fashion_mnist_files, data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

@@ -10,19 +10,19 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::int64_t side_px = 224;
+constexpr std::int64_t imagenet_r_side_px = 224;
 
-const file_set files{.data_set = "imagenet-r",
-                     .folders = {"imagenet-r"},
-                     .names = {{"n01443537"}}, // the first class; nothing else is sure to lie in the folder
-                     .remedy = "Unpack imagenet-r.tar of the authors (2 GB), a folder for each class."};
+const file_set imagenet_r_files{.data_set = "imagenet-r",
+                                .folders = {"imagenet-r"},
+                                .names = {{"n01443537"}}, // the first class; nothing else is sure to lie in the folder
+                                .remedy = "Unpack imagenet-r.tar of the authors (2 GB), a folder for each class."};
 
 /// There is no official split: of each class, every fifth file in the order of names, numbers 4, 9, 14, ..., is a test
 /// image.
 bool is_test(std::size_t place) { return place % 5 == 4; }
 
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(imagenet_r_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto classes = wordnet_folders(found->front().parent_path());
@@ -33,7 +33,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   if (both.test.empty())
     return failed(found->front().parent_path().string(), "no class has five images: fetch the data set again");
   const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
-    return read_photographs(chosen, limits, std::ssize(classes), side_px, photograph_fit::centre_bicubic);
+    return read_photographs(chosen, limits, std::ssize(classes), imagenet_r_side_px, photograph_fit::centre_bicubic);
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),
@@ -43,12 +43,12 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
                      read(both.train, train_limits(data)), read(both.test, test_limits(data)));
 }
 
-const source_registration line{
+const source_registration imagenet_r_line{
     {.name = "imagenet-r",
      .summary = "24,000 + 6,000 renditions of things (art, toys, sketches) in JPEG, colour 224x224, 200 classes; "
                 "every fifth image of a class is a test image; no download by mneme",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = imagenet_r_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_imagenet_r(data, roots); }}};
 
 } // namespace
 } // namespace mneme

@@ -10,10 +10,11 @@ namespace {
 
 using std::filesystem::path;
 
-const file_set files{.data_set = "imagenet-subset",
-                     .folders = {"imagenet-subset", "imagenet"},
-                     .names = {{"train"}, {"val"}},
-                     .remedy = "Unpack ImageNet into train/ and val/, a folder such as n01440764 for each class."};
+const file_set imagenet_subset_files{
+    .data_set = "imagenet-subset",
+    .folders = {"imagenet-subset", "imagenet"},
+    .names = {{"train"}, {"val"}},
+    .remedy = "Unpack ImageNet into train/ and val/, a folder such as n01440764 for each class."};
 
 /// Folders of the same classes as `classes`, which are those of training images.
 std::vector<path> same_classes(const path& folder, const std::vector<path>& classes) {
@@ -23,8 +24,8 @@ std::vector<path> same_classes(const path& folder, const std::vector<path>& clas
   return folders;
 }
 
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_imagenet_subset(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(imagenet_subset_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto &train = found->front(), &validation = found->back();
@@ -48,12 +49,14 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
                      read(train, train_limits(data)), read(validation, test_limits(data)));
 }
 
-const source_registration line{
+const source_registration imagenet_subset_line{
     {.name = "imagenet-subset",
      .summary = "classes of ImageNet in folders train/ and val/, JPEG scaled to colour squares of data.side pixels; no "
                 "download by mneme",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = imagenet_subset_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_imagenet_subset(data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

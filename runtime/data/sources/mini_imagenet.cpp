@@ -10,16 +10,17 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::int64_t side_px = 84;
+constexpr std::int64_t mini_imagenet_side_px = 84;
 constexpr std::size_t train_files = 500; // of a class
 
-const file_set files{.data_set = "mini-imagenet",
-                     .folders = {"mini-imagenet", "miniImagenet"},
-                     .names = {{"n01532829"}}, // the first class; nothing else is sure to lie in the folder
-                     .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
+const file_set mini_imagenet_files{
+    .data_set = "mini-imagenet",
+    .folders = {"mini-imagenet", "miniImagenet"},
+    .names = {{"n01532829"}}, // the first class; nothing else is sure to lie in the folder
+    .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
 
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_mini_imagenet(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(mini_imagenet_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto folder = found->front().parent_path();
@@ -32,7 +33,7 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
     return failed(folder.string(), "no class has more than 500 photographs, so none is left to test: fetch the data "
                                    "set again");
   const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
-    return read_photographs(chosen, limits, std::ssize(classes), side_px, photograph_fit::whole);
+    return read_photographs(chosen, limits, std::ssize(classes), mini_imagenet_side_px, photograph_fit::whole);
   };
   return with_splits({.name = "mini-imagenet",
                       .classes = std::ssize(classes),
@@ -42,12 +43,14 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
                      read(both.train, train_limits(data)), read(both.test, test_limits(data)));
 }
 
-const source_registration line{
+const source_registration mini_imagenet_line{
     {.name = "mini-imagenet",
      .summary = "50,000 + 10,000 photographs in JPEG, scaled to colour 84x84, 100 classes; the first 500 files of a "
                 "class are training images; no download by mneme",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = mini_imagenet_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_mini_imagenet(data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-const idx_set files{
+const idx_set mnist_files{
     .files = {.data_set = "mnist",
               .folders = {"mnist", "MNIST/raw", "MNIST"},
               .names = {{"train-images-idx3-ubyte", "train-images.idx3-ubyte"},
@@ -17,11 +17,13 @@ const idx_set files{
     .deviation = 0.3081,
 };
 
-const source_registration line{
+const source_registration mnist_line{
     {.name = "mnist",
      .summary = "60,000 + 10,000 handwritten digits, grey 28x28, 10 classes; tools/fetch_data mnist",
-     .files = files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+     .files = mnist_files.files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_idx(mnist_files, data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

@@ -13,11 +13,11 @@ namespace {
 
 using std::filesystem::path;
 
-const file_set files{.data_set = "nico-common",
-                     .folders = {"nico-common", "NICO_DG", "NICO_Common"},
-                     .names = {{"autumn"}, {"dim"}, {"grass"}, {"outdoor"}, {"rock"}, {"water"}},
-                     .remedy =
-                         "Unpack the public part of NICO++: a folder for each domain, and in it one for each class."};
+const file_set nico_common_files{
+    .data_set = "nico-common",
+    .folders = {"nico-common", "NICO_DG", "NICO_Common"},
+    .names = {{"autumn"}, {"dim"}, {"grass"}, {"outdoor"}, {"rock"}, {"water"}},
+    .remedy = "Unpack the public part of NICO++: a folder for each domain, and in it one for each class."};
 
 expected<raw_data> load_lists(const std::vector<path>& domains, const data_section& data) {
   raw_data about{.name = "nico-common"};
@@ -41,8 +41,8 @@ bool has_lists(const std::vector<path>& domains) {
 }
 
 /// Classes are numbered in the order of their names; every domain has to have all of them.
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto domains = find_files(files, data, roots);
+expected<raw_data> load_nico_common(const data_section& data, const std::vector<path>& roots) {
+  const auto domains = find_files(nico_common_files, data, roots);
   if (!domains)
     return tl::unexpected(domains.error());
   if (has_lists(*domains))
@@ -66,14 +66,14 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   return read_domain_folders(folders, data, std::move(about));
 }
 
-const source_registration line{
+const source_registration nico_common_line{
     {.name = "nico-common",
      .summary =
          "NICO++: pictures of 60 things in 6 surroundings (autumn, dim, grass, outdoor, rock, water) in JPEG or "
          "PNG, brought to data.side; every fifth of a folder is a test image, unless lists say it; no download by "
          "mneme",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = nico_common_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_common(data, roots); }}};
 
 } // namespace
 } // namespace mneme

@@ -11,15 +11,15 @@ namespace {
 
 using std::filesystem::path;
 
-const file_set files{.data_set = "nico-unique",
-                     .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
-                     .names = {{"bear"}}, // the class that tells the folder
-                     .remedy =
-                         "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
+const file_set nico_unique_files{
+    .data_set = "nico-unique",
+    .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
+    .names = {{"bear"}}, // the class that tells the folder
+    .remedy = "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
 
 /// Classes are numbered in the order of their names.
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_nico_unique(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(nico_unique_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto classes = folders_in(found->front().parent_path());
@@ -58,12 +58,12 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
   return read_domain_folders(folders, data, std::move(about));
 }
 
-const source_registration line{
+const source_registration nico_unique_line{
     {.name = "nico-unique",
      .summary = "NICO++: pictures of 60 things in 6 surroundings of their own in JPEG or PNG, brought to data.side; "
                 "every fifth of a folder is a test image, unless lists say it; no download by mneme",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = nico_unique_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_unique(data, roots); }}};
 
 } // namespace
 } // namespace mneme

@@ -10,38 +10,38 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::int32_t domains = 6, classes = 20;
+constexpr std::int32_t open_image_domains = 6, open_image_classes = 20;
 
-const file_set files{.data_set = "open-image",
-                     .folders = {"open-image", "OpenImage", "openimage"},
-                     .names = {{"train/client_0"}, {"test/client_0"}},
-                     .remedy = "Lay the pictures out as {train,test}/client_{0..5}/{0..19}/."};
+const file_set open_image_files{.data_set = "open-image",
+                                .folders = {"open-image", "OpenImage", "openimage"},
+                                .names = {{"train/client_0"}, {"test/client_0"}},
+                                .remedy = "Lay the pictures out as {train,test}/client_{0..5}/{0..19}/."};
 
 std::vector<picture_folder> folders_of(const path& split) {
   std::vector<picture_folder> folders;
-  for (std::int32_t domain = 0; domain < domains; ++domain)
-    for (std::int32_t label = 0; label < classes; ++label)
+  for (std::int32_t domain = 0; domain < open_image_domains; ++domain)
+    for (std::int32_t label = 0; label < open_image_classes; ++label)
       folders.push_back({split / fmt::format("client_{}", domain) / std::to_string(label), label, domain});
   return folders;
 }
 
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_open_image(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(open_image_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
-  raw_data about{.name = "open-image", .classes = classes};
-  for (std::int32_t domain = 0; domain < domains; ++domain)
+  raw_data about{.name = "open-image", .classes = open_image_classes};
+  for (std::int32_t domain = 0; domain < open_image_domains; ++domain)
     about.domain_names.push_back(fmt::format("client_{}", domain));
   return read_domain_folders(folders_of(found->front().parent_path()), folders_of(found->back().parent_path()), data,
                              std::move(about));
 }
 
-const source_registration line{
+const source_registration open_image_line{
     {.name = "open-image",
      .summary = "OpenImage: pictures of 20 kinds of things with 6 sorts each as domains, in JPEG or PNG, brought to "
                 "data.side; laid out as in OSCAR's code; no download by mneme",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = open_image_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_open_image(data, roots); }}};
 
 } // namespace
 } // namespace mneme

@@ -8,13 +8,14 @@
 namespace mneme {
 namespace {
 
-const file_set files{.data_set = "pacs",
-                     .folders = {"pacs-32", "pacs"},
-                     .names = {{"pacs32.bin"}},
-                     .remedy = "There is no public download at this size: write one record for each image (domain byte "
-                               "in the order photo, art_painting, cartoon, sketch; class byte in the order dog, "
-                               "elephant, giraffe, guitar, horse, house, person; planes R, G, B of 32x32 bytes)."};
-const record_layout layout{.label_bytes = 2, .label_at = 1, .classes = 7, .domain_at = 0, .domains = 4};
+const file_set pacs_files{.data_set = "pacs",
+                          .folders = {"pacs-32", "pacs"},
+                          .names = {{"pacs32.bin"}},
+                          .remedy =
+                              "There is no public download at this size: write one record for each image (domain byte "
+                              "in the order photo, art_painting, cartoon, sketch; class byte in the order dog, "
+                              "elephant, giraffe, guitar, horse, house, person; planes R, G, B of 32x32 bytes)."};
+const record_layout pacs_layout{.label_bytes = 2, .label_at = 1, .classes = 7, .domain_at = 0, .domains = 4};
 
 /// The file has no split of its own. The test set is every fifth record of each (domain, class): with
 /// the records of a pair counted from 0 in file order, numbers 4, 9, 14, ...
@@ -30,26 +31,26 @@ raw_data split(const image_table& images, raw_data about) {
   return about;
 }
 
-expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_pacs(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  const auto found = find_files(pacs_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
-  const auto images = read_records(*found, layout, {});
+  const auto images = read_records(*found, pacs_layout, {});
   if (!images)
     return tl::unexpected(images.error());
   return split(*images, {.name = "pacs",
-                         .classes = layout.classes,
+                         .classes = pacs_layout.classes,
                          .domain_names = {"photo", "art_painting", "cartoon", "sketch"},
                          .mean = {0.5, 0.5, 0.5},
                          .deviation = {0.5, 0.5, 0.5}});
 }
 
-const source_registration line{
+const source_registration pacs_line{
     {.name = "pacs",
      .summary = "8,003 + 1,988 images in 4 domains (photo, art_painting, cartoon, sketch), colour 32x32, 7 classes; "
                 "limits of rows hold for each domain; no public download",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = pacs_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_pacs(data, roots); }}};
 
 } // namespace
 } // namespace mneme

@@ -21,11 +21,12 @@ constexpr std::int64_t window = 80;
 constexpr std::size_t test_every = 10;                // every tenth speech of a role is of the test set
 constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays are five million bytes
 
-const file_set files{.data_set = "shakespeare",
-                     .folders = {"shakespeare"},
-                     .names = {{"speeches.tsv"}},
-                     .remedy = "There is no public download in this form: write a line for each speech, 'play TAB "
-                               "speaker TAB text', in the order of the plays."};
+const file_set shakespeare_files{
+    .data_set = "shakespeare",
+    .folders = {"shakespeare"},
+    .names = {{"speeches.tsv"}},
+    .remedy = "There is no public download in this form: write a line for each speech, 'play TAB "
+              "speaker TAB text', in the order of the plays."};
 
 /// What a role says in either split, as tokens, speech after speech with a space between them.
 struct role_text {
@@ -132,8 +133,8 @@ image_table windows_of(const std::vector<role_text>& roles, std::string role_tex
   return made;
 }
 
-expected<raw_data> load(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_shakespeare(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+  const auto found = find_files(shakespeare_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto content = content_of(found->front());
@@ -155,12 +156,12 @@ expected<raw_data> load(const data_section& data, const std::vector<std::filesys
   return made;
 }
 
-const source_registration line{
+const source_registration shakespeare_line{
     {.name = "shakespeare",
      .summary = "what 1,352 roles say, 3,853,057 windows of 80 characters and 321,077 of every tenth speech, 80 "
                 "classes by the next character, the most frequent first; no public download in this form",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = shakespeare_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_shakespeare(data, roots); }}};
 
 } // namespace
 } // namespace mneme

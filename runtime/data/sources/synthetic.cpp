@@ -112,7 +112,7 @@ diagnostics wrong_keys(const data_section& data) {
   return wrong;
 }
 
-expected<raw_data> load(const data_section& data, std::uint64_t seed) {
+expected<raw_data> load_synthetic(const data_section& data, std::uint64_t seed) {
   if (auto wrong = wrong_keys(data); !wrong.empty())
     return tl::unexpected(wrong);
   const std::array<std::int64_t, 3> shape = data.shape.size() == 3
@@ -138,10 +138,10 @@ expected<raw_data> load(const data_section& data, std::uint64_t seed) {
   };
 }
 
-const source_registration line{
+const source_registration synthetic_line{
     {.name = "synthetic",
      .summary = "data.rows made rows of data.shape, a Gaussian cloud for each of data.classes, from the seed alone",
-     .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load(data, seed); },
+     .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load_synthetic(data, seed); },
      .from_seed = true}};
 
 } // namespace

@@ -14,13 +14,13 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::int64_t side_px = 64;
+constexpr std::int64_t tiny_imagenet_side_px = 64;
 constexpr std::uint64_t list_bytes_max = std::uint64_t{1} << 26U; // 24 times the list of validation images
 
-const file_set files{.data_set = "tiny-imagenet",
-                     .folders = {"tiny-imagenet-200"},
-                     .names = {{"wnids.txt"}, {"val/val_annotations.txt"}},
-                     .remedy = "`tools/fetch_data tiny-imagenet` brings them."};
+const file_set tiny_imagenet_files{.data_set = "tiny-imagenet",
+                                   .folders = {"tiny-imagenet-200"},
+                                   .names = {{"wnids.txt"}, {"val/val_annotations.txt"}},
+                                   .remedy = "`tools/fetch_data tiny-imagenet` brings them."};
 
 /// The classes, sorted.
 expected<std::vector<std::string>> read_classes(const path& file) {
@@ -50,7 +50,7 @@ expected<image_table> read_train(const path& folder, const std::vector<std::stri
   const auto photographs = photographs_in(folders);
   if (!photographs)
     return tl::unexpected(photographs.error());
-  return read_photographs(*photographs, limits, std::ssize(classes), side_px, photograph_fit::exact);
+  return read_photographs(*photographs, limits, std::ssize(classes), tiny_imagenet_side_px, photograph_fit::exact);
 }
 
 /// The lines of `file`: name, class, and a box that is not read.
@@ -72,11 +72,11 @@ expected<image_table> read_validation(const path& file, const std::vector<std::s
   }
   if (photographs.empty())
     return failed(file.string(), "names no images: fetch the data set again");
-  return read_photographs(photographs, limits, std::ssize(classes), side_px, photograph_fit::exact);
+  return read_photographs(photographs, limits, std::ssize(classes), tiny_imagenet_side_px, photograph_fit::exact);
 }
 
-expected<raw_data> load(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(files, data, roots);
+expected<raw_data> load_tiny_imagenet(const data_section& data, const std::vector<path>& roots) {
+  const auto found = find_files(tiny_imagenet_files, data, roots);
   if (!found)
     return tl::unexpected(found.error());
   const auto classes = read_classes(found->front());
@@ -91,11 +91,13 @@ expected<raw_data> load(const data_section& data, const std::vector<path>& roots
                      read_validation(found->back(), *classes, test_limits(data)));
 }
 
-const source_registration line{
+const source_registration tiny_imagenet_line{
     {.name = "tiny-imagenet",
      .summary = "100,000 + 10,000 photographs in JPEG, colour 64x64, 200 classes; tools/fetch_data tiny-imagenet",
-     .files = files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load(data, roots); }}};
+     .files = tiny_imagenet_files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_tiny_imagenet(data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-const idx_set files{
+const idx_set usps_files{
     .files = {.data_set = "usps",
               .folders = {"usps", "USPS"},
               .names = {{"usps-train-images-idx3-ubyte", "train-images-idx3-ubyte"},
@@ -15,11 +15,13 @@ const idx_set files{
     .layout = {.height = 16, .width = 16, .classes = 10},
 };
 
-const source_registration line{
+const source_registration usps_line{
     {.name = "usps",
      .summary = "7,291 + 2,007 handwritten digits, grey 16x16, 10 classes; tools/fetch_data usps",
-     .files = files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_idx(files, data, roots); }}};
+     .files = usps_files.files,
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
+       return load_idx(usps_files, data, roots);
+     }}};
 
 } // namespace
 } // namespace mneme
