@@ -36,6 +36,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
       choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
+  twice_taught_ = dynamic_cast<const twice_taught_loss*>(loss_.get());
   // Layers may share a node of the net, which writes the gradients of all its parameters.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers;
@@ -131,6 +132,8 @@ void fused_training::take_weights() {
       client.teacher = before && before->job->teacher == client.job->teacher
                            ? before->teacher
                            : client.job->teacher->at(flat_weights).to(images_.device());
+    if (twice_taught_)
+      client.second_teacher = client.job->side->at(second_teacher_weights).to(images_.device());
     if (client.start.is_cpu())
       std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
     else
@@ -146,19 +149,25 @@ void fused_training::take_weights() {
 void fused_training::keep_frozen_views() {
   row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
   const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
-                     std::all_of(clients_.begin(), clients_.end(), [&](const client& trained) {
-                       return frozen_views::may_keep(options_, *trained.job);
-                     });
+                     std::all_of(clients_.begin(), clients_.end(),
+                                 [&](const client& trained) { return frozen_views::may_keep(options_, *trained.job); });
   if (!keeps)
     return;
   frozen_views views(*row_wise_, options_, choice_, *loss_);
+  auto of_second = options_;
+  of_second.taught = {};
+  of_second.taught_features = twice_taught_ != nullptr;
+  frozen_views second_views(*row_wise_, of_second, choice_, *loss_);
   behind_front_ = !options_.evaluation && views.has_front();
   taught_once_ = views.has_teacher();
+  second_once_ = second_views.has_teacher();
   for (auto& client : clients_) {
     if (client.plan.steps() == 0)
       break;
     if (taught_once_)
       client.taught = views.taught(client.job->samples, client.teacher, images_);
+    if (second_once_)
+      client.second_taught = second_views.taught(client.job->samples, client.second_teacher, images_);
     if (!behind_front_)
       continue;
     client.in_front = std::make_unique<train_job>(*client.job);
@@ -196,24 +205,26 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   auto& group = view_of(run);
   const training_mode training{name_streams(run, epoch, s), &choice_};
   buffers_.kept.maps = options_.maps;
-  const auto seen =
-      behind_front_
-          ? row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes, buffers_.kept, training)
-          : net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
-                         options_.evaluation ? nullptr : &training);
+  const auto seen = behind_front_ ? row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes,
+                                                                     buffers_.kept, training)
+                                  : net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
+                                                 options_.evaluation ? nullptr : &training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
-  const auto teacher = taught_once_ ? kept_teachers_view(run, shape, s) : teachers_view(run);
-  const auto result = (*loss_)({.logits = seen.logits,
-                                .features = seen.features,
-                                .labels = buffers_.labels,
-                                .row_weight = buffers_.row_weight,
-                                .sides = std::span(sides_).subspan(first, count),
-                                .teacher = teacher.logits,
-                                .teacher_features = teacher.features,
-                                .maps = seen.maps,
-                                .teacher_maps = teacher.maps,
-                                .replayed = shape.replayed,
-                                .targets = told_ ? buffers_.targets : at::Tensor{}});
+  const auto of_teacher = teacher(), of_second = second_teacher();
+  const auto shown = taught_once_ ? kept_of(of_teacher, run, shape, s) : shown_by(of_teacher, run);
+  const auto second = second_once_ ? kept_of(of_second, run, shape, s) : shown_by(of_second, run);
+  const loss_input in{.logits = seen.logits,
+                      .features = seen.features,
+                      .labels = buffers_.labels,
+                      .row_weight = buffers_.row_weight,
+                      .sides = std::span(sides_).subspan(first, count),
+                      .teacher = shown.logits,
+                      .teacher_features = shown.features,
+                      .maps = seen.maps,
+                      .teacher_maps = shown.maps,
+                      .replayed = shape.replayed,
+                      .targets = told_ ? buffers_.targets : at::Tensor{}};
+  const auto result = twice_taught_ ? (*twice_taught_)(in, second.features) : (*loss_)(in);
   if (epoch + 1 == options_.epochs)
     note_losses(run, result.values);
   buffers_.kept.d_maps = result.d_maps;
@@ -234,25 +245,36 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   optimizer_->step(run, taken);
 }
 
-/// What the frozen teachers show of the step's rows, in evaluation mode: features [K, B, D] and logits [K, B, taught
-/// classes], if there are any. Neighbours that have one teacher, as all clients of a round do, share a pass.
-activations fused_training::teachers_view(model_run run) {
-  if (options_.taught.size() == 0 && !options_.taught_features)
+fused_training::view_of_net fused_training::teacher() const {
+  return {.net = &client::teacher,
+          .kept = &client::taught,
+          .classes = options_.taught,
+          .features = options_.taught_features,
+          .maps = options_.taught_features ? options_.maps : std::vector<std::string>{}};
+}
+
+fused_training::view_of_net fused_training::second_teacher() const {
+  return {.net = &client::second_teacher, .kept = &client::second_taught, .features = twice_taught_ != nullptr};
+}
+
+/// What a frozen net of each client shows of the step's rows, in evaluation mode: features [K, B, D] and logits [K, B,
+/// taught classes], if there are any. Neighbours that have one net, as all clients of a round do, share a pass.
+activations fused_training::shown_by(const view_of_net& view, model_run run) {
+  if (!view.shows())
     return {};
   std::vector<at::Tensor> features, logits;
-  const auto maps_shown = options_.taught_features ? options_.maps.size() : 0;
-  std::vector<std::vector<at::Tensor>> maps(maps_shown);
+  std::vector<std::vector<at::Tensor>> maps(view.maps.size());
   buffers_.taught.for_backward = false;
-  buffers_.taught.maps = options_.maps;
+  buffers_.taught.maps = view.maps;
   for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
-    const auto& teacher = clients_[static_cast<std::size_t>(k)].teacher;
-    while (last < run.first + run.count && clients_[static_cast<std::size_t>(last)].teacher.is_same(teacher))
+    const auto& net = clients_[static_cast<std::size_t>(k)].*view.net;
+    while (last < run.first + run.count && (clients_[static_cast<std::size_t>(last)].*view.net).is_same(net))
       ++last;
     const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
-    const auto seen = net_.forward(teacher.unsqueeze(0), inputs, options_.taught, &buffers_.taught);
-    if (options_.taught_features)
+    const auto seen = net_.forward(net.unsqueeze(0), inputs, view.classes, &buffers_.taught);
+    if (view.features)
       features.push_back(seen.features.contiguous());
-    if (options_.taught.size() > 0)
+    if (view.classes.size() > 0)
       logits.push_back(seen.logits.contiguous());
     for (std::size_t m = 0; m < maps.size(); ++m)
       maps[m].push_back(seen.maps[m]);
@@ -267,18 +289,20 @@ activations fused_training::teachers_view(model_run run) {
 }
 
 /// The same from what was kept.
-activations fused_training::kept_teachers_view(model_run run, const step_shape& shape, std::int64_t s) const {
+activations fused_training::kept_of(const view_of_net& view, model_run run, const step_shape& shape,
+                                    std::int64_t s) const {
   activations shown;
-  if (options_.taught_features)
+  if (view.features)
     shown.features = at::empty({run.count, shape.own, net_.feature_width()}, at::kFloat);
-  if (options_.taught.size() > 0)
-    shown.logits = at::empty({run.count, shape.own, options_.taught.size()}, at::kFloat);
+  if (view.classes.size() > 0)
+    shown.logits = at::empty({run.count, shape.own, view.classes.size()}, at::kFloat);
   const auto place_in = [](at::Tensor& whole, std::int64_t k) {
     return whole.defined() ? whole.mutable_data_ptr<float>() + k * whole.stride(0) : nullptr;
   };
   for (std::int64_t k = 0; k < run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(run.first + k)];
-    client.taught.copy_to(client.positions_of(s), shape.own, place_in(shown.features, k), place_in(shown.logits, k));
+    (client.*view.kept)
+        .copy_to(client.positions_of(s), shape.own, place_in(shown.features, k), place_in(shown.logits, k));
   }
   return shown;
 }

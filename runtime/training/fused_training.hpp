@@ -1,6 +1,7 @@
 /// fused_training: the local trainings of K clients as one group, step by step.
 #pragma once
 #include "runtime/method/jobs.hpp"
+#include "runtime/method/twice_taught_loss.hpp"
 #include "runtime/models/dense_chain.hpp"
 #include "runtime/training/frozen_views.hpp"
 #include "runtime/training/optimizers.hpp"
@@ -39,13 +40,13 @@ public:
 
 private:
   struct client : client_rows {
-    std::size_t place = 0; // in the batch
-    at::Tensor start{};    // [P] on the device
-    at::Tensor teacher{};  // the same, where there is one
-    std::unique_ptr<train_job> in_front{}; // the job, its rows as features: where the front is frozen
-    taught_rows taught{}; // where the teacher is asked once
-    double loss_sum = 0.0; // over the steps of the last epoch
-    bool finite = true;    // on a device: whether its weights are
+    std::size_t place = 0;                  // in the batch
+    at::Tensor start{};                     // [P] on the device
+    at::Tensor teacher{}, second_teacher{}; // the same, where there is one
+    std::unique_ptr<train_job> in_front{};  // the job, its rows as features: where the front is frozen
+    taught_rows taught{}, second_taught{};  // where the teacher is asked once
+    double loss_sum = 0.0;                  // over the steps of the last epoch
+    bool finite = true;                     // on a device: whether its weights are
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {
@@ -67,8 +68,19 @@ private:
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
-  activations teachers_view(model_run run);
-  activations kept_teachers_view(model_run run, const step_shape& shape, std::int64_t s) const;
+  /// What a loss is to be shown by a frozen net.
+  struct view_of_net {
+    at::Tensor client::*net;
+    taught_rows client::*kept;
+    class_range classes{}; // their logits
+    bool features = false;
+    std::vector<std::string> maps{};
+    [[nodiscard]] bool shows() const { return features || classes.size() > 0; }
+  };
+  [[nodiscard]] view_of_net teacher() const;
+  [[nodiscard]] view_of_net second_teacher() const;
+  activations shown_by(const view_of_net& view, model_run run);
+  activations kept_of(const view_of_net& view, model_run run, const step_shape& shape, std::int64_t s) const;
   void regularise(model_run run);
   void note_losses(model_run run, const at::Tensor& values);
   void take_result_memory();
@@ -84,11 +96,12 @@ private:
   const model& net_;
   const row_wise_model* row_wise_ = nullptr; // the net, where it is one
   loss_ref loss_;
+  const twice_taught_loss* twice_taught_ = nullptr; // the loss, where it is one
   image_store& images_;
   training_buffers& buffers_;
   bool direct_; // plain SGD: gradients go straight to the weights
   bool told_;   // rows have targets in place of labels
-  bool behind_front_ = false, taught_once_ = false;
+  bool behind_front_ = false, taught_once_ = false, second_once_ = false;
   parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                          // sorted; those without steps at the end

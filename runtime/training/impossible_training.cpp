@@ -1,4 +1,5 @@
 #include "runtime/training/impossible_training.hpp"
+#include "runtime/method/twice_taught_loss.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -75,6 +76,12 @@ std::string wrong_maps(const train_job& job) {
   return {};
 }
 
+/// Its weights, or null.
+const at::Tensor* second_teacher_of(const train_job& job) {
+  const bool reads = dynamic_cast<const twice_taught_loss*>(job.objective.get()) && job.side;
+  return reads ? job.side->find(second_teacher_weights) : nullptr;
+}
+
 std::string wrong_weights(const tensors_ref& given, const char* whose, const model& net) {
   const auto* const flat = given ? given->find(flat_weights) : nullptr;
   if (!flat)
@@ -92,8 +99,11 @@ std::string wrong_weights(const work& request) {
     auto why = training->samples.size() > 0 && training->options.epochs > 0
                    ? wrong_weights(training->start, "start weights", *training->net)
                    : std::string();
-    return why.empty() && training->teacher ? wrong_weights(training->teacher, "a teacher's weights", *training->net)
-                                            : why;
+    if (why.empty() && training->teacher)
+      why = wrong_weights(training->teacher, "a teacher's weights", *training->net);
+    if (const auto* const second = second_teacher_of(*training); why.empty() && second)
+      why = wrong_weights(weights_only(*second), "a second teacher's weights", *training->net);
+    return why;
   }
   const auto of_pass = [](const auto& pass) {
     return pass.samples.size() > 0 ? wrong_weights(pass.weights, "weights", *pass.net) : std::string();
@@ -110,6 +120,10 @@ std::string why_impossible(const train_job& job) {
     return why;
   if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
     return "the loss is to be shown what a teacher says, and there is no teacher";
+  if (dynamic_cast<const twice_taught_loss*>(job.objective.get()) && !second_teacher_of(job))
+    return fmt::format("the objective '{}' is to be shown the features of a second teacher, and there is none: the "
+                       "job's side has no '{}'",
+                       job.objective->identity(), second_teacher_weights);
   if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())
     return why;
   if (auto why = wrong_maps(job); !why.empty())

@@ -1,0 +1,80 @@
+// A training job's second teacher: its features of the same rows, however many clients share a batch.
+#include "runtime/method/twice_taught_loss.hpp"
+#include "tests/support/training_clients.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// Pulls features to the mean of what both teachers show.
+class pull_to_both final : public twice_taught_loss {
+public:
+  [[nodiscard]] std::string identity() const override { return "pull to both"; }
+  [[nodiscard]] loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
+    auto out = (*cross_entropy_objective())(in);
+    const auto away = in.features - (in.teacher_features + 3.0 * second_features) / 4.0; // [K, B, D]
+    out.d_features = away * in.row_weight.unsqueeze(2);
+    return out;
+  }
+};
+
+tensors_ref shown(const at::Tensor& weights) {
+  auto side = std::make_shared<tensor_map>();
+  side->put(second_teacher_weights, weights);
+  return side;
+}
+
+std::vector<job> taught_clients(const model_ref& net) {
+  auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true});
+  const auto teacher = weights_only(initial_weights(*net, 50));
+  for (std::uint64_t k = 0; k < jobs.size(); ++k) {
+    auto& training = std::get<train_job>(jobs[k].request);
+    training.objective = std::make_shared<pull_to_both>();
+    training.teacher = teacher;
+    training.side = shown(initial_weights(*net, 60 + k));
+  }
+  return jobs;
+}
+
+} // namespace
+
+TEST_CASE("clients that share a batch are shown their own second teachers, to the bit", "[teachers]") {
+  for (const auto& net : {net_of("mlp", small, 4), net_of("cnn", small, 4)}) {
+    INFO(net->identity());
+    const auto jobs = taught_clients(net);
+    const auto together = run_all(jobs);
+    for (std::size_t k = 0; k < jobs.size(); ++k)
+      CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]}).front())));
+  }
+}
+
+TEST_CASE("what is shown once and what is shown in every step are the same bits", "[teachers]") {
+  const auto jobs = taught_clients(net_of("mlp", small, 4));
+  auto every_step = jobs;
+  for (auto& single : every_step) // rows might be replayed, so nothing is kept
+    std::get<train_job>(single.request).options.replay_rows = 1;
+  const auto once = run_all(jobs), again = run_all(every_step);
+  for (std::size_t k = 0; k < jobs.size(); ++k)
+    CHECK(same_bits(weights_of(once[k]), weights_of(again[k])));
+}
+
+TEST_CASE("the second teacher's features are its own, and not the first one's", "[teachers]") {
+  auto jobs = taught_clients(net_of("mlp", small, 4));
+  const auto own = run_all(jobs);
+  for (auto& single : jobs) {
+    auto& training = std::get<train_job>(single.request);
+    training.side = shown(training.teacher->at(flat_weights));
+  }
+  CHECK_FALSE(same_bits(weights_of(own[0]), weights_of(run_all(jobs)[0])));
+}
+
+TEST_CASE("a second teacher that is wanted and not there is refused, as are weights of another net", "[teachers]") {
+  auto jobs = taught_clients(net_of("mlp", small, 4));
+  jobs.resize(1);
+  auto& training = std::get<train_job>(jobs[0].request);
+  training.side = shown(at::zeros({3}));
+  CHECK(std::get<std::string>(run_all(jobs)[0]).find("a second teacher's weights are Float[3]") != std::string::npos);
+  training.side = nullptr;
+  CHECK(std::get<std::string>(run_all(jobs)[0]).find("the features of a second teacher, and there is none") !=
+        std::string::npos);
+}
