@@ -42,7 +42,7 @@ at::Tensor feature_gan::codes(const std::vector<std::int64_t>& labels, const rng
 namespace {
 
 using labels_list = std::vector<std::int64_t>;
-constexpr std::int64_t steps_of_slice = 50;
+constexpr std::int64_t gan_steps_of_slice = 50;
 
 /// What is drawn in a step, one kind apart from the other.
 enum class gan_draw : std::uint64_t { rows, made, old_labels, old, old_made, server };
@@ -253,7 +253,7 @@ std::vector<program_step> gan_game::run(std::span<const program_call> calls) con
     both = {.generator = adam(stacked(calls, "generator")), .critic = adam(stacked(calls, "critic"))};
   else
     both = {.generator = adam::loaded("generator", calls), .critic = adam::loaded("critic", calls)};
-  const auto first = slice * steps_of_slice, last = std::min(with_.steps, first + steps_of_slice);
+  const auto first = slice * gan_steps_of_slice, last = std::min(with_.steps, first + gan_steps_of_slice);
   for (auto step = first; step < last; ++step)
     play(calls, both, step);
 

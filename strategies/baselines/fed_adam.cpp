@@ -1,0 +1,23 @@
+// FedAdam: S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. Clients train as in FedAvg;
+// with Delta their mean movement the server makes
+//     m = beta_1 m + (1 - beta_1) Delta,
+//     v = beta_2 v + (1 - beta_2) Delta^2,
+//     x = x + eta m / (sqrt(v) + tau).
+// Flower's public program begins with v = 0 and not tau^2, and corrects the rate of its first steps: `preset =
+// "flower"`. Where the server steps as uploads come, Delta is what its rule (FedBuff, FedAsync) would have moved. Ours:
+// running statistics are averaged only.
+#include "strategies/shared/adaptive_server.hpp"
+namespace mneme {
+namespace {
+
+class fed_adam final : public adaptive_method {
+public:
+  fed_adam() : adaptive_method(second_moment::adam) {}
+};
+
+const strategy_registration line{{.name = "fed-adam",
+                                  .summary = "FedAvg whose server steps as Adam does (Reddi et al. 2021)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_adam>(); }}};
+
+} // namespace
+} // namespace mneme

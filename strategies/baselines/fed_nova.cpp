@@ -1,0 +1,190 @@
+// FedNova: J. Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
+// NeurIPS 2020. What a client has moved is divided by the weight |a_i|_1 that its steps have in it, so that nobody
+// counts for more because it takes more steps:
+//     x = x - tau_eff sum_i p_i eta d_i,  eta d_i = (x - x_i) / |a_i|_1,  p_i = n_i / n over the round's clients.
+// After tau steps of SGD |a|_1 = tau, with momentum rho a sum of (1 - rho^k) / (1 - rho) over the steps k, with a
+// proximal term mu one of (1 - eta mu)^k over k = 0 .. tau - 1; both together, as the public program has it. tau_eff
+// is, by `effective_steps`, sum_i p_i tau_i ("steps") or sum_i p_i |a_i|_1 ("weights"); "auto" is what the public
+// program does: the first with a proximal term, else the second. They differ under momentum or a proximal term only.
+// `server_momentum` is its slow momentum: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b. Ours: running statistics
+// are averaged only.
+#include "strategies/shared/averaging.hpp"
+#include "strategies/shared/local_steps.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+// Axes: P weights of the net.
+
+constexpr const char* steps_name = "steps"; // [2] float64 in uploads: |a_i|_1 and tau_i
+
+enum class effective_steps : std::uint8_t { automatic, steps, weights };
+struct options {
+  double mu = 0.0, server_momentum = 0.0;
+  effective_steps effective = effective_steps::automatic;
+  [[nodiscard]] bool counts_steps() const {
+    return effective == effective_steps::steps || (effective == effective_steps::automatic && mu != 0.0);
+  }
+};
+
+/// |a|_1 after so many steps (section 3, the local solvers of "General update rule"), by recursion over the steps.
+double weight_of_steps(std::int64_t steps, double momentum, double shrinking) {
+  double sum = 0.0, reach = 0.0; // reach: the weight that the newest gradient's step has, 1 + rho + rho^2 + ...
+  for (std::int64_t k = 0; k < steps; ++k) {
+    reach = momentum * reach + 1.0;
+    if (momentum != 0.0)
+      sum += reach;
+    if (shrinking != 0.0)
+      sum = sum * (1.0 - shrinking) + 1.0;
+    if (momentum == 0.0 && shrinking == 0.0)
+      sum += 1.0;
+  }
+  return sum;
+}
+
+/// [P] 1 for parameters, 0 for running statistics.
+at::Tensor parameters_of(const model& net) {
+  auto made = at::ones({net.size()});
+  for (const auto& entry : net.layout())
+    if (entry.buffer)
+      made.narrow(0, entry.offset, entry.size).zero_();
+  return made;
+}
+
+class nova_server final : public averaging_server {
+public:
+  nova_server(const method_setup& setup, const options& with)
+      : averaging_server(setup), setup_(setup), with_(with), travelling_(setup.net, setup.trainable),
+        parameters_(parameters_of(*setup.net)), slow_(at::zeros_like(weights())) {}
+
+  void fold(const delivery& in) override {
+    const double weight = weight_of(in);
+    if (weight == 0.0 || in.rows == 0)
+      return; // a client without rows has learnt nothing
+    const auto* const steps = in.upload->at(steps_name).const_data_ptr<double>();
+    for (const auto& [name, value] : *in.upload)
+      if (name != steps_name)
+        moves_[name].add(value, weight);
+    effective_ += weight * steps[with_.counts_steps() ? 1 : 0];
+    weight_ += weight;
+  }
+  task<void> close_round(server_context&, const round_place& place) override {
+    if (weight_ == 0.0)
+      co_return;
+    tensor_map means;
+    for (auto& [name, sum] : moves_)
+      means.put(name, sum.take());
+    const auto effective = std::exchange(effective_, 0.0) / std::exchange(weight_, 0.0); // tau_eff
+    const auto mean = travelling_.complete(at::zeros_like(weights()), means);            // sum_i p_i eta d_i
+    const auto moved = parameters_.to(mean.device());
+    const auto from = weights().to(mean.device());
+    go_on_from(from - (step_of(mean * moved * effective, place) + mean * (1.0 - moved)));
+  }
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(moves_)(effective_)(weight_).frozen(slow_);
+  }
+
+private:
+  /// `movement` itself, or the slow momentum's step with it.
+  at::Tensor step_of(const at::Tensor& movement, const round_place& place) {
+    if (with_.server_momentum == 0.0)
+      return movement;
+    const auto rate =
+        options_for_round(setup_.training, setup_.trainable, place.opened, place.round_of_task, place.rounds_of_task)
+            .learning_rate;
+    slow_ = slow_.to(movement.device()) * with_.server_momentum + movement / rate;
+    return slow_ * rate;
+  }
+
+  method_setup setup_;
+  options with_;
+  travelling_weights travelling_;
+  at::Tensor parameters_;                         // [P]
+  std::map<std::string, weighted_average> moves_; // one per travelling tensor
+  double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
+  at::Tensor slow_;                               // b [P]
+};
+
+class fed_nova final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.number("mu", with_.mu, {.low = 0.0}, "Weight of a proximal term in the local objective; 0: none.");
+    table.number("server_momentum", with_.server_momentum, {.low = 0.0, .high = 1.0},
+                 "Slow momentum of the server's step; 0: none.");
+    table.choice("effective_steps", with_.effective,
+                 {{"auto", effective_steps::automatic},
+                  {"steps", effective_steps::steps},
+                  {"weights", effective_steps::weights}},
+                 "tau_eff: the clients' mean steps, the mean weight of their steps, or as the public code chooses.");
+  }
+  std::vector<preset> presets() const override {
+    return {
+        {"paper", "the step of the clients' mean number of steps", "[strategy]\neffective_steps = \"steps\"\n"},
+        {"official", "the public code: steps with a proximal term, else their weights, decay 1e-4",
+         "[strategy]\neffective_steps = \"auto\"\n[training]\nweight_decay = 1e-4\n"},
+        {"niid-bench", "that public program: the weights of the steps", "[strategy]\neffective_steps = \"weights\"\n"}};
+  }
+  /// Clients weigh as shares of one round, and send how many steps they took.
+  method_needs needs() const override { return {.round_barrier = true}; }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    travelling_ = travelling_weights(setup.net, setup.trainable);
+    parameters_ = parameters_of(*setup.net);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<nova_server>(setup(), with_); }
+
+protected:
+  loss_ref objective() const override {
+    return with_.mu == 0.0 ? cross_entropy_objective() : proximal_objective(with_.mu);
+  }
+
+private:
+  options with_;
+  travelling_weights travelling_;
+  at::Tensor parameters_; // [P]
+};
+
+diagnostics fed_nova::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  if (setup.training.optimizer != optimizer_kind::sgd)
+    wrong.push_back({"training.optimizer", "fed-nova knows what steps of SGD weigh, with momentum or without, and not "
+                                           "those of Adam; expected training.optimizer = \"sgd\""});
+  if (with_.mu * setup.training.learning_rate >= 1.0)
+    wrong.push_back({"strategy.mu", fmt::format("strategy.mu = {}: with training.learning_rate = {} a step would "
+                                                "overshoot the model that it is held to; expected a product below 1",
+                                                with_.mu, setup.training.learning_rate)});
+  return wrong;
+}
+
+task<client_result> fed_nova::client_round(client_context& ctx, const broadcast& in) const {
+  const auto start = whole_weights(in.weights, in);
+  auto training = averaging_method::client_round(ctx, in);
+  auto result = co_await training;
+
+  const auto local = options_for_round(setup().training, setup().trainable, in.place.opened, in.place.round_of_task,
+                                       in.place.rounds_of_task);
+  const auto steps = local_steps(local, result.rows);
+  const auto weight = weight_of_steps(steps, local.momentum, local.learning_rate * with_.mu);
+  const auto learnt = whole_weights(result.upload, in)->at(flat_weights);
+  const auto moved = start->at(flat_weights).to(learnt.device()) - learnt;
+  const auto parameters = parameters_.to(learnt.device());
+  const auto scale = parameters / std::max(weight, 1.0) + (1.0 - parameters); // running statistics as they are
+  auto upload = std::make_shared<tensor_map>(*travelling_.pick(moved * scale));
+  upload->put(steps_name, at::tensor({weight, static_cast<double>(steps)}, at::kDouble));
+  result.upload = std::move(upload);
+  co_return result;
+}
+
+const strategy_registration line{{.name = "fed-nova",
+                                  .summary = "FedAvg normalised by local steps (FedNova, Wang et al. 2020)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_nova>(); }}};
+
+} // namespace
+} // namespace mneme

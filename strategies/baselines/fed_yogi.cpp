@@ -1,0 +1,22 @@
+// FedYogi: S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. Clients train as in FedAvg;
+// with Delta their mean movement the server makes
+//     m = beta_1 m + (1 - beta_1) Delta,
+//     v = v - (1 - beta_2) Delta^2 sign(v - Delta^2),
+//     x = x + eta m / (sqrt(v) + tau).
+// Flower's public program begins with v = 0 and not tau^2: `preset = "flower"`. Where the server steps as uploads come,
+// Delta is what its rule (FedBuff, FedAsync) would have moved. Ours: running statistics are averaged only.
+#include "strategies/shared/adaptive_server.hpp"
+namespace mneme {
+namespace {
+
+class fed_yogi final : public adaptive_method {
+public:
+  fed_yogi() : adaptive_method(second_moment::yogi) {}
+};
+
+const strategy_registration line{{.name = "fed-yogi",
+                                  .summary = "FedAvg whose server steps as Yogi does (Reddi et al. 2021)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_yogi>(); }}};
+
+} // namespace
+} // namespace mneme

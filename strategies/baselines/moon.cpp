@@ -1,0 +1,149 @@
+// MOON: Q. Li, B. He and D. Song, "Model-Contrastive Federated Learning", CVPR 2021, Algorithm 1. A client minimises
+//     L = CE + mu l_con,  l_con = -log(e^{cos(z, z_glob) / T} / (e^{cos(z, z_glob) / T} + e^{cos(z, z_prev) / T})) (eq.
+//     3),
+// where z are a row's features in the net that learns, z_glob those in the model that it has received and z_prev those
+// in its own model at the end of the last round that it took part in. A client without one learns by CE alone, as in
+// the public code. z is what the head reads: the authors put two layers of projection before the head, which is a
+// matter of the net here (mlp's `hidden`, a head with hidden layers), and NIID-Bench does without. One previous model
+// is compared with, as in the paper. Without a trained layer before the head the term would move nothing: that is
+// refused.
+#include "runtime/method/twice_taught_loss.hpp"
+#include "strategies/shared/averaging.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/softplus.h>
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+// Axes: B rows of a step, D features.
+
+constexpr const char* previous_name = "previous"; // [P] in a client's memory
+constexpr double length_min = 1e-8;               // of features that have a direction
+
+struct options {
+  double mu = 1.0, temperature = 0.5;
+};
+
+std::string digits(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+/// cos(z, y) of each row, and its gradient by z: y / (|z| |y|) - cos z / |z|^2.
+struct cosine {
+  at::Tensor value{}; // [B, 1]
+  at::Tensor slope{}; // [B, D]
+  cosine(const at::Tensor& z, const at::Tensor& y) {
+    const auto of_z = z.norm(2, 1, true), long_z = of_z.clamp_min(length_min);
+    const auto long_y = y.norm(2, 1, true).clamp_min(length_min);
+    value = (z / long_z * (y / long_y)).sum(1, true);
+    slope = ((y / long_y - value * (z / long_z)) / long_z).masked_fill(of_z <= length_min, 0.0);
+  }
+};
+
+/// CE + mu l_con; the teacher is the received model, the second one the client's previous.
+class contrastive_loss final : public twice_taught_loss {
+public:
+  explicit contrastive_loss(const options& with)
+      : with_(with), identity_("moon " + digits(with.mu) + " " + digits(with.temperature)) {}
+  std::string identity() const override { return identity_; }
+
+  /// Model by model, so that the bits of one do not depend on the others.
+  loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
+    auto out = (*plain_)(in);
+    out.d_features = at::empty_like(in.features);
+    for (std::int64_t k = 0; k < in.features.size(0); ++k) {
+      const cosine global(in.features[k], in.teacher_features[k]), previous(in.features[k], second_features[k]);
+      const auto weight = in.row_weight[k].unsqueeze(1) * with_.mu;            // [B, 1], 0 where padded
+      const auto closer = (previous.value - global.value) / with_.temperature; // l_con = log(1 + e^closer)
+      const auto slope = (previous.slope - global.slope) * closer.sigmoid() / with_.temperature;
+      out.values[k].add_((at::softplus(closer) * weight).sum(at::kDouble));
+      out.d_features[k].copy_(slope * weight);
+    }
+    return out;
+  }
+
+private:
+  options with_;
+  std::string identity_;
+  loss_ref plain_ = cross_entropy_objective();
+};
+
+class moon final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.number("mu", with_.mu, {.low = 0.0}, "Weight of the contrastive term (eq. 3); 0 is FedAvg.");
+    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the contrastive term.");
+  }
+  std::vector<preset> presets() const override {
+    return {{"paper", "the setting of its experiments, with the best mu on CIFAR-10",
+             "[strategy]\nmu = 5.0\ntemperature = 0.5\n"
+             "[training]\nepochs = 10\nbatch = 64\nlearning_rate = 0.01\nmomentum = 0.9\nweight_decay = 1e-5\n"}};
+  }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    travelling_ = travelling_weights(setup.net, setup.trainable);
+    contrastive_ = std::make_shared<contrastive_loss>(with_);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+
+private:
+  [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in) const;
+
+  options with_;
+  travelling_weights travelling_;
+  loss_ref contrastive_;
+};
+
+diagnostics moon::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  if (setup.trainable == trainable_part::head)
+    wrong.push_back({"model.trainable",
+                     "model.trainable = \"head\": moon compares features, which stay as they are where "
+                     "only the head is trained; expected \"all\""});
+  const auto& layout = setup.net->layout();
+  if (std::all_of(layout.begin(), layout.end(), [](const parameter& entry) { return entry.head; }))
+    wrong.push_back({"model.name", fmt::format("'{}' is nothing but a head: moon compares features, and here they are "
+                                               "the rows themselves; expected a net with a layer before its head",
+                                               setup.net->identity())});
+  return wrong;
+}
+
+train_job moon::training(const client_context& ctx, const broadcast& in) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = whole_weights(in.weights, in);
+  const auto* const previous = ctx.memory().find(previous_name);
+  if (!previous || with_.mu == 0.0)
+    return job;
+  job.objective = contrastive_;
+  job.teacher = job.start;
+  job.options.taught_features = true;
+  auto side = std::make_shared<tensor_map>();
+  side->put(second_teacher_weights, *previous);
+  job.side = std::move(side);
+  return job;
+}
+
+task<client_result> moon::client_round(client_context& ctx, const broadcast& in) const {
+  auto learning = ctx.train(training(ctx, in));
+  const auto trained = co_await learning;
+  const auto& learnt = trained.weights->at(flat_weights);
+  auto kept = std::make_shared<tensor_map>();
+  kept->put(previous_name, learnt);
+  client_result result;
+  result.upload = travelling_.pick(learnt);
+  result.memory = std::move(kept);
+  result.rows = trained.rows_seen;
+  co_return result;
+}
+
+const strategy_registration line{{.name = "moon",
+                                  .summary = "FedAvg with a contrast of models' features (MOON, Li et al. 2021)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<moon>(); }}};
+
+} // namespace
+} // namespace mneme

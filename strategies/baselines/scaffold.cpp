@@ -1,0 +1,282 @@
+// SCAFFOLD: S. P. Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020,
+// Algorithm 1. The server has a control variate c, client i has c_i, all zeros at first. From the model x that it
+// receives a client takes K steps
+//     y_i = y_i - eta_l (g_i(y_i) - c_i + c),
+// and its next control variate is, by `control`,
+//     I:  c_i+ = g_i(x), the gradient over all of its rows, or
+//     II: c_i+ = c_i - c + (x - y_i) / (K eta_l).
+// It sends y_i and c_i+ - c_i. From the uploads S of a round, of N clients, the server makes
+//     x = x + eta_g mean_S(y_i - x),  c = c + |S| / N mean_S(c_i+ - c_i).
+// c_i becomes c_i+ when the upload arrives, so who drops out keeps the old one. As in the paper uploads weigh the same;
+// NIID-Bench weighs them by rows (a preset). Both public programs we compare with use II. NIID-Bench begins with
+// control variates that are drawn like weights: in full rounds they cancel, and ours are zeros. Ours: control variates
+// live on across tasks unless `reset` says so, and running statistics are averaged only.
+#include "strategies/shared/averaging.hpp"
+#include "strategies/shared/local_steps.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+// Axes: P weights of the net.
+
+constexpr const char *own_control = "control", *known_task = "task"; // c_i [P] and [1] int64, in a client's memory
+constexpr const char* correction_name = "correction";                // c - c_i [P], the loss's side
+constexpr std::string_view control_lead = "control.";                // before the names of tensors that travel
+
+enum class control_option : std::uint8_t { gradient, movement };
+struct options {
+  control_option control = control_option::movement;
+  double server_rate = 1.0;
+  bool reset = false;
+};
+
+/// Cross-entropy, every step of which is corrected by c - c_i.
+class corrected_loss final : public loss {
+public:
+  std::string identity() const override { return "scaffold"; }
+  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
+  bool regularises() const override { return true; }
+  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
+                  at::Tensor& gradients) const override {
+    gradients.add_(side->at(correction_name).to(weights.device()).narrow(0, offset, weights.numel()));
+  }
+
+private:
+  loss_ref plain_ = cross_entropy_objective();
+};
+
+/// Control variates [P], and how they travel: beside the weights, as many tensors as these.
+class control_variates {
+public:
+  control_variates() = default;
+  explicit control_variates(const method_setup& setup)
+      : travelling_(setup.net, setup.trainable), corrected_(at::ones({setup.net->size()})) {
+    for (const auto& entry : setup.net->layout())
+      if (entry.buffer) // no gradient moves it
+        corrected_.narrow(0, entry.offset, entry.size).zero_();
+  }
+  /// [P] 1, and 0 for running statistics, on the device of `like`.
+  [[nodiscard]] at::Tensor mask(const at::Tensor& like) const { return corrected_.to(like.device()); }
+  void put(tensor_map& into, const at::Tensor& control) const {
+    const auto parts = travelling_.pick(control);
+    for (const auto& [name, value] : *parts)
+      into.put(std::string(control_lead) + name, value);
+  }
+  [[nodiscard]] at::Tensor in(const tensor_map& from) const {
+    tensor_map parts;
+    for (const auto& [name, value] : from)
+      if (name.starts_with(control_lead))
+        parts.put(name.substr(control_lead.size()), value);
+    return travelling_.complete(at::zeros_like(corrected_), parts);
+  }
+  [[nodiscard]] const travelling_weights& travelling() const { return travelling_; }
+
+private:
+  travelling_weights travelling_;
+  at::Tensor corrected_; // [P]
+};
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class scaffold_server final : public averaging_server {
+public:
+  scaffold_server(const method_setup& setup, const options& with)
+      : averaging_server(setup), with_(with), variates_(setup), clients_(static_cast<double>(setup.clients)),
+        control_(at::zeros_like(weights())) {}
+
+  task<task_plan> open_task(server_context&, const round_place& place) override {
+    if (with_.reset) {
+      control_ = at::zeros_like(control_);
+      counted_from_ = place.round.value;
+    }
+    co_return task_plan{};
+  }
+  broadcast open_round(const round_place& place) override {
+    auto made = averaging_server::open_round(place);
+    auto extra = std::make_shared<tensor_map>();
+    variates_.put(*extra, control_);
+    made.extra = std::move(extra);
+    return made;
+  }
+  void fold(const delivery& in) override {
+    if (in.rows == 0)
+      return; // it has learnt nothing
+    auto learnt = in;
+    auto weights = std::make_shared<tensor_map>();
+    for (const auto& [name, value] : *in.upload)
+      if (!name.starts_with(control_lead))
+        weights->put(name, value);
+    learnt.upload = std::move(weights);
+    averaging_server::fold(learnt);
+    if (in.started_from.value < counted_from_)
+      return; // a late one, of a task whose control variates are forgotten
+    changes_.add(variates_.in(*in.upload), 1.0);
+    uploads_ += 1.0;
+  }
+  task<void> close_round(server_context&, const round_place&) override {
+    const auto before = weights();
+    average();
+    if (with_.server_rate != 1.0) { // x + eta_g (mean - x); running statistics are the mean
+      const auto rate = variates_.mask(before) * (with_.server_rate - 1.0) + 1.0;
+      go_on_from(before + (weights() - before) * rate);
+    }
+    if (changes_.empty())
+      co_return;
+    const auto mean = changes_.take();
+    control_ = control_.to(mean.device()) + mean * (std::exchange(uploads_, 0.0) / clients_); // c + |S| / N mean
+  }
+  /// A client sends two vectors.
+  std::map<std::string, double> figures() const override {
+    auto known = averaging_server::figures();
+    for (auto& [name, value] : known)
+      value *= 2.0;
+    return known;
+  }
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state.frozen(control_)(changes_)(uploads_)(counted_from_);
+  }
+
+private:
+  options with_;
+  control_variates variates_;
+  double clients_;
+  at::Tensor control_;             // c [P]
+  weighted_average changes_;       // of c_i+ - c_i in the open round
+  double uploads_ = 0.0;           // |S|
+  std::uint32_t counted_from_ = 0; // the round in which c was last forgotten
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+class scaffold final : public averaging_method {
+public:
+  void keys(key_table& table) override {
+    table.choice("control", with_.control, {{"I", control_option::gradient}, {"II", control_option::movement}},
+                 "A client's control variate: its gradient at the received model (I), or from how far it went (II).");
+    table.number("server_learning_rate", with_.server_rate, {.low = 0.0, .open_low = true},
+                 "eta_g: of the server's step; 1 is the mean.");
+    table.flag("reset", with_.reset, "Whether clients and server forget their control variates when a task begins.");
+  }
+  std::vector<preset> presets() const override {
+    return {
+        {"paper", "uploads weigh the same", "[strategy]\nweighting = \"uniform\"\n"},
+        {"niid-bench", "uploads weigh by rows, as in that public program", "[strategy]\nweighting = \"samples\"\n"}};
+  }
+  /// Changes are measured from the round's broadcast, and two vectors are sent.
+  method_needs needs() const override {
+    return {.round_barrier = true, .defaults = "[strategy]\nweighting = \"uniform\"\n"};
+  }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    variates_ = control_variates(setup);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<scaffold_server>(setup(), with_);
+  }
+
+private:
+  [[nodiscard]] train_job corrected_training(const client_context& ctx, const broadcast& in, tensors_ref start,
+                                             const at::Tensor& correction) const;
+  [[nodiscard]] train_job gradient_at(const client_context& ctx, const broadcast& in, tensors_ref start) const;
+  [[nodiscard]] at::Tensor own(const tensor_map& memory, const round_place& place) const;
+  [[nodiscard]] client_result result_of(const train_output& trained, const at::Tensor& before, const at::Tensor& after,
+                                        const round_place& place) const;
+
+  options with_;
+  control_variates variates_;
+  loss_ref corrected_ = std::make_shared<corrected_loss>();
+};
+
+diagnostics scaffold::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  if (with_.control == control_option::gradient)
+    return wrong;
+  const std::string reason = "strategy.control = \"II\" takes what a client went for a sum of gradients; expected ";
+  if (setup.training.optimizer != optimizer_kind::sgd)
+    wrong.push_back({"training.optimizer", reason + "training.optimizer = \"sgd\", or strategy.control = \"I\""});
+  if (setup.training.momentum != 0.0)
+    wrong.push_back({"training.momentum", fmt::format("training.momentum = {}: {}0, or strategy.control = \"I\"",
+                                                      setup.training.momentum, reason)});
+  if (setup.training.clip_norm != 0.0)
+    wrong.push_back({"training.clip_norm", fmt::format("training.clip_norm = {}: {}0, or strategy.control = \"I\"",
+                                                       setup.training.clip_norm, reason)});
+  return wrong;
+}
+
+/// c_i; zeros before the first delivered round, and where it is of a task that is forgotten.
+at::Tensor scaffold::own(const tensor_map& memory, const round_place& place) const {
+  const auto* const known = memory.find(own_control);
+  const bool forgotten =
+      known && with_.reset && memory.at(known_task).item<std::int64_t>() != static_cast<std::int64_t>(place.task.value);
+  return known && !forgotten ? *known : at::zeros({setup().net->size()}, at::kFloat);
+}
+
+train_job scaffold::corrected_training(const client_context& ctx, const broadcast& in, tensors_ref start,
+                                       const at::Tensor& correction) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = std::move(start);
+  auto side = std::make_shared<tensor_map>();
+  side->put(correction_name, correction);
+  job.side = std::move(side);
+  job.objective = corrected_;
+  return job;
+}
+
+/// g_i(x): one pass over all rows.
+train_job scaffold::gradient_at(const client_context& ctx, const broadcast& in, tensors_ref start) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = std::move(start);
+  job.options.epochs = 1;
+  job.options.result = training_result::gradient;
+  return job;
+}
+
+client_result scaffold::result_of(const train_output& trained, const at::Tensor& before, const at::Tensor& after,
+                                  const round_place& place) const {
+  auto upload = std::make_shared<tensor_map>(*variates_.travelling().pick(trained.weights->at(flat_weights)));
+  variates_.put(*upload, after - before);
+  auto kept = std::make_shared<tensor_map>();
+  kept->put(own_control, after);
+  kept->put(known_task, at::tensor({static_cast<std::int64_t>(place.task.value)}, at::kLong));
+  return {.upload = std::move(upload), .memory = std::move(kept), .rows = trained.rows_seen};
+}
+
+task<client_result> scaffold::client_round(client_context& ctx, const broadcast& in) const {
+  const auto start = whole_weights(in.weights, in);
+  const auto device = start->at(flat_weights).device();
+  const auto server = variates_.in(*in.extra).to(device), before = own(ctx.memory(), in.place).to(device);
+  auto job = corrected_training(ctx, in, start, server - before);
+  const auto steps = local_steps(job.options, job.samples.size());
+  const auto travelled = static_cast<double>(steps) * job.options.learning_rate; // K eta_l
+  auto training = ctx.train(std::move(job));
+
+  if (with_.control == control_option::gradient) {
+    auto measuring = ctx.train(gradient_at(ctx, in, start));
+    auto both = training & measuring;
+    const auto [trained, measured] = co_await both;
+    const auto after = measured.gradients.to(device) * variates_.mask(start->at(flat_weights));
+    co_return result_of(trained, before, after, in.place);
+  }
+
+  const auto trained = co_await training;
+  const auto& learnt = trained.weights->at(flat_weights);
+  if (travelled == 0.0) // nothing was learnt: the control variate stays
+    co_return result_of(trained, before, before, in.place);
+  const auto moved = (start->at(flat_weights) - learnt) * variates_.mask(learnt);
+  const auto after = before - server + moved.to(device) / travelled;
+  co_return result_of(trained, before, after, in.place);
+}
+
+const strategy_registration line{{.name = "scaffold",
+                                  .summary = "FedAvg with control variates (SCAFFOLD, Karimireddy et al. 2020)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<scaffold>(); }}};
+
+} // namespace
+} // namespace mneme

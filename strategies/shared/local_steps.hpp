@@ -1,0 +1,12 @@
+/// local_steps: how many steps a client's local training takes.
+#pragma once
+#include "runtime/method/training.hpp"
+#include "runtime/training/step_plan.hpp"
+namespace mneme {
+
+/// epochs * ceil(rows / batch); where the batch is full, the epochs. 0 without rows.
+[[nodiscard]] inline std::int64_t local_steps(const training_options& options, std::int64_t rows) {
+  return options.epochs * step_plan{.rows = rows, .batch_rows = options.batch_rows}.steps();
+}
+
+} // namespace mneme

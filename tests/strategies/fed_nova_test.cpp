@@ -1,0 +1,113 @@
+// FedNova: what steps weigh, what a client sends, and the server's step, by hand.
+#include "tests/support/shown_steps.hpp"
+#include "tests/support/tensors.hpp"
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+constexpr std::int64_t features = 3, classes = 4, size = (features + 1) * classes;
+
+struct federation {
+  std::unique_ptr<strategy> method = strategy_named("fed-nova");
+  std::unique_ptr<executor> device = make_executor("cpu");
+  method_setup setup = setup_of_run(model_named("linear", {1, 1, features}, classes), features, 2);
+  std::unique_ptr<server_half> server;
+
+  explicit federation(const key_list& keys, double momentum = 0.0) {
+    give_keys(*method, keys.pairs);
+    setup.training = {.epochs = 1, .batch = 4, .learning_rate = 0.2, .momentum = momentum};
+    method->prepare(setup);
+    server = method->make_server();
+  }
+  /// A round of a client with so many rows.
+  [[nodiscard]] client_result round(std::int64_t rows) const {
+    std::vector<std::int64_t> own;
+    for (std::int64_t row = 0; row < rows; ++row)
+      own.push_back(row);
+    auto in = server->open_round({});
+    in.place = {.opened = {0, classes}, .current = {0, classes}};
+    return run_round(*method, *device,
+                     {.in = std::make_shared<const broadcast>(in),
+                      .samples = view_of(striped_rows(32, features, classes), own),
+                      .seed = 1});
+  }
+  void fold(double moved, double weight, double steps, std::int64_t rows) const {
+    auto upload = std::make_shared<tensor_map>();
+    upload->put(flat_weights, at::full({size}, moved, at::kFloat));
+    upload->put("steps", at::tensor({weight, steps}, at::kDouble));
+    server->fold({.upload = upload, .rows = rows});
+  }
+  /// How far the server goes, where all weights go alike.
+  [[nodiscard]] double step() const {
+    const auto before = server->predict().weights->at(flat_weights).clone();
+    job_desk desk;
+    server_context ctx(desk);
+    run_step(server->close_round(ctx, {}), desk, *device);
+    return (before - server->predict().weights->at(flat_weights)).mean().item<double>();
+  }
+};
+
+double weight_in(const client_result& result) { return result.upload->at("steps")[0].item<double>(); }
+
+} // namespace
+
+TEST_CASE("steps weigh 1, with momentum as far as they reach, with a proximal term less and less", "[nova]") {
+  CHECK(weight_in(federation({}).round(12)) == 3.0);
+  CHECK(weight_in(federation({}).round(13)) == 4.0); // the short step counts
+  CHECK_THAT(weight_in(federation({}, 0.5).round(12)), WithinRel(1.0 + 1.5 + 1.75, 1e-12));
+  CHECK_THAT(weight_in(federation({{"mu", "0.5"}}).round(12)), WithinRel(1.0 + 0.9 + 0.81, 1e-12));
+  CHECK(federation({}, 0.5).round(12).upload->at("steps")[1].item<double>() == 3.0);
+}
+
+TEST_CASE("a client sends how far it went, divided by the weight of its steps", "[nova]") {
+  const federation one({}, 0.5);
+  auto plain = strategy_named("fedavg");
+  plain->prepare(one.setup);
+  auto in = one.server->open_round({});
+  in.place = {.opened = {0, classes}, .current = {0, classes}};
+  const auto learnt = run_round(*plain, *one.device,
+                                {.in = std::make_shared<const broadcast>(in),
+                                 .samples = view_of(striped_rows(32, features, classes), {0, 1, 2, 3, 4, 5, 6, 7}),
+                                 .seed = 1});
+  const auto moved = in.weights->at(flat_weights) - learnt.upload->at(flat_weights);
+  CHECK(largest_difference(one.round(8).upload->at(flat_weights), moved / 2.5) < 1e-7);
+}
+
+TEST_CASE("the server goes tau_eff times the mean of what clients send", "[nova]") {
+  // Rows 1 and 3: mean 0.25 * 0.8 + 0.75 * 0.4 = 0.5.
+  const auto step = [](const key_list& keys) {
+    const federation two(keys);
+    two.fold(0.8, 2.0, 10.0, 1);
+    two.fold(0.4, 4.0, 20.0, 3);
+    two.fold(99.0, 9.0, 9.0, 0); // has learnt nothing
+    return two.step();
+  };
+  CHECK_THAT(step({{"effective_steps", "weights"}}), WithinRel(0.5 * 3.5, 1e-5));
+  CHECK_THAT(step({{"effective_steps", "steps"}}), WithinRel(0.5 * 17.5, 1e-5));
+  CHECK_THAT(step({}), WithinRel(0.5 * 3.5, 1e-5));
+  CHECK_THAT(step({{"mu", "0.1"}}), WithinRel(0.5 * 17.5, 1e-5));
+}
+
+TEST_CASE("slow momentum keeps a part of the steps before", "[nova]") {
+  const federation one({{"server_momentum", "0.5"}});
+  one.fold(0.5, 2.0, 2.0, 4);
+  CHECK_THAT(one.step(), WithinRel(1.0, 1e-5));
+  one.fold(0.5, 2.0, 2.0, 4);
+  CHECK_THAT(one.step(), WithinRel(1.5, 1e-5));
+  CHECK(one.step() == 0.0); // nobody has sent anything
+}
+
+TEST_CASE("Adam, and a proximal term that overshoots, are refused", "[nova]") {
+  federation one({{"mu", "6"}});
+  one.setup.training.optimizer = optimizer_kind::adamw;
+  const auto wrong = one.method->check(one.setup);
+  REQUIRE(wrong.size() == 2);
+  CHECK(wrong[0].where == "training.optimizer");
+  CHECK(wrong[1].text ==
+        "strategy.mu = 6: with training.learning_rate = 0.2 a step would overshoot the model that it is "
+        "held to; expected a product below 1");
+  CHECK(one.method->needs().round_barrier);
+}

@@ -1,0 +1,115 @@
+// MOON: its loss against autograd, whom a client is compared with, and where the comparison would move nothing.
+#include "runtime/method/gradients.hpp"
+#include "runtime/method/twice_taught_loss.hpp"
+#include "tests/support/nets.hpp"
+#include "tests/support/shown_steps.hpp"
+#include "tests/support/tensors.hpp"
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+constexpr std::int64_t features = 3, classes = 4;
+
+struct client {
+  std::unique_ptr<strategy> method = strategy_named("moon");
+  std::unique_ptr<executor> device = make_executor("cpu");
+  method_setup setup = setup_of_run(mlp_of({5}, features, classes), features, 2);
+
+  explicit client(const key_list& keys = {}) {
+    give_keys(*method, keys.pairs);
+    setup.training = {.batch = 4, .learning_rate = 0.1};
+    method->prepare(setup);
+  }
+  [[nodiscard]] assignment work(memory_ref memory = nullptr) const {
+    broadcast in{.place = {.opened = {0, classes}, .current = {0, classes}}, .weights = setup.initial};
+    return {.in = std::make_shared<const broadcast>(in),
+            .memory = std::move(memory),
+            .samples = view_of(striped_rows(8, features, classes), {0, 1, 2, 3, 4, 5}),
+            .seed = 1};
+  }
+  [[nodiscard]] train_job job(memory_ref memory = nullptr) const {
+    return jobs_of_kind<train_job>(jobs_of_round(*method, *device, work(std::move(memory)))).at(0);
+  }
+};
+
+memory_ref previous(const client& learner, std::uint64_t seed) {
+  auto made = std::make_shared<tensor_map>();
+  made->put("previous", initial_weights(*learner.setup.net, seed));
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("a client is compared with the model it received and its own of the last round", "[moon]") {
+  const client learner({{"mu", "2"}});
+  const auto first = learner.job();
+  CHECK_FALSE(first.side);
+  CHECK(first.objective->identity() == cross_entropy_objective()->identity());
+
+  const auto known = previous(learner, 9);
+  const auto later = learner.job(known);
+  CHECK(later.objective->identity() == "moon 2 0.5");
+  CHECK(at::equal(later.teacher->at(flat_weights), learner.setup.initial->at(flat_weights)));
+  CHECK(at::equal(later.side->at(second_teacher_weights), known->at("previous")));
+  const auto result = run_round(*learner.method, *learner.device, learner.work(known));
+  CHECK(at::equal(result.memory->at("previous"), result.upload->at(flat_weights)));
+  const auto alone = run_round(*learner.method, *learner.device, learner.work());
+  CHECK_FALSE(at::allclose(result.upload->at(flat_weights), alone.upload->at(flat_weights), 1e-4, 1e-5));
+}
+
+TEST_CASE("the contrastive term and its gradient are those of autograd in float64, padded rows left out", "[moon]") {
+  const client learner({{"mu", "3"}, {"temperature", "0.25"}});
+  const auto objective =
+      std::dynamic_pointer_cast<const twice_taught_loss>(learner.job(previous(learner, 9)).objective);
+  const auto logits = drawn({2, 4, 4}, 1), z = drawn({2, 4, 5}, 2), global = drawn({2, 4, 5}, 3);
+  const auto before = drawn({2, 4, 5}, 4);
+  const auto labels = at::tensor(std::vector<std::int64_t>{0, 1, 2, -1, 3, 2, 1, 0}, at::kLong).view({2, 4});
+  const auto weight = floats({1.0F / 3, 1.0F / 3, 1.0F / 3, 0.0F, 0.25F, 0.25F, 0.25F, 0.25F}).view({2, 4});
+  const auto found = (*objective)({.logits = logits,
+                                   .features = z,
+                                   .labels = labels,
+                                   .row_weight = weight,
+                                   .sides = {},
+                                   .teacher_features = global},
+                                  before);
+  const auto plain = (*cross_entropy_objective())(
+      {.logits = logits, .features = z, .labels = labels, .row_weight = weight, .sides = {}});
+  CHECK(at::equal(found.d_logits, plain.d_logits));
+  for (std::int64_t k = 0; k < 2; ++k) {
+    const auto of_k = [&](const at::Tensor& shown) { return shown[k].to(at::kDouble); };
+    const auto own = leaf_of(of_k(z));
+    const auto near = at::cosine_similarity(own, of_k(global), 1) / 0.25;
+    const auto far = at::cosine_similarity(own, of_k(before), 1) / 0.25;
+    const auto term = (3.0 * of_k(weight) * -at::log(near.exp() / (near.exp() + far.exp()))).sum();
+    CHECK_THAT(found.values[k].item<double>(), WithinRel(plain.values[k].item<double>() + term.item<double>(), 1e-6));
+    CHECK((of_k(found.d_features) - gradients_of(term, {own}).front()).abs().max().item<double>() < 1e-6);
+  }
+}
+
+TEST_CASE("a row without features has no direction, and nothing pulls it", "[moon]") {
+  const client learner;
+  const auto objective =
+      std::dynamic_pointer_cast<const twice_taught_loss>(learner.job(previous(learner, 9)).objective);
+  const auto nothing = at::zeros({1, 1, 5}), some = drawn({1, 1, 5}, 3);
+  const auto found = (*objective)({.logits = at::zeros({1, 1, 4}),
+                                   .features = nothing,
+                                   .labels = at::zeros({1, 1}, at::kLong),
+                                   .row_weight = at::ones({1, 1}),
+                                   .sides = {},
+                                   .teacher_features = some},
+                                  nothing);
+  CHECK(at::equal(found.d_features, nothing));
+  CHECK_THAT(found.values.item<double>(), WithinRel(std::log(4.0) + std::log(2.0), 1e-6));
+}
+
+TEST_CASE("nets whose features cannot move are refused", "[moon]") {
+  client learner;
+  CHECK(learner.method->check(learner.setup).empty());
+  learner.setup.trainable = trainable_part::head;
+  CHECK(learner.method->check(learner.setup).at(0).where == "model.trainable");
+  const auto head = model_named("linear", {1, 1, features}, classes);
+  CHECK(wrong_with(*learner.method, head).find("is nothing but a head") != std::string::npos);
+}
