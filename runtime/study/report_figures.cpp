@@ -2,6 +2,7 @@
 #include "runtime/results/plot.hpp"
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 namespace mneme {
 namespace {
 
@@ -250,9 +251,48 @@ private:
       add(std::move(map), {}, g);
   }
 
-  void training_loss() {}
+  void training_loss() {
+    add_curves({.text = {"training-loss", "Training loss",
+                         "The clients' own loss in the round, mean over the rows of all trainings whose uploads have "
+                         "arrived.",
+                         "round", "loss"},
+                .curves = curves_of(groups_,
+                                    [](const reported_run& run) {
+                                      run_points points;
+                                      for (const auto& line : run.evaluations)
+                                        if (line.training_loss)
+                                          points.emplace_back(round_of(line), *line.training_loss);
+                                      return points;
+                                    }),
+                .whole_x = true,
+                .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; })});
+  }
 
-  void loss_terms(std::size_t) {}
+  /// A loss of one term is in the figure of all groups.
+  void loss_terms(std::size_t g) {
+    std::map<std::string, std::vector<run_points>> points; // by term and run
+    for (std::size_t r = 0; r < groups_[g].runs.size(); ++r)
+      for (const auto& line : groups_[g].runs[r].evaluations)
+        for (const auto& [term, loss] : line.training_loss_terms) {
+          points[term].resize(groups_[g].runs.size());
+          points[term][r].emplace_back(round_of(line), loss);
+        }
+    if (points.size() < 2)
+      return;
+    line_chart chart{.text = {fmt::format("loss-terms-{}", g + 1), "Terms of the training loss" + suffix(g),
+                              "What the clients' own loss is the sum of, each term with its factor.", "round", "loss",
+                              note()},
+                     .whole_x = true,
+                     .marks = task_marks({groups_[g]}, [](const auto& line) { return round_of(line) + 0.5; })};
+    std::vector<chart_series> names;
+    for (const auto& [term, runs] : points) {
+      names.push_back({.name = term, .look = {.number = names.size()}});
+      chart.curves.push_back(averaged_curve(names.back(), runs));
+    }
+    for (auto& mark : chart.marks)
+      mark = {.x = mark.x};
+    add(std::move(chart), std::move(names), g);
+  }
 
   void forgetting() {
     bar_chart chart{

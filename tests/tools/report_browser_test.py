@@ -62,9 +62,9 @@ class ReportBrowserTest(unittest.TestCase):
         charts = self.browser.value("Object.fromEntries([...document.querySelectorAll('figure')].map(chart => "
                                     "[chart.id, chart.querySelectorAll('polyline, rect').length]))")
         expected = {f"{chart}-{group}": marks for group in range(1, 5)
-                    for chart, marks in (("matrix", 15), ("accuracy-tasks", 6))}
-        expected |= {chart: 4 for chart in ("accuracy-rounds", "accuracy-time", "uploads", "downloads", "staleness",
-                                            "utilisation")}
+                    for chart, marks in (("matrix", 15), ("accuracy-tasks", 6), ("classes", 30))}
+        expected |= {chart: 4 for chart in ("accuracy-rounds", "accuracy-time", "training-loss", "uploads", "downloads",
+                                            "staleness", "utilisation")}
         self.assertEqual(charts, {**expected, "forgetting": 16})
         self.assertIn("Clients enrolled: 4 clients at all times.", self.browser.value("document.body.innerText"))
         self.assertEqual(self.browser.complaints(), [])

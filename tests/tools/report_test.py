@@ -1,5 +1,6 @@
 """mneme report, new and completion from outside."""
 import itertools
+import json
 import os
 import re
 import shutil
@@ -34,7 +35,7 @@ name = "linear"
 name = "fedavg"
 """
 CHARTS = {"accuracy-rounds", "accuracy-time", "accuracy-tasks-1", "accuracy-tasks-2", "matrix-1", "matrix-2",
-          "forgetting", "uploads", "downloads", "utilisation"}
+          "classes-1", "classes-2", "forgetting", "training-loss", "uploads", "downloads", "utilisation"}
 EMPTY = {"meta", "link", "input", "br"}  # HTML's elements without an end
 
 
@@ -170,6 +171,8 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(len(page.ids), len(set(page.ids)))
         self.assertEqual(page.marks["accuracy-tasks-1"], 6)  # all seen and two tasks
         self.assertEqual(page.marks["forgetting"], 2)  # a bar of the first task for each group
+        self.assertEqual(page.marks["classes-1"], 6)  # two classes after the first task, four after the second
+        self.assertEqual(page.marks["training-loss"], 4)
         self.assertEqual(page.labels, 2)
         self.assertIn("<li>Clients enrolled: 4 clients at all times.</li>", text)
         self.assertIn("<table><caption>mean ± sample deviation over seeds [95 % interval]</caption>", text)
@@ -178,6 +181,23 @@ class ReportTest(unittest.TestCase):
         self.assertIn("A &lt;title&gt; &amp; more", text)  # of the resolved scenario
         self.assertEqual(text.count("resolved scenario of"), 2)
         self.assertIn("learning_rate = 0.01", text)
+
+    def test_the_loss_of_several_terms_has_a_figure_of_them_and_old_runs_have_none(self):
+        done = mneme("run", self.path("a.toml"), "--set", "strategy.name=fedprox", "--set", "strategy.mu=0.1",
+                     "--quiet", "--out", self.path("terms"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = self.page(self.path("terms"))
+        self.assertEqual(Page(text).marks["loss-terms-1"], 2)
+        with open(self.path("terms/metrics.jsonl"), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        with open(self.path("terms/metrics.jsonl"), "w", encoding="utf-8") as file:
+            for line in lines:
+                del line["training_loss"], line["training_loss_terms"]
+                file.write(json.dumps(line) + "\n")
+        os.remove(self.path("terms/accuracy_per_class.csv"))
+        figures = set(Page(self.page(self.path("terms"))).marks)
+        self.assertEqual(figures & {"training-loss", "loss-terms-1", "classes-1"}, set())
+        self.assertIn("accuracy-tasks-1", figures)
 
     def test_equal_runs_give_equal_pages(self):
         self.assertEqual(self.page(self.path("runs")), self.page(self.path("runs")))
