@@ -254,11 +254,10 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
   return made;
 }
 
-} // namespace
-
-expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, const run_context_request& request) {
+/// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
+expected<raw_data> data_of_run(const scenario& settings, const run_context_request& request,
+                               const tl::expected<std::string, std::string>& device) {
   diagnostics problems;
-  const auto device = resolve_device(settings.worker.device);
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
   if (const auto crowd = too_many_clients(settings, available_memory()); !crowd.empty()) {
@@ -272,13 +271,23 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     return tl::unexpected{problems};
   problems = wrong_backbone(settings, *raw);
   if (raw->tokens > 0)
-    for (const auto& found : wrong_with_tokens(settings))
-      problems.push_back(found);
+    append(problems, wrong_with_tokens(settings));
   if (!problems.empty())
     return tl::unexpected{problems};
+  return raw;
+}
+
+} // namespace
+
+expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, const run_context_request& request) {
+  const auto device = resolve_device(settings.worker.device);
+  auto raw = data_of_run(settings, request, device);
+  if (!raw)
+    return tl::unexpected{raw.error()};
   auto tasks = make_task_stream(settings, std::move(*raw));
   if (!tasks)
     return tl::unexpected{tasks.error()};
+  diagnostics problems;
   auto shared_tasks = std::make_shared<const task_stream>(std::move(*tasks));
 
   const auto marks = settings.strategy.method->needs().row_marks;

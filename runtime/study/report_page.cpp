@@ -20,7 +20,7 @@ std::string content_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string value_of(const stored_run& run, const std::string& key) {
+std::string key_text(const stored_run& run, const std::string& key) {
   const auto* value = said_by(run, key);
   return value ? *value : "";
 }
@@ -31,7 +31,7 @@ std::string title_of(const std::vector<run_group>& groups) {
   std::size_t runs = 0;
   for (const auto& group : groups)
     for (const auto& run : group.runs) {
-      titles.insert(value_of(run.run, "title"));
+      titles.insert(key_text(run.run, "title"));
       ++runs;
     }
   if (groups.size() == 1 && titles.size() == 1 && !titles.begin()->empty())
