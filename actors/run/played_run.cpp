@@ -211,9 +211,9 @@ private:
   void serve(evaluate& in) {
     ++played_.evaluations;
     evaluated sums;
-    for (std::uint32_t t = 0; t <= in.upto.value; ++t) {
+    for (std::size_t t = 0; t < in.masks.size(); ++t) {
       const auto rows = std::ssize(run_.tasks->tasks[t].test);
-      played_.evaluated_rows[{.classes = in.mask}] += static_cast<double>(rows);
+      played_.evaluated_rows[{.classes = in.masks[t]}] += static_cast<double>(rows);
       sums.per_task.push_back({.rows = rows});
     }
     federation_.take(sums);
