@@ -142,11 +142,11 @@ std::string progress::block_text() const {
   const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
   const auto left = here > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
-  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}{}\n", terminal_bar(share()), 100.0 * share(),
+  return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", terminal_bar(share()), 100.0 * share(),
                      of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
-                     percent_text(accuracy_),
+                     percent_text(accuracy_)) +
+         fmt::format("virtual {}  {} clients in flight{}\n", elapsed_text(in_seconds(last_.at)), last_.in_flight,
                      last_.training_loss ? fmt::format("  training loss {:.4f}", *last_.training_loss) : "") +
-         fmt::format("virtual {}  {} clients in flight\n", elapsed_text(in_seconds(last_.at)), last_.in_flight) +
          fmt::format("{} client-rounds, {:.1f} per second  {} gone, {} left\n", last_.client_rounds,
                      static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, elapsed_text(elapsed),
                      left) +

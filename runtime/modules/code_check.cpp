@@ -96,20 +96,36 @@ public:
         refuse(statement.tree(), fmt::format("a class holds '{}'", jit::kindToString(statement.kind())));
   }
 
-  [[nodiscard]] const std::vector<std::string>& refusals() const { return refusals_; }
+  /// One for each reason, with the first place where it stands and the number of others.
+  [[nodiscard]] std::vector<std::string> refusals() const {
+    std::vector<std::string> texts;
+    for (const auto& [reason, place, others] : refusals_) {
+      const auto more = others > 0 ? fmt::format(" and {} more", others) : "";
+      texts.push_back(place.empty() ? reason : fmt::format("{} ({}{})", reason, place, more));
+    }
+    return texts;
+  }
 
 private:
-  void refuse(const jit::TreeRef& at, const std::string& text) {
-    if (refusals_.size() >= refusals_max)
-      return;
-    std::string place;
-    if (!at->isAtom())
-      if (const auto found = at->range().file_line_col()) {
-        const auto& [file, line, column] = *found;
-        place = fmt::format(" ({}:{})", file.substr(file.rfind('/') + 1), line);
-      }
-    if (auto reason = text + place; std::find(refusals_.begin(), refusals_.end(), reason) == refusals_.end())
-      refusals_.push_back(std::move(reason));
+  struct refusal {
+    std::string reason, first_place; // "activation.py:8"
+    std::size_t others = 0;          // further places with the same reason
+  };
+
+  void refuse(const jit::TreeRef& at, const std::string& reason) {
+    const auto known =
+        std::find_if(refusals_.begin(), refusals_.end(), [&](const refusal& earlier) { return earlier.reason == reason; });
+    if (known != refusals_.end()) {
+      ++known->others;
+    } else if (refusals_.size() < refusals_max) {
+      std::string place;
+      if (!at->isAtom())
+        if (const auto found = at->range().file_line_col()) {
+          const auto& [file, line, column] = *found;
+          place = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), line);
+        }
+      refusals_.push_back({.reason = reason, .first_place = place});
+    }
   }
 
   void function(const jit::Def& defined) {
@@ -250,7 +266,7 @@ private:
   }
 
   const declared_names& names_;
-  std::vector<std::string> refusals_;
+  std::vector<refusal> refusals_;
 };
 
 /// The definitions of a file, as LibTorch's importer goes through it.

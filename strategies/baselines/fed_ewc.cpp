@@ -35,21 +35,21 @@ public:
   /// The gradient of lambda / 2 sum_i F_i (w_i - w*_i)^2 (eq. 3): lambda F (w - w*).
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
-    const auto own = [&](const char* name) {
-      return side->at(name).to(weights.device()).narrow(0, offset, weights.numel());
-    };
-    gradients.addcmul_(own(fisher_name), weights - own(anchor_name), lambda_);
+    gradients.addcmul_(segment_of(fisher_name, *side, weights, offset),
+                       weights - segment_of(anchor_name, *side, weights, offset), lambda_);
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
                                    const tensor_map* side) const override {
-    const auto own = [&](const char* name) {
-      return side->at(name).to(weights.device()).narrow(0, offset, weights.numel());
-    };
-    const auto away = weights - own(anchor_name);
-    return {{"ewc", (away.square() * own(fisher_name)).sum(at::kDouble) * (lambda_ / 2.0)}};
+    const auto away = weights - segment_of(anchor_name, *side, weights, offset);
+    return {{"ewc", (away.square() * segment_of(fisher_name, *side, weights, offset)).sum(at::kDouble) * (lambda_ / 2.0)}};
   }
 
 private:
+  /// The part of a tensor over all parameters that belongs to these weights: those from `offset` on.
+  static at::Tensor segment_of(const char* name, const tensor_map& side, const at::Tensor& weights, std::int64_t offset) {
+    return side.at(name).to(weights.device()).narrow(0, offset, weights.numel());
+  }
+
   double lambda_;
   loss_ref plain_;
   std::string identity_;

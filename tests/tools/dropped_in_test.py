@@ -26,7 +26,7 @@ def without(words, option):
 
 
 def files_that_name_it():
-    """Sources, scenarios and build files outside its folder in which the method's name or key stands."""
+    """Sources, scenarios and build files outside its folder in which the method's name stands."""
     for top in FOLDERS:
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in names:
@@ -34,7 +34,7 @@ def files_that_name_it():
                 if folder == DROPPED_IN or not name.endswith(KINDS):
                     continue
                 with open(path, encoding="utf-8") as file:
-                    if re.search("server[-_]momentum", file.read()):
+                    if re.search("server-momentum", file.read()):
                         yield path
 
 

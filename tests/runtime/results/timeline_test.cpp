@@ -75,7 +75,7 @@ TEST_CASE("a line says what the bin holds, counted from one") {
   CHECK(json_text(round_of(3)) ==
         R"({"first_round":4,"round":4,"task":1,"virtual_s":4.0,"in_flight":3,"in_flight_max":0,"clients_enrolled":103,)"
         R"("client_rounds":40,"late_uploads":0,"dropped":0,"upload_bytes":4000,"download_bytes":0,)"
-        R"("staleness_mean":0.5})");
+        R"("staleness_mean":0.5,"training_loss":null})");
   CHECK(json_text(timeline_bin{}).find(R"("staleness_mean":null)") != std::string::npos);
 }
 

@@ -104,6 +104,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"evaluation.mask", "all"},
     {"evaluation.targets", "[50, 75.5]"},
     {"evaluation.fairness", "true"},
+    {"evaluation.models", "tasks"},
 };
 
 overrides possible_with(const std::pair<std::string, std::string>& entry) {
