@@ -113,8 +113,8 @@ private:
   };
 
   void refuse(const jit::TreeRef& at, const std::string& reason) {
-    const auto known =
-        std::find_if(refusals_.begin(), refusals_.end(), [&](const refusal& earlier) { return earlier.reason == reason; });
+    const auto known = std::find_if(refusals_.begin(), refusals_.end(),
+                                    [&](const refusal& earlier) { return earlier.reason == reason; });
     if (known != refusals_.end()) {
       ++known->others;
     } else if (refusals_.size() < refusals_max) {

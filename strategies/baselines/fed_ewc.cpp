@@ -35,18 +35,20 @@ public:
   /// The gradient of lambda / 2 sum_i F_i (w_i - w*_i)^2 (eq. 3): lambda F (w - w*).
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
-    gradients.addcmul_(segment_of(fisher_name, *side, weights, offset),
-                       weights - segment_of(anchor_name, *side, weights, offset), lambda_);
+    const auto fisher = segment_of(fisher_name, *side, weights, offset);
+    gradients.addcmul_(fisher, weights - segment_of(anchor_name, *side, weights, offset), lambda_);
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
                                    const tensor_map* side) const override {
+    const auto fisher = segment_of(fisher_name, *side, weights, offset);
     const auto away = weights - segment_of(anchor_name, *side, weights, offset);
-    return {{"ewc", (away.square() * segment_of(fisher_name, *side, weights, offset)).sum(at::kDouble) * (lambda_ / 2.0)}};
+    return {{"ewc", (away.square() * fisher).sum(at::kDouble) * (lambda_ / 2.0)}};
   }
 
 private:
   /// The part of a tensor over all parameters that belongs to these weights: those from `offset` on.
-  static at::Tensor segment_of(const char* name, const tensor_map& side, const at::Tensor& weights, std::int64_t offset) {
+  static at::Tensor segment_of(const char* name, const tensor_map& side, const at::Tensor& weights,
+                               std::int64_t offset) {
     return side.at(name).to(weights.device()).narrow(0, offset, weights.numel());
   }
 
