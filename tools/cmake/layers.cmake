@@ -46,9 +46,8 @@ target_link_libraries(mneme_protocol PUBLIC CAF::core)
 target_link_libraries(mneme_strategies PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 
-# What reads, checks, writes and carries text and tensors, and methods, which name what kernels and LibTorch compute, are
-# compiled for a short build; what computes has the preset's -O3.
-foreach(name IN ITEMS options settings transport population modules scenario charts results study live strategies nodes
-                      server proxy run)
+# What only reads, checks and writes text is compiled for a short build; what computes or decides while a run goes on has
+# the preset's -O3.
+foreach(name IN ITEMS options settings transport modules scenario charts results study live)
   target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endforeach()
