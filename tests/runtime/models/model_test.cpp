@@ -2,6 +2,7 @@
 
 #include "tests/support/nets.hpp"
 #include <algorithm>
+#include <catch2/matchers/catch_matchers.hpp>
 #include <cmath>
 using namespace mneme;
 using namespace mneme::test;
