@@ -206,7 +206,7 @@ TEST_CASE("each await of a method, of its server half and of its proxy fails in 
     CHECK(failed[name].observers > 0);
     CHECK(failed[name].proxy > 0);
   }
-  CHECK(failed.contains("fedavgm")); // the README's
+  CHECK(failed.contains("fedavgm")); // dropped in
 }
 
 TEST_CASE("awaits that only some keys lead to fail in the words of their jobs, too") {

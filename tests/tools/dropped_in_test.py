@@ -45,11 +45,7 @@ class DroppedIn(unittest.TestCase):
             raise unittest.SkipTest(f"{BUILD} was not made by ninja")
         cls.scratch = tempfile.TemporaryDirectory()
         cls.program = os.path.join(cls.scratch.name, "mneme")
-        printed = os.path.join(cls.scratch.name, "fedavgm.cpp")
-        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as readme, \
-                open(printed, "w", encoding="utf-8") as file:
-            file.write(re.search(r"```cpp\n(.*?)```", readme.read(), re.S).group(1))
-        added = [cls.compiled(os.path.join(DROPPED_IN, "server_momentum.cpp")), cls.compiled(printed)]
+        added = [cls.compiled(os.path.join(DROPPED_IN, name)) for name in ("server_momentum.cpp", "fedavgm.cpp")]
         target = os.path.relpath(PROGRAM, BUILD)
         asked = ["ninja", "-C", BUILD, "-t", "commands", "-s", target]
         commands = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -110,7 +106,7 @@ class DroppedIn(unittest.TestCase):
                          (0.5, 6, asked["run_digest"]))
 
     def test_a_round_that_fails_is_told_as_of_methods_that_are_built_in(self):
-        for method in ("fedavg", "server-momentum", "fedavgm"):  # the last one is the README's
+        for method in ("fedavg", "server-momentum", "fedavgm"):
             with self.subTest(method), tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
                 scenario, out = os.path.join(folder, "diverging.toml"), os.path.join(folder, "run")
                 with open(SCENARIO, encoding="utf-8") as file:
