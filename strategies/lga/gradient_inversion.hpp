@@ -2,6 +2,7 @@
 /// them (Zhu et al. 2019, "Deep Leakage from Gradients").
 #pragma once
 #include "runtime/method/program.hpp"
+#include "runtime/models/model.hpp"
 #include "strategies/lga/gradient_encoder.hpp"
 namespace mneme {
 
