@@ -209,6 +209,49 @@ def layer_files(tree):
             yield Finding(path, 1, "layer", f"no line of {LAYERS_FILE} declares its folder")
 
 
+SHARED = "strategies/shared/"
+
+
+def family_of(path):
+    """The family of methods that a file below strategies/ belongs to: its folder, or itself at the top."""
+    return path.split("/")[1]
+
+
+def reached_from(path, uses):
+    """The files that this one needs, itself among them; `uses` has {file: files that it names}."""
+    reached, waiting = set(), [path]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            waiting.extend(uses.get(path, ()))
+    return reached
+
+
+def families(tree):
+    """A family of methods includes itself and strategies/shared, which holds what two families use."""
+    uses, users = collections.defaultdict(list), collections.defaultdict(set)
+    for path, line, own, _ in includes(tree, ("strategies",)):
+        if top(own or "") != "strategies":
+            continue
+        uses[path].append(own)
+        source = own[:-4] + ".cpp"
+        if source in tree:
+            uses[own].append(source)
+        if not own.startswith(SHARED) and family_of(own) != family_of(path):
+            what = f"{family_of(path)} may not know {family_of(own)}; what both use belongs in {SHARED}"
+            yield Finding(path, line, "family", what)
+    for path in tree:
+        if top(path) == "strategies" and path.endswith(CODE) and not path.startswith(SHARED):
+            for name in reached_from(path, uses):
+                users[name].add(family_of(path))
+    for path in tree:
+        if path.startswith(SHARED) and len(users[path]) < 2:
+            by = " and ".join(users[path])
+            what = f"used by {by} only: it belongs in strategies/{by}/" if by else "no method uses it"
+            yield Finding(path, 1, "family", what)
+
+
 CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_clock|gettimeofday|clock_gettime)\b"
                     r"|\bstd::time\s*\(|this_thread::get_id")
 GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
@@ -247,13 +290,13 @@ def awaits(tree):
 
 
 def registrations(tree):
-    """A method, model or data source is one file with its registration line."""
+    """A method, model or data source is one file with its registration line; parts have a header of their name."""
     for path, text in tree.items():
         if not path.endswith(".cpp"):
             continue
         code = code_of(text)
         wanted = None
-        if top(path) == "strategies" and not path.startswith("strategies/shared/"):
+        if top(path) == "strategies" and path[:-4] + ".hpp" not in tree:  # else a part of a method
             wanted = "strategy_registration"
         elif path.startswith("runtime/models/") and re.search(r":\s*public\s+model_kind\b", code):
             wanted = "model_registration"
@@ -406,7 +449,7 @@ def texts(tree):
                 yield Finding(path, line, "empty-test", "asserts nothing")
 
 
-RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files,
+RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files, families,
          clocks_and_generators, awaits, registrations, dead_declarations, texts,
          comment_starts, member_names, header_names, spread_names]
 

@@ -12,7 +12,7 @@
 //       Based on Enhanced Transformer" (IJCAI): the transformer is frozen, and adapters with the head, the enhancer,
 //       learn and travel. Clients are held to what the enhancer of the task before says of its classes. Ours: one group
 //       of enhancers, and no distillation on the server.
-#include "strategies/shared/old_knowledge.hpp"
+#include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 namespace mneme {

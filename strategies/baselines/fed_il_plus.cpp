@@ -4,7 +4,7 @@
 // a client sends mean and variance of the features of each of its classes, once; after every round the server trains
 // the head alone on normal features drawn from all that it has received. Features are those of the model of that round:
 // they stay what they are where the body is frozen (model.trainable = "head"), and age where it is not.
-#include "strategies/shared/old_knowledge.hpp"
+#include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <limits>

@@ -5,7 +5,7 @@
 // on the same augmented rows; KD covers the classes of earlier tasks. As in the public code KD is not multiplied by
 // T^2. The previous model is sent with every round, since anybody may take part for the first time. A client whose task
 // has no classes before it (the first, or any of the same classes) trains as in FedAvg: there is nothing to be asked.
-#include "strategies/shared/old_knowledge.hpp"
+#include "strategies/baselines/old_knowledge.hpp"
 namespace mneme {
 namespace {
 

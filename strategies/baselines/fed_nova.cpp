@@ -8,8 +8,8 @@
 // program does: the first with a proximal term, else the second. They differ under momentum or a proximal term only.
 // `server_momentum` is its slow momentum: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b. Ours: running statistics
 // are averaged only.
+#include "strategies/baselines/local_steps.hpp"
 #include "strategies/shared/averaging.hpp"
-#include "strategies/shared/local_steps.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>

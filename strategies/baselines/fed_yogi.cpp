@@ -5,7 +5,7 @@
 //     x = x + eta m / (sqrt(v) + tau).
 // Flower's public program begins with v = 0 and not tau^2: `preset = "flower"`. Where the server steps as uploads come,
 // Delta is what its rule (FedBuff, FedAsync) would have moved. Ours: running statistics are averaged only.
-#include "strategies/shared/adaptive_server.hpp"
+#include "strategies/baselines/adaptive_server.hpp"
 namespace mneme {
 namespace {
 

@@ -11,8 +11,8 @@
 // NIID-Bench weighs them by rows (a preset). Both public programs we compare with use II. NIID-Bench begins with
 // control variates that are drawn like weights: in full rounds they cancel, and ours are zeros. Ours: control variates
 // live on across tasks unless `reset` says so, and running statistics are averaged only.
+#include "strategies/baselines/local_steps.hpp"
 #include "strategies/shared/averaging.hpp"
-#include "strategies/shared/local_steps.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>

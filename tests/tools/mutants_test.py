@@ -41,10 +41,10 @@ class Mutants(unittest.TestCase):
 
     def test_an_entry_that_has_rotted_is_named_with_where_its_text_is_now(self):
         with tempfile.TemporaryDirectory() as tree:
-            for folder in ("strategies", "tests/strategies"):
+            for folder in ("strategies", "tests/strategies/a"):
                 os.makedirs(os.path.join(tree, folder))
             for name, text in (("strategies/a.cpp", "x = 1;\nx = 1;\n"), ("strategies/b.cpp", "y = 2;\n"),
-                               ("tests/strategies/a_test.cpp", "")):
+                               ("tests/strategies/a/a_test.cpp", "")):
                 with open(os.path.join(tree, name), "w", encoding="utf-8") as file:
                     file.write(text)
 
@@ -57,7 +57,7 @@ class Mutants(unittest.TestCase):
             self.assertEqual(wrong(old="y = 2;"), ["m: `old` occurs 0 times in strategies/a.cpp, expected once; it "
                                                    "occurs in strategies/b.cpp"])
             self.assertEqual(wrong(file="strategies/b.cpp", old="y", new="y", tests=["c_test"]),
-                             ["m: `new` changes nothing", "m: there is no tests/strategies/c_test.cpp"])
+                             ["m: `new` changes nothing", "m: there is no c_test.cpp below tests/strategies/"])
             self.assertIn("unknown key reason", wrong(reason="none")[0])
             mutant = {"file": "strategies/b.cpp", "old": "y", "new": "z"}
             mutants.plant(tree, mutant)

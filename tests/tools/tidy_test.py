@@ -94,6 +94,28 @@ class Tidy(unittest.TestCase):
             rules = {rule for rule, at, line in found({**good, path: text}) if (at, line) == (path, 2)}
             self.assertIn("layer", rules, name)
 
+    def test_shared_holds_what_two_families_use(self):
+        rules, header = [tidy.families], "/// A header.\n#pragma once\n"
+        uses_step = '#include "strategies/shared/step.hpp"\n'
+        shared = {"strategies/shared/step.hpp": header + '#include "strategies/shared/sum.hpp"\n',
+                  "strategies/shared/sum.hpp": header,
+                  "strategies/shared/sum.cpp": '#include "strategies/shared/low.hpp"\n',
+                  "strategies/shared/low.hpp": header, "strategies/one/part.hpp": header + uses_step,
+                  "strategies/one/one.cpp": '#include "strategies/one/part.hpp"\n'}
+        names = ("low.hpp", "step.hpp", "sum.cpp", "sum.hpp")
+        self.assertEqual(found({**shared, "strategies/dropped_in.cpp": uses_step}, rules), [])
+        self.assertEqual(found({**shared, "strategies/two/two.cpp": uses_step}, rules), [])
+        sole = [("family", "strategies/shared/" + name, 1) for name in names]
+        self.assertEqual(found(shared, rules), sole)
+        self.assertEqual(found({"tests/a.cpp": uses_step, "strategies/shared/step.hpp": header}, rules), [sole[1]])
+
+    def test_a_family_does_not_know_another(self):
+        rules, header = [tidy.families], "/// A header.\n#pragma once\n"
+        part = {"strategies/one/part.hpp": header, "strategies/one/one.cpp": '#include "strategies/one/part.hpp"\n'}
+        self.assertEqual(found(part, rules), [])
+        self.assertEqual(found({**part, "strategies/two/two.cpp": '\n#include "strategies/one/part.hpp"\n'}, rules),
+                         [("family", "strategies/two/two.cpp", 2)])
+
     def test_a_layer_uses_what_its_line_names(self):
         layers = LAYERS.replace("actors/run", "actors/run base")
         self.assertEqual(found({"tools/cmake/layers.cmake": layers}), [("layer", "tools/cmake/layers.cmake", 6)])
@@ -158,7 +180,11 @@ class Tidy(unittest.TestCase):
             self.assertEqual(found({at: "  " + line + "\n"}), [("await", at, 1)], line)
 
     def test_a_method_a_model_and_a_source_have_registration_lines(self):
-        self.assertEqual(found({"strategies/other.cpp": "int x;\n"}), [("registration", "strategies/other.cpp", 1)])
+        for path in ("strategies/other.cpp", "strategies/simple/other.cpp", "strategies/shared/other.cpp"):
+            self.assertIn(("registration", path, 1), found({path: "int x;\n"}))
+        part = {"strategies/simple/part.hpp": "/// part: half a method.\n#pragma once\n",
+                "strategies/simple/part.cpp": ""}
+        self.assertEqual(found(part), [])
         model = "class mlp final : public model_kind {\n};\n"
         self.assertEqual(found({"runtime/models/mlp.cpp": model}), [("registration", "runtime/models/mlp.cpp", 2)])
         self.assertEqual(found({"runtime/models/mlp.cpp": model + "const model_registration line{{}};\n"}), [])

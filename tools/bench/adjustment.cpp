@@ -5,7 +5,7 @@
 // around them, and MKL's rate at a large square.
 //   build/release/bench_adjustment [SECONDS_PER_CELL]
 #include "runtime/training/executor.hpp"
-#include "strategies/shared/adjustment_losses.hpp"
+#include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/adjustment_net.hpp"
 #include "strategies/shared/feature_memory.hpp"
 #include "tools/bench/bench_seconds.hpp"

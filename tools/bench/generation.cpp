@@ -3,7 +3,8 @@
 //   bench_generation [--conditions K] [--images Z] [--candidates c] [--width W] [--steps S] [--guidance w]
 //                    [--seconds T]
 // Weights are drawn: what nets cost does not depend on what they have learnt.
-#include "strategies/shared/latent_programs.hpp"
+#include "strategies/osi_fl/latent_generation.hpp"
+#include "strategies/osi_fl/latent_training.hpp"
 #include "tools/bench/bench_seconds.hpp"
 #include "tools/bench/run_stacked.hpp"
 #include <ATen/ATen.h>

@@ -5,7 +5,7 @@
 #include "runtime/base/digest.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/training/executor.hpp"
-#include "strategies/shared/gradient_inversion.hpp"
+#include "strategies/lga/gradient_inversion.hpp"
 #include "tools/bench/bench_seconds.hpp"
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,7 +1,8 @@
 """Changes that tests have to notice, one table a group in mutants/: what tools/mutate plants.
 
 A table is a TOML file of [[mutant]] entries: `name`, `file` with the exact text `old` that occurs in it once, `new` in
-its place, and `tests`, the files of the group's test program (by their names without .cpp) of which one has to fail.
+its place, and `tests`, the files of the group's test program (by their names without folder and .cpp) of which one has
+to fail.
 `survives` says why nothing can notice the change; without it a mutant that lives is a hole in the tests.
 """
 import glob
@@ -69,8 +70,8 @@ def wrong_with(group, mutant, tree=ROOT):
         found.append(f"{name}: {mutant['file']} is not below {where['sources']}/")
     if mutant["old"] == mutant["new"]:
         found.append(f"{name}: `new` changes nothing")
-    found += [f"{name}: there is no {where['tests']}/{test}.cpp" for test in mutant["tests"]
-              if not os.path.isfile(os.path.join(tree, where["tests"], test + ".cpp"))]
+    found += [f"{name}: there is no {test}.cpp below {where['tests']}/" for test in mutant["tests"]
+              if not glob.glob(os.path.join(tree, where["tests"], "**", test + ".cpp"), recursive=True)]
     if not mutant["tests"]:
         found.append(f"{name}: `tests` is empty")
     return found

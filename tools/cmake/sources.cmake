@@ -90,10 +90,17 @@ function(mneme_check_awaits)
   endforeach()
 endfunction()
 
-# mneme_check_registrations(): of every method, data source and kind of model.
+# mneme_check_registrations(): of every method, data source and kind of model. A source below strategies/ is a method, in
+# whatever folder, unless a header of its name stands beside it: then it is a part of one.
 function(mneme_check_registrations)
-  file(GLOB_RECURSE methods CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/strategies/*.cpp)
-  list(FILTER methods EXCLUDE REGEX "/strategies/shared/")
+  file(GLOB_RECURSE candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/strategies/*.cpp)
+  set(methods)
+  foreach(file IN LISTS candidates)
+    string(REGEX REPLACE "cpp$" "hpp" header ${file})
+    if(NOT EXISTS ${header})
+      list(APPEND methods ${file})
+    endif()
+  endforeach()
   mneme_registered(strategy_registration ${methods})
   mneme_check_awaits(${methods})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/data/sources/*.cpp)

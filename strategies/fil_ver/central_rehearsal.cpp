@@ -1,0 +1,284 @@
+// Rehearsal by one learner who has all data of the current task: the centralised study of FIL-VER (arXiv 2110.09695,
+// section 5.1), and the ceiling of its federated one. A classifier with its encoder is trained by eq. 9 (eq. 7 where
+// embeddings are points), one behind a frozen encoder by cross-entropy on samples of its embeddings (eq. 4).
+//
+//   none      nothing is rehearsed
+//   naive     raw rows are kept and rehearsed
+//   ebr       embeddings of a frozen encoder are kept and rehearsed, `multiplier` times as many
+//   noise     the same with vectors of a random encoder; reading "a": the classifier is trained and tested behind the
+//             frozen encoder; reading "b": behind the random one, which is then no other's
+//   offline   all tasks at once
+// With a frozen encoder, naive and ebr are one and the same (multiplier 1); the paper plots them as different, so what
+// rehearses no embeddings trains encoder and classifier together unless `encoder` says otherwise.
+#include "strategies/fil_ver/embedding_rehearsal.hpp"
+#include "strategies/fil_ver/ver_loss.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <algorithm>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+// Axes: n rows of a task, m rows kept of it, F features of the encoder.
+
+enum draws : std::uint32_t { kept_draw = first_method_purpose, held_out_draw, noise_draw };
+enum class rehearsal_kind : std::uint8_t { none, naive, noise, ebr, offline };
+enum class encoder_mode : std::uint8_t { by_system, frozen, trained };
+enum class encoder_rows : std::uint8_t { held_out, task_1 };
+
+struct options : rehearsal_options {
+  rehearsal_kind system = rehearsal_kind::ebr;
+  encoder_mode encoder_is = encoder_mode::by_system;
+  encoder_rows encoder_data = encoder_rows::held_out;
+  double held_out = 0.1;
+
+  [[nodiscard]] bool points() const { return system == rehearsal_kind::ebr; }
+  [[nodiscard]] bool rehearses_embeddings() const {
+    return system == rehearsal_kind::ebr || system == rehearsal_kind::noise;
+  }
+  [[nodiscard]] bool frozen() const {
+    if (encoder_is != encoder_mode::by_system)
+      return encoder_is == encoder_mode::frozen;
+    return rehearses_embeddings();
+  }
+  /// The server trains the encoder first.
+  [[nodiscard]] bool pretrains() const {
+    return frozen() && !(system == rehearsal_kind::noise && noise == noise_reading::front_end);
+  }
+  [[nodiscard]] bool keeps() const { return system != rehearsal_kind::none && system != rehearsal_kind::offline; }
+  [[nodiscard]] bool keeps_embeddings() const { return frozen() && rehearses_embeddings(); }
+  [[nodiscard]] bool keeps_rows() const { return keeps() && !keeps_embeddings(); }
+};
+
+/// Rows of `from` at `positions`.
+sample_view picked(const sample_view& from, std::span<const std::int64_t> positions) {
+  auto rows = std::make_shared<std::vector<std::int64_t>>();
+  for (const auto position : positions)
+    rows->push_back((*from.rows)[static_cast<std::size_t>(position)]);
+  return {.source = from.source, .rows = std::move(rows)};
+}
+
+/// Settings that both halves share.
+struct run_settings : parted_net {
+  options with{};
+  tensors_ref noise_encoder{}; // weights of noise "a"
+
+  /// A row of the data set may be one that the encoder alone is trained on. That is decided row by row.
+  [[nodiscard]] bool is_held_out(std::int64_t row) const {
+    if (!with.pretrains() || with.encoder_data != encoder_rows::held_out)
+      return false;
+    rng_stream draw({.seed = whole.seed, .purpose = held_out_draw, .index = static_cast<std::uint64_t>(row)});
+    return draw.uniform() < with.held_out;
+  }
+  [[nodiscard]] sample_view rows_of(const sample_view& from, bool held_out) const {
+    auto rows = std::make_shared<std::vector<std::int64_t>>();
+    std::copy_if(from.rows->begin(), from.rows->end(), std::back_inserter(*rows),
+                 [&](std::int64_t row) { return is_held_out(row) == held_out; });
+    return {.source = from.source, .rows = std::move(rows)};
+  }
+};
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+/// Trains the encoder if there is to be one, and takes over what the learner sends: the mean of one upload.
+class central_server final : public encoder_server {
+public:
+  explicit central_server(std::shared_ptr<const run_settings> run)
+      : encoder_server(*run, run->with.encoder, {.frozen = run->with.frozen(), .sampled = {}}), run_(std::move(run)) {}
+
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value == 0 && run_->with.pretrains()) {
+      auto training = encoder().train(ctx, encoder_samples(ctx.rows()), {0, run_->whole.classes}); // eq. 7 or 9
+      co_await training;
+    }
+    co_return task_plan{};
+  }
+
+private:
+  /// All of task 1, or what is held out of every task.
+  [[nodiscard]] sample_view encoder_samples(const central_rows& from) const {
+    if (run_->with.encoder_data == encoder_rows::task_1)
+      return from.of_task({0});
+    auto rows = std::make_shared<std::vector<std::int64_t>>();
+    sample_view held_out;
+    for (std::uint32_t t = 0; t < run_->whole.tasks; ++t) {
+      held_out = run_->rows_of(from.of_task({t}), true);
+      rows->insert(rows->end(), held_out.rows->begin(), held_out.rows->end());
+    }
+    return {.source = held_out.source, .rows = std::move(rows)};
+  }
+
+  std::shared_ptr<const run_settings> run_;
+};
+
+// -- the learner ------------------------------------------------------------------------------------------------------
+
+// It remembers what it rehearses of each task it has met: rows of the data set ("rows.1") or embeddings
+// ("kept.features.1", "kept.labels.1"); and, behind a frozen encoder, what that makes of the rows it trains on now
+// ("current.features.1").
+
+tensor_map without_current(const tensor_map& memory) {
+  tensor_map rest;
+  for (const auto& [name, value] : memory)
+    if (!name.starts_with("current."))
+      rest.put(name, value);
+  return rest;
+}
+
+at::Tensor numbers_of(const sample_view& view) {
+  auto made = at::empty({view.size()}, at::kLong);
+  std::copy(view.rows->begin(), view.rows->end(), made.mutable_data_ptr<std::int64_t>());
+  return made;
+}
+
+class central_rehearsal final : public strategy {
+public:
+  void keys(key_table& table) override;
+  method_needs needs() const override {
+    return {.rows = with_.system == rehearsal_kind::offline ? rows_shown::offline : rows_shown::current,
+            .central_data = true,
+            .defaults = "[model]\nname = \"ebr\"\n[clients]\ncount = 1\n"};
+  }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<central_server>(run_); }
+
+private:
+  [[nodiscard]] std::vector<std::int64_t> kept_positions(std::int64_t n, task_id task) const;
+  [[nodiscard]] sample_view with_kept_rows(const sample_view& current, const tensor_map& memory,
+                                           std::uint32_t task) const;
+  [[nodiscard]] sample_view embeddings_to_train(const tensor_map& memory, std::uint32_t task) const;
+  [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, sample_view samples) const;
+
+  options with_;
+  std::shared_ptr<const run_settings> run_;
+};
+
+void central_rehearsal::prepare(const method_setup& setup) {
+  run_settings run{parted(setup, with_.frozen()), with_};
+  if (with_.system == rehearsal_kind::noise && with_.pretrains()) {
+    rng_stream draw({.seed = setup.seed, .purpose = noise_draw});
+    run.noise_encoder = weights_only(initial_weights(*run.net->encoder(), draw.bits64()));
+  }
+  run_ = std::make_shared<const run_settings>(std::move(run));
+}
+
+task<client_result> central_rehearsal::client_round(client_context& ctx, const broadcast& in) const {
+  const auto task = with_.system == rehearsal_kind::offline ? 0 : in.place.task.value; // offline has one
+  auto memory = std::make_shared<tensor_map>(ctx.memory());
+  const auto current = run_->rows_of(ctx.samples(), false);
+  const auto kept = kept_positions(current.size(), {task});
+  auto samples = with_kept_rows(current, *memory, task);
+
+  // A frozen encoder sees the rows of a task once; what is rehearsed of them later is chosen then.
+  if (with_.frozen() && recalled(*memory, "current.", task).size() == 0) {
+    extract_job wanted{.net = run_->net->encoder(), .weights = in.first_contact, .samples = samples, .logits = false};
+    auto looking = ctx.extract(std::move(wanted));
+    auto seen = co_await looking;
+    *memory = without_current(*memory);
+    remember(*memory, "current.", task, on_host(seen));
+    if (with_.keeps_embeddings() && run_->noise_encoder) {
+      extract_job other{.net = run_->net->encoder(),
+                        .weights = run_->noise_encoder,
+                        .samples = picked(current, kept),
+                        .logits = false};
+      auto looking_again = ctx.extract(std::move(other));
+      auto noise = co_await looking_again;
+      remember(*memory, "kept.", task, on_host(noise));
+    } else if (with_.keeps_embeddings()) {
+      remember(*memory, "kept.", task, recalled(*memory, "current.", task).at(kept));
+    }
+  }
+  if (with_.keeps_rows() && !memory->find(of_task("rows", task)))
+    memory->put(of_task("rows", task), numbers_of(picked(current, kept)));
+
+  // One net learns, or one classifier behind the frozen encoder.
+  if (with_.frozen())
+    samples = embeddings_to_train(*memory, task);
+  auto learning = ctx.train(training(ctx, in, samples));
+  auto trained = co_await learning;
+  co_return client_result{.upload = trained.weights, .memory = memory, .rows = ctx.samples().size()};
+}
+
+/// The same for every system that keeps as much.
+std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task_id task) const {
+  if (!with_.keeps())
+    return {};
+  const auto count = with_.rehearsed(n, n, with_.points());
+  return drawn_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
+}
+
+/// `current` and what is kept of earlier tasks, as rows of the data set.
+sample_view central_rehearsal::with_kept_rows(const sample_view& current, const tensor_map& memory,
+                                              std::uint32_t task) const {
+  auto rows = std::make_shared<std::vector<std::int64_t>>(*current.rows);
+  for (std::uint32_t past = 0; past < task && with_.keeps_rows(); ++past)
+    if (const auto* kept = memory.find(of_task("rows", past))) {
+      const auto* const values = kept->const_data_ptr<std::int64_t>();
+      rows->insert(rows->end(), values, values + kept->numel());
+    }
+  return {.source = current.source, .rows = std::move(rows)};
+}
+
+sample_view central_rehearsal::embeddings_to_train(const tensor_map& memory, std::uint32_t task) const {
+  std::vector<embedding_rows> parts{recalled(memory, "current.", task)};
+  for (std::uint32_t past = 0; past < task; ++past)
+    if (auto kept = recalled(memory, "kept.", past); kept.size() > 0)
+      parts.push_back(std::move(kept));
+  return training_set(parts, run_->shape(), !run_->shape().normal);
+}
+
+/// By eq. 9 where a variational encoder is trained, too; else by cross-entropy (eq. 7).
+train_job central_rehearsal::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
+  const auto& shape = run_->shape();
+  const auto classes = with_.system == rehearsal_kind::offline ? class_range{0, run_->whole.classes} : in.place.opened;
+  auto job = local_training(run_->learnt, ctx, in, {.samples = std::move(samples), .classes = classes});
+  if (!with_.frozen() && shape.normal)
+    job.objective = ver_loss(with_.encoder.beta, shape.low, shape.high);
+  return job;
+}
+
+diagnostics central_rehearsal::check(const method_setup& setup) const {
+  auto wrong = wrong_with_net(setup, "central-rehearsal", "model.name = \"ebr\" or \"vee\"");
+  if (setup.clients != 1)
+    wrong.push_back({"clients.count",
+                     fmt::format("clients.count = {}: central-rehearsal has one learner; expected 1", setup.clients)});
+  if (with_.encoder_is == encoder_mode::trained && with_.rehearses_embeddings())
+    wrong.push_back({"strategy.encoder", "encoder = \"trained\" with a system that rehearses embeddings: they would "
+                                         "age as the encoder moves; expected \"frozen\" or \"auto\""});
+  return wrong;
+}
+
+void central_rehearsal::keys(key_table& table) {
+  table.choice(
+      "system", with_.system,
+      {{"ebr", rehearsal_kind::ebr},
+       {"none", rehearsal_kind::none},
+       {"naive", rehearsal_kind::naive},
+       {"noise", rehearsal_kind::noise},
+       {"offline", rehearsal_kind::offline}},
+      "What is rehearsed: embeddings, nothing, raw rows, a random encoder's vectors; offline: all tasks at once.");
+  table.choice(
+      "encoder", with_.encoder_is,
+      {{"auto", encoder_mode::by_system}, {"frozen", encoder_mode::frozen}, {"trained", encoder_mode::trained}},
+      "Whether the encoder learns with its classifier; auto: frozen for ebr and noise.");
+  table.choice("vee_data", with_.encoder_data,
+               {{"held-out", encoder_rows::held_out}, {"task1-all", encoder_rows::task_1}},
+               "What a frozen encoder is trained on before: rows of every task that nothing else uses, or task 1.");
+  table.number("held_out", with_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
+               "Share of all rows that vee_data = \"held-out\" takes.");
+  table.number("rehearsal_ratio", with_.ratio, {.low = 0.0, .high = 1.0},
+               "Rows kept of each task, as a share of its rows.");
+  with_.vector_keys(table);
+  with_.beta_key(table);
+  with_.training_keys(table);
+}
+
+const strategy_registration line{
+    {.name = "central-rehearsal",
+     .summary = "one learner with all data of a task: FIL-VER's centralised study and its offline ceiling",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<central_rehearsal>(); }}};
+
+} // namespace
+} // namespace mneme

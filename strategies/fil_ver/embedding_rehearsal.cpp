@@ -1,0 +1,100 @@
+#include "strategies/fil_ver/embedding_rehearsal.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+namespace mneme {
+
+// -- options ----------------------------------------------------------------------------------------------------------
+
+void rehearsal_options::vector_keys(key_table& table) {
+  table.integer("ebr_multiplier", multiplier, {.low = 1, .high = 1'000},
+                "ebr: times rehearsal_ratio, as embeddings are smaller than images.");
+  table.number("ebr_repeat_cap", repeat_cap, {.low = 0.0, .high = 1'000.0},
+               "ebr: vectors rehearsed of a task at most, times those there are.");
+  table.choice("noise_reading", noise, {{"a", noise_reading::other_encoder}, {"b", noise_reading::front_end}},
+               "noise, which central-rehearsal has: the random encoder makes only what is rehearsed, or is the "
+               "classifier's encoder too.");
+}
+
+void rehearsal_options::beta_key(key_table& table) {
+  table.number("beta", encoder.beta, {.low = 0.0},
+               "vee: weight of the KL divergence, summed over the embedding, in the encoder's training.");
+}
+
+void rehearsal_options::training_keys(key_table& table) {
+  table.number("vee_learning_rate", encoder.learning_rate, {.low = 0.0, .open_low = true},
+               "Learning rate of Adam in a frozen encoder's training, before the first round.");
+  table.integer("vee_epochs", encoder.epochs, {.low = 0, .high = 100'000},
+                "Epochs of the same; 0: the encoder stays as drawn, or as model.weights gives it.");
+}
+
+std::int64_t rehearsal_options::rehearsed(std::int64_t rows, std::int64_t held, bool points) const {
+  const auto most = points ? static_cast<std::int64_t>(static_cast<double>(held) * repeat_cap) : held;
+  return std::min(share_of(share(points), rows), most);
+}
+
+// -- the net in two parts ---------------------------------------------------------------------------------------------
+
+parted_net parted(const method_setup& setup, bool frozen) {
+  return {.whole = setup, .learnt = frozen ? classifier_setup(setup) : setup, .net = as_embedding_model(setup.net)};
+}
+
+diagnostics wrong_with_net(const method_setup& setup, const std::string& method, const std::string& expected) {
+  diagnostics wrong;
+  if (!as_embedding_model(setup.net))
+    wrong.push_back({"model.name", fmt::format("'{}' has no encoder and classifier to part; expected {}",
+                                               setup.net->identity(), expected)});
+  if (setup.trainable == trainable_part::head)
+    wrong.push_back({"model.trainable", fmt::format("model.trainable = \"head\": {} trains the whole classifier, and "
+                                                    "freezes the encoder by itself; expected \"all\"",
+                                                    method)});
+  return wrong;
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+encoder_server::encoder_server(const parted_net& parts, const frozen_encoder::options& with, const rules& how)
+    : averaging_server(parts.learnt), encoder_(parts.whole, with), rules_(how) {}
+
+broadcast encoder_server::open_round(const round_place& place) {
+  auto made = averaging_server::open_round(place);
+  if (rules_.frozen)
+    made.first_contact = encoder_.weights();
+  return made;
+}
+
+predictor encoder_server::predict() const {
+  return rules_.frozen ? encoder_.with_classifier(weights(), rules_.sampled) : averaging_server::predict();
+}
+
+std::map<std::string, double> encoder_server::figures() const {
+  std::map<std::string, double> figures;
+  encoder_.add_figures(figures);
+  return figures;
+}
+
+void encoder_server::persist(archive& state) {
+  averaging_server::persist(state);
+  state(encoder_);
+}
+
+// -- memory -----------------------------------------------------------------------------------------------------------
+
+embedding_rows on_host(const extract_output& seen) {
+  return {.features = seen.features.cpu(), .labels = seen.labels.cpu().to(at::kInt)};
+}
+
+std::string of_task(const std::string& name, std::uint32_t task) { return name + "." + std::to_string(task + 1); }
+
+void remember(tensor_map& memory, const std::string& kind, std::uint32_t task, const embedding_rows& rows) {
+  memory.put(of_task(kind + "features", task), rows.features);
+  memory.put(of_task(kind + "labels", task), rows.labels);
+}
+
+embedding_rows recalled(const tensor_map& memory, const std::string& kind, std::uint32_t task) {
+  const auto* const features = memory.find(of_task(kind + "features", task));
+  if (!features)
+    return {};
+  return {.features = *features, .labels = memory.at(of_task(kind + "labels", task))};
+}
+
+} // namespace mneme

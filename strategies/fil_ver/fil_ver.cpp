@@ -1,0 +1,353 @@
+// FIL-VER: federated incremental learning by variational embedding rehearsal (arXiv 2110.09695).
+//
+// Before the first round the server trains an encoder on task 1 (eq. 9; eq. 7 where embeddings are points), freezes it,
+// and sends it to each client once. From then on only a classifier of its embeddings is learnt, by FedAvg (eq. 1). A
+// client keeps what the encoder makes of its rows, means and log deviations sample by sample, and trains on fresh
+// samples z = mu + sigma e (eq. 4): of its current task and, as rehearsal, of its past ones. It also sends a share of
+// them, R_T^(j), to the server, which pools what it gets (eq. 10) and trains the mean of the round on batches from its
+// pool (server-side training). The paper's Algorithm 1 trains clients on current embeddings and the server on the
+// round's only, its text on old ones too: we follow the text.
+#include "strategies/fil_ver/embedding_pool.hpp"
+#include "strategies/fil_ver/embedding_rehearsal.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+namespace mneme {
+namespace {
+
+// Axes: n rows of a client in a task, m rows it sends, D numbers of an embedding, F features: D, or 2 D of normals.
+
+enum draws : std::uint32_t {
+  rehearsal_draw = first_method_purpose,
+  material_draw,
+  sample_draw,
+  pool_draw,
+  batch_draw,
+  evaluation_draw,
+  classifier_draw
+};
+enum class system_kind : std::uint8_t { ver_stats, ver_sampled, ebr, vanilla };
+enum class encoder_rows : std::uint8_t { task_1, enrolled };
+enum class embedding_choice : std::uint8_t { mean, sample };
+enum class classifier_start : std::uint8_t { shared, own };
+
+struct options : rehearsal_options {
+  system_kind system = system_kind::ver_stats;
+  bool server_training = true, client_rehearsal = true;
+  std::int64_t server_steps = 50, server_batch = 64;
+  double server_learning_rate = 0.05;
+  pool_kind pool = pool_kind::reservoir;
+  std::int64_t pool_size = 2400; // rows of a task
+  pool_balance pool_batch = pool_balance::task_balanced;
+  bool one_z_per_sample = true;
+  encoder_rows encoder_data = encoder_rows::task_1;
+  embedding_choice embedding = embedding_choice::mean;
+  classifier_start start = classifier_start::shared;
+
+  [[nodiscard]] bool points() const { return system == system_kind::ebr; }
+  [[nodiscard]] bool rehearses() const { return client_rehearsal && system != system_kind::vanilla; }
+  [[nodiscard]] bool sends() const { return server_training && system != system_kind::vanilla; }
+};
+
+/// Settings that both halves share.
+struct run_settings : parted_net {
+  options with{};
+  /// What clients send are points: of EBR, or samples of normals.
+  [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
+};
+
+// -- rehearsal material on its way ------------------------------------------------------------------------------------
+
+// An upload's tensors besides the weights, under names that end with the task they were made in ("rehearsal.mu.2"):
+// labels [m] int32 and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]; at D = 256
+// 1,028 bytes a vector and 2,052 a pair of statistics.
+constexpr std::string_view labels_name = "rehearsal.labels.";
+
+std::string sent_name(const char* tensor, task_id task) {
+  return of_task(std::string("rehearsal.") + tensor, task.value);
+}
+
+void pack(tensor_map& upload, task_id task, const embedding_rows& rows, const run_settings& run, const rng_key& key) {
+  const auto width = run.shape().embedding;
+  upload.put(sent_name("labels", task), rows.labels);
+  if (run.with.system == system_kind::ver_sampled) {
+    upload.put(sent_name("z", task), sampled(rows, run.shape(), key)); // eq. 4
+  } else if (run.shape().normal) {
+    upload.put(sent_name("mu", task), rows.features.narrow(1, 0, width).contiguous());
+    upload.put(sent_name("log_sigma", task), rows.features.narrow(1, width, width).contiguous());
+  } else {
+    upload.put(sent_name("embedding", task), rows.features);
+  }
+}
+
+/// R_T is the union of what its clients sent (eq. 10).
+void add_to(embedding_pool& pool, const tensor_map& upload) {
+  for (const auto& [name, labels] : upload) {
+    if (!name.starts_with(labels_name))
+      continue;
+    const task_id task{static_cast<std::uint32_t>(std::stoul(name.substr(labels_name.size()))) - 1};
+    embedding_rows rows{.features = {}, .labels = labels.cpu()};
+    for (const auto* points_name : {"z", "embedding"})
+      if (const auto* points = upload.find(sent_name(points_name, task)))
+        rows.features = points->cpu();
+    if (!rows.features.defined())
+      rows.features = at::cat({upload.at(sent_name("mu", task)), upload.at(sent_name("log_sigma", task))}, 1).cpu();
+    pool.add(task, rows);
+  }
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class fil_ver_server final : public encoder_server {
+public:
+  explicit fil_ver_server(std::shared_ptr<const run_settings> run)
+      : encoder_server(*run, run->with.encoder, {.frozen = true, .sampled = evaluation_key(*run)}),
+        run_(std::move(run)), pool_({.kind = run_->with.pool,
+                                     .rows_max = run_->with.pool_size,
+                                     .labels = run_->whole.task_classes,
+                                     .stream = {.seed = run_->whole.seed, .purpose = pool_draw}}) {}
+
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value == 0) {
+      const bool whole = run_->with.encoder_data == encoder_rows::task_1;
+      const auto samples = whole ? ctx.rows().of_task(place.task) : ctx.rows().of_enrolled(place.task);
+      auto training = encoder().train(ctx, samples, place.opened); // eq. 9
+      co_await training;
+    }
+    co_return task_plan{};
+  }
+
+  /// The classifier goes into the mean (eq. 1), the rest into the pool, under the task it was made in.
+  void fold(const delivery& in) override {
+    auto learnt = in;
+    learnt.upload = weights_only(in.upload->at(flat_weights));
+    averaging_server::fold(learnt);
+    add_to(pool_, *in.upload);
+  }
+
+  /// FedAvg, then server-side training (Algorithm 1).
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    average();
+    if (!run_->with.sends() || run_->with.server_steps == 0 || pool_.empty())
+      co_return;
+    auto training = ctx.train(training_on_pool(place));
+    auto trained = co_await training;
+    go_on_from(trained.weights->at(flat_weights));
+  }
+
+  std::map<std::string, double> figures() const override {
+    auto figures = encoder_server::figures();
+    if (run_->with.sends())
+      figures["pool_rows"] = static_cast<double>(pool_.size());
+    return figures;
+  }
+
+  void persist(archive& state) override {
+    encoder_server::persist(state);
+    state(pool_);
+  }
+
+private:
+  static std::optional<rng_key> evaluation_key(const run_settings& run) {
+    if (run.with.embedding == embedding_choice::mean)
+      return {};
+    return rng_key{.seed = run.whole.seed, .purpose = evaluation_draw};
+  }
+
+  /// S_max steps of SGD on batches from the pool; statistics are sampled afresh for every use.
+  [[nodiscard]] train_job training_on_pool(const round_place& place) const {
+    const auto& with = run_->with;
+    const rng_key batches{
+        .seed = run_->whole.seed, .purpose = batch_draw, .task = place.task, .index = place.round.value};
+    const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
+    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
+    train_job job{.net = run_->learnt.net,
+                  .start = weights_only(weights()),
+                  .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
+                  .objective = cross_entropy_objective(),
+                  .stream = {.seed = run_->whole.seed,
+                             .client = server_itself,
+                             .task = place.task,
+                             .visit = static_cast<std::uint32_t>(place.round.value) + 1}};
+    job.options = {.batch_rows = with.server_batch,
+                   .learning_rate = with.server_learning_rate,
+                   .in_order = true,
+                   .classes = place.opened};
+    return job;
+  }
+
+  std::shared_ptr<const run_settings> run_;
+  embedding_pool pool_;
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+// A client remembers features and labels of every task it has taken part in ("features.1", "labels.1"), from its first
+// delivered round on, and which rows of the current one it has sent ("sent").
+
+class fil_ver final : public strategy {
+public:
+  void keys(key_table& table) override;
+  method_needs needs() const override {
+    return {.central_data = with_.encoder.epochs > 0,
+            .defaults = with_.points() ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n"};
+  }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<fil_ver_server>(run_); }
+
+private:
+  [[nodiscard]] sample_view rows_to_train(const client_context& ctx, const tensor_map& memory,
+                                          std::uint32_t task) const;
+  void add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const;
+  [[nodiscard]] std::string wrong_encoder(const embedding_model& net) const;
+
+  options with_;
+  std::shared_ptr<const run_settings> run_;
+};
+
+void fil_ver::prepare(const method_setup& setup) {
+  auto parts = parted(setup, true);
+  if (with_.start == classifier_start::own) {
+    rng_stream draw({.seed = setup.seed, .purpose = classifier_draw});
+    parts.learnt.initial = weights_only(initial_weights(*parts.learnt.net, draw.bits64()));
+  }
+  run_ = std::make_shared<const run_settings>(run_settings{std::move(parts), with_});
+}
+
+task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& in) const {
+  const auto task = in.place.task.value;
+  auto memory = std::make_shared<tensor_map>();
+  if (with_.rehearses() || recalled(ctx.memory(), "", task).size() > 0)
+    *memory = ctx.memory();
+
+  // The encoder is frozen, so a task's rows are encoded once.
+  if (recalled(*memory, "", task).size() == 0) {
+    extract_job looking{.net = run_->net->encoder(), .weights = in.first_contact, .samples = ctx.samples()};
+    looking.logits = false;
+    auto look = ctx.extract(std::move(looking));
+    auto seen = co_await look;
+    remember(*memory, "", task, on_host(seen));
+    memory->put("sent", at::zeros({seen.features.size(0)}, at::kByte));
+  }
+
+  // The classifier learns from fresh samples of them and of past tasks (eq. 4).
+  auto learning = ctx.train(local_training(run_->learnt, ctx, in,
+                                           {.samples = rows_to_train(ctx, *memory, task), .classes = in.place.opened}));
+  auto learnt = co_await learning;
+
+  auto upload = std::make_shared<tensor_map>(*learnt.weights);
+  if (with_.sends())
+    add_material(ctx, in.place.task, *memory, *upload);
+  co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};
+}
+
+/// The current task and, of each past one, as much as a share of the current one.
+sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& memory, std::uint32_t task) const {
+  std::vector<embedding_rows> parts{recalled(memory, "", task)};
+  for (std::uint32_t past = 0; past < task && with_.rehearses(); ++past) {
+    const auto old = recalled(memory, "", past);
+    const auto count = with_.rehearsed(parts.front().size(), old.size(), with_.points());
+    if (count == 0)
+      continue;
+    auto key = ctx.stream(rehearsal_draw);
+    key.index = past;
+    parts.push_back(old.at(drawn_positions(old.size(), count, key)));
+  }
+  return training_set(parts, run_->shape(), !run_->shape().normal);
+}
+
+/// R_T^(j): a share of the current task that the server has not had yet. Points and statistics tell it nothing new when
+/// sent again; many samples of a row together would tell its mean.
+void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const {
+  const auto current = recalled(memory, "", task.value);
+  const bool sent_once = with_.system != system_kind::ver_sampled || with_.one_z_per_sample;
+  auto sent = memory.at("sent").clone();
+  std::vector<std::int64_t> left, chosen;
+  for (std::int64_t i = 0; i < current.size(); ++i)
+    if (!sent_once || sent.const_data_ptr<std::uint8_t>()[i] == 0)
+      left.push_back(i);
+  const auto count = std::min(share_of(with_.share(with_.points()), current.size()), std::ssize(left));
+  if (count == 0)
+    return;
+  for (const auto place : drawn_positions(std::ssize(left), count, ctx.stream(material_draw))) {
+    chosen.push_back(left[static_cast<std::size_t>(place)]);
+    sent.mutable_data_ptr<std::uint8_t>()[chosen.back()] = 1;
+  }
+  pack(upload, task, current.at(chosen), *run_, ctx.stream(sample_draw));
+  memory.put("sent", sent);
+}
+
+std::string fil_ver::wrong_encoder(const embedding_model& net) const {
+  const bool normal = net.shape().normal;
+  if (with_.points() && normal)
+    return fmt::format(
+        "system = \"ebr\" rehearses points, and the encoder of '{}' gives means and deviations; expected "
+        "model.name = \"ebr\"",
+        net.identity());
+  if (with_.system != system_kind::vanilla && !with_.points() && !normal)
+    return fmt::format("system = \"ver-stats\" and \"ver-sampled\" need the statistics of an encoder, and that of '{}' "
+                       "gives none; expected model.name = \"vee\"",
+                       net.identity());
+  return {};
+}
+
+diagnostics fil_ver::check(const method_setup& setup) const {
+  auto wrong = wrong_with_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
+  if (const auto net = as_embedding_model(setup.net))
+    if (const auto why = wrong_encoder(*net); !why.empty())
+      wrong.push_back({"model.name", why});
+  if (with_.sends() && with_.pool == pool_kind::reservoir && with_.pool_size < with_.server_batch)
+    wrong.push_back({"strategy.pool_size",
+                     fmt::format("strategy.pool_size = {}: expected at least one batch, strategy.server_batch = {}",
+                                 with_.pool_size, with_.server_batch)});
+  return wrong;
+}
+
+void fil_ver::keys(key_table& table) {
+  table.choice("system", with_.system,
+               {{"ver-stats", system_kind::ver_stats},
+                {"ver-sampled", system_kind::ver_sampled},
+                {"ebr", system_kind::ebr},
+                {"vanilla", system_kind::vanilla}},
+               "What is rehearsed and sent: means and deviations, samples of them, points; vanilla: nothing.");
+  table.flag("server_training", with_.server_training,
+             "Whether clients send embeddings and the server trains on what it has received.");
+  table.flag("client_rehearsal", with_.client_rehearsal, "Whether clients train on their past tasks too.");
+  with_.beta_key(table);
+  table.integer("server_steps", with_.server_steps, {.low = 0, .high = 100'000}, "Steps of the server per round.");
+  table.integer("server_batch", with_.server_batch, {.low = 1, .high = 65'536}, "Rows of such a step.");
+  table.number("server_learning_rate", with_.server_learning_rate, {.low = 0.0}, "Of the server's steps, plain SGD.");
+  table.number("rehearsal_ratio", with_.ratio, {.low = 0.0, .high = 1.0},
+               "Rows rehearsed of each past task, and rows sent, per round, as a share of the current task's.");
+  table.choice("pool", with_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
+               "What the server keeps: a uniform sample per task and label, or everything.");
+  table.integer("pool_size", with_.pool_size, {.low = 1, .high = 100'000'000}, "reservoir: rows of a task.");
+  table.choice("pool_batch", with_.pool_batch,
+               {{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}},
+               "Whether the server's batches hold as many rows of every task, or of every row alike.");
+  table.flag("one_z_per_sample", with_.one_z_per_sample,
+             "ver-sampled: a sample of a row is sent once in the run; several together would reveal its mean.");
+  with_.vector_keys(table);
+  table.choice("vee_data", with_.encoder_data,
+               {{"task1-all", encoder_rows::task_1}, {"enrolled", encoder_rows::enrolled}},
+               "What the encoder is trained on: all of task 1, or the shares of clients enrolled in it.");
+  with_.training_keys(table);
+  table.choice("classifier_start", with_.start, {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
+               "What the federated classifier begins with: the draw, or the file, with which the encoder's training "
+               "began, too, so that embeddings suit it; or a draw of its own.");
+  table.choice("embedding", with_.embedding, {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
+               "What the classifier is tested on: means, or a keyed sample of each test row.");
+}
+
+const strategy_registration line{
+    {.name = "fil-ver",
+     .summary = "rehearsal of variational embeddings, server-side training, enrolment (FIL-VER, arXiv 2110.09695)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fil_ver>(); }}};
+
+} // namespace
+} // namespace mneme

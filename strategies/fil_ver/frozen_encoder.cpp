@@ -1,0 +1,122 @@
+#include "strategies/fil_ver/frozen_encoder.hpp"
+#include "runtime/base/check.hpp"
+#include "strategies/fil_ver/ver_loss.hpp"
+#include <ATen/ops/cat.h>
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+namespace mneme {
+namespace {
+
+/// A number that no client has, so that the server's draws differ from every client's.
+constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
+
+/// At most `count` of the rows, evenly spaced.
+sample_view spaced(const sample_view& from, std::int64_t count) {
+  auto rows = std::make_shared<std::vector<std::int64_t>>();
+  const auto n = from.size(), wanted = std::min(n, count);
+  for (std::int64_t i = 0; i < wanted; ++i)
+    rows->push_back((*from.rows)[static_cast<std::size_t>(i * n / wanted)]);
+  return {.source = from.source, .rows = std::move(rows)};
+}
+
+} // namespace
+
+std::shared_ptr<const embedding_model> as_embedding_model(const model_ref& net) {
+  return std::dynamic_pointer_cast<const embedding_model>(net);
+}
+
+method_setup classifier_setup(const method_setup& setup) {
+  const auto net = as_embedding_model(setup.net);
+  MNEME_CHECK(net, setup.net->identity());
+  const auto& whole = setup.initial->at(flat_weights);
+  const auto size = net->classifier()->size();
+  auto made = setup;
+  made.net = net->classifier();
+  made.initial = weights_only(whole.narrow(0, whole.numel() - size, size).clone());
+  return made;
+}
+
+frozen_encoder::frozen_encoder(const method_setup& setup, options with)
+    : net_(as_embedding_model(setup.net)), as_model_(setup.net), setup_(setup), with_(with) {
+  MNEME_CHECK(net_, setup.net->identity());
+  freeze(setup_.initial->at(flat_weights));
+}
+
+void frozen_encoder::freeze(const at::Tensor& whole) {
+  whole_ = weights_only(whole);
+  weights_ = weights_only(whole.narrow(0, 0, net_->encoder()->size()));
+}
+
+/// By eq. 9, or by cross-entropy alone where embeddings are points (eq. 7). All rows at once, which training.batch = 0
+/// means for clients, would be too many here.
+task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
+  const auto& shape = net_->shape();
+  if (with_.epochs > 0) {
+    train_job job{.net = as_model_,
+                  .start = setup_.initial,
+                  .samples = samples,
+                  .objective = shape.normal ? ver_loss(with_.beta, shape.low, shape.high) : cross_entropy_objective(),
+                  .stream = {.seed = setup_.seed, .client = server_itself}};
+    job.options = {.optimizer = optimizer_kind::adam,
+                   .epochs = with_.epochs,
+                   .batch_rows = setup_.training.batch > 0 ? setup_.training.batch : training_section{}.batch,
+                   .learning_rate = with_.learning_rate,
+                   .classes = classes};
+    auto training = ctx.train(std::move(job));
+    auto trained = co_await training;
+    freeze(trained.weights->at(flat_weights));
+  }
+  if (shape.normal) {
+    constexpr std::int64_t measured_rows = 2000;
+    extract_job job{.net = net_->encoder(), .weights = weights_, .samples = spaced(samples, measured_rows)};
+    job.logits = false;
+    auto looking = ctx.extract(std::move(job));
+    auto seen = co_await looking;
+    measure(ctx, seen.features.cpu());
+  }
+}
+
+/// beta decides what is left for later tasks: the KL pressure strips embeddings of what task 1 does not need.
+void frozen_encoder::measure(server_context& ctx, const at::Tensor& features) {
+  const auto& shape = net_->shape();
+  const auto rows = features.size(0), width = shape.embedding;
+  const auto* row = features.const_data_ptr<float>();
+  double kl = 0.0, sigma = 0.0;
+  for (std::int64_t i = 0; i < rows; ++i, row += 2 * width) {
+    kl += kl_to_standard(row, width, shape.low, shape.high);
+    for (std::int64_t d = 0; d < width; ++d)
+      sigma += std::exp(std::clamp<double>(row[width + d], shape.low, shape.high));
+  }
+  measured_ = rows > 0;
+  if (!measured_)
+    return;
+  kl_nats_ = kl / static_cast<double>(rows);
+  sigma_mean_ = sigma / static_cast<double>(rows * width);
+  constexpr double kl_min_nats = 50.0;
+  if (kl_nats_ < kl_min_nats)
+    ctx.warn(fmt::format("strategy.beta = {}: embeddings keep {:.1f} nats of KL divergence per sample ({:.3f} per "
+                         "dimension), fewer than {}: later tasks will not be told apart; a smaller beta keeps more",
+                         with_.beta, kl_nats_, kl_nats_ / static_cast<double>(width), kl_min_nats));
+}
+
+void frozen_encoder::add_figures(std::map<std::string, double>& to) const {
+  if (!measured_)
+    return;
+  to["kl_per_sample"] = kl_nats_;
+  to["kl_per_dimension"] = kl_nats_ / static_cast<double>(net_->shape().embedding);
+  to["sigma_mean"] = sigma_mean_;
+}
+
+predictor frozen_encoder::with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const {
+  const auto& shape = net_->shape();
+  classifier_stage behind{.net = net_->classifier(), .front = whole_, .reads = shape.embedding};
+  if (sampled && shape.normal)
+    behind.sampled = sampled_features{.stream = *sampled, .low = shape.low, .high = shape.high};
+  predictor made{.net = as_model_, .weights = weights_only(at::cat({weights_->at(flat_weights), classifier}))};
+  made.classifier = behind;
+  return made;
+}
+
+} // namespace mneme

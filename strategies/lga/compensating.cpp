@@ -1,0 +1,382 @@
+#include "strategies/lga/compensating.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+namespace mneme {
+namespace {
+
+constexpr std::uint32_t encoder_draw = first_method_purpose + 43;
+
+using row_list = std::vector<std::int64_t>;
+
+row_list list_of(const at::Tensor* rows) {
+  if (!rows)
+    return {};
+  const auto* const first = rows->const_data_ptr<std::int64_t>();
+  return {first, first + rows->numel()};
+}
+
+sample_view view_of(const sample_view& like, row_list rows) {
+  return {.source = like.source, .rows = std::make_shared<const row_list>(std::move(rows))};
+}
+
+/// Places of rows of a class.
+at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
+  return (labels == label).nonzero().squeeze(1);
+}
+
+std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
+  std::set<std::int64_t> found;
+  for (const auto row : rows)
+    found.insert(source.label(row));
+  return found;
+}
+
+} // namespace
+
+// -- what a client remembers ------------------------------------------------------------------------------------------
+
+/// Rows are those of the data set: a client keeps the raw rows of a task until it knows that the task is over.
+struct compensating_method::client_memory {
+  row_list current{};   ///< Those it held last.
+  row_list pending{};   ///< Those it held before them, and has not taken exemplars of.
+  row_list exemplars{}; ///< Class by class, the best first.
+  double entropy = 0.0; ///< In the round before.
+  bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
+  std::uint32_t known_task = 0; ///< From 1; with an oracle.
+
+  static client_memory of(const tensor_map& from) {
+    client_memory made;
+    made.current = list_of(from.find("current"));
+    made.pending = list_of(from.find("pending"));
+    made.exemplars = list_of(from.find("exemplars"));
+    if (const auto* const numbers = from.find("numbers")) {
+      const auto* const at = numbers->const_data_ptr<double>();
+      made.entropy = at[0];
+      made.is_waiting = at[1] != 0.0;
+      made.known_task = static_cast<std::uint32_t>(at[2]);
+    }
+    return made;
+  }
+  [[nodiscard]] memory_ref saved() const {
+    auto made = std::make_shared<tensor_map>();
+    made->put("current", at::tensor(current, at::kLong));
+    made->put("pending", at::tensor(pending, at::kLong));
+    made->put("exemplars", at::tensor(exemplars, at::kLong));
+    const std::vector<double> numbers{entropy, is_waiting ? 1.0 : 0.0, static_cast<double>(known_task)};
+    made->put("numbers", at::tensor(numbers, at::kDouble));
+    return made;
+  }
+
+  /// The rows may be others than last time; then what was held before waits to be remembered.
+  void hold(const row_list& rows, std::map<std::string, double>& counts) {
+    if (rows == current)
+      return;
+    pending = std::move(current);
+    current = rows;
+    is_waiting = true;
+    counts["transitions_missed"] += 1.0; // until it is noticed
+  }
+  /// The client takes it that a task has begun.
+  void notice(std::map<std::string, double>& counts) {
+    if (std::exchange(is_waiting, false)) {
+      counts["transitions_missed"] -= 1.0;
+      counts["transitions_detected"] += 1.0;
+    } else {
+      counts["transitions_false"] += 1.0;
+    }
+  }
+  /// Exemplars of the pending rows join those that are there, which become fewer of each class.
+  void memorise(const dataset& source, const extract_output& seen, std::int64_t rows_max, exemplar_choice how) {
+    auto classes = labels_in(source, exemplars);
+    const auto fresh = labels_in(source, pending);
+    classes.insert(fresh.begin(), fresh.end());
+    const auto each = exemplars_per_class(rows_max, std::ssize(classes));
+    std::map<std::int64_t, std::int64_t> kept;
+    std::erase_if(exemplars, [&](std::int64_t row) { return fresh.contains(source.label(row)) ||
+                                                            ++kept[source.label(row)] > each; });
+    const auto labels = seen.labels.cpu(), features = seen.features.cpu();
+    for (const auto label : fresh) {
+      const auto places = rows_of_class(labels, label);
+      for (const auto place : chosen_exemplars(features.index_select(0, places), each, how))
+        exemplars.push_back(pending[static_cast<std::size_t>(places[place].item<std::int64_t>())]);
+    }
+    pending.clear();
+  }
+};
+
+/// What a client's look has come to.
+struct compensating_method::found {
+  client_memory memory{};
+  bool begins = false; ///< The client takes it that a task has begun.
+  std::map<std::string, double> counts{
+      {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+/// Transition detection (Dong et al. 2022, section 4.2): the mean entropy over the client's rows rises where they are
+/// of classes that the model does not know. On a rise the task before is remembered. Rows are shown as they are: the
+/// released programs augment them, which makes the entropy noisy.
+task<compensating_method::found> compensating_method::look(client_context& ctx, const broadcast& in,
+                                                           tensors_ref weights) const {
+  found now;
+  now.memory = client_memory::of(ctx.memory());
+  auto& memory = now.memory;
+  memory.hold(*ctx.samples().rows, now.counts);
+
+  auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = ctx.samples()});
+  const auto seen = co_await looking;
+  const auto entropy = mean_entropy(seen.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
+  now.begins =
+      begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
+  if (setup().oracle)
+    now.begins = std::exchange(memory.known_task, in.place.task.value + 1) != in.place.task.value + 1;
+  if (!now.begins)
+    co_return now;
+
+  memory.notice(now.counts);
+  if (!memory.pending.empty()) {
+    extract_job encoding{.net = setup().net, .weights = weights, .samples = view_of(ctx.samples(), memory.pending)};
+    encoding.logits = false;
+    auto encode = ctx.extract(std::move(encoding));
+    const auto encoded = co_await encode;
+    memory.memorise(*ctx.samples().source, encoded, with_.memory_rows, with_.choice);
+  }
+  co_return now;
+}
+
+std::int64_t compensating_method::task_of_class(std::int64_t label) const {
+  const auto& tasks = setup().task_classes;
+  const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                  [&](const class_range& task) { return task.low <= label && label < task.high; });
+  return found - tasks.begin();
+}
+
+/// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
+/// a client that has just found out that another begins, else the best of the task before.
+train_job compensating_method::training(const client_context& ctx, const broadcast& in, const found& after) const {
+  const auto& memory = after.memory;
+  auto rows = memory.current;
+  rows.insert(rows.end(), memory.exemplars.begin(), memory.exemplars.end());
+  auto job = local_training(setup(), ctx, in, {.samples = view_of(ctx.samples(), rows), .classes = in.place.opened});
+  job.objective = objective();
+  const auto models = read_advice(in.advice);
+  const auto& teacher = after.begins ? models.latest : models.before;
+  if (teacher.weights) {
+    job.teacher = teacher.weights;
+    job.options.taught = {0, teacher.classes};
+  }
+  if (memory.exemplars.empty())
+    return job; // nothing can be forgotten: all rows weigh 1
+
+  const auto& source = *ctx.samples().source;
+  const auto old = labels_in(source, memory.exemplars), current = labels_in(source, memory.current);
+  forgetting_side known{.group_of_class = std::vector<std::int64_t>(static_cast<std::size_t>(setup().classes), -1)};
+  for (const auto label : old)
+    known.group_of_class.at(static_cast<std::size_t>(label)) = task_of_class(label);
+  known.old_tasks = task_of_class(in.place.opened.high - 1); // the width of the head tells
+  const auto olds = static_cast<double>(old.size()), news = static_cast<double>(current.size());
+  if (with_.exponent == exponent_rule::own_classes)
+    known.exponent = olds / (olds + news);
+  else if (with_.exponent == exponent_rule::tasks)
+    known.exponent = static_cast<double>(known.old_tasks) / static_cast<double>(known.old_tasks + 1);
+  job.side = as_side(known);
+  return job;
+}
+
+/// The row of each class whose feature is nearest to the class mean.
+sample_view compensating_method::prototypes_of(const client_context& ctx, const at::Tensor& features) const {
+  const auto& rows = *ctx.samples().rows;
+  row_list labels, chosen;
+  for (const auto row : rows)
+    labels.push_back(ctx.samples().source->label(row));
+  const auto of_row = at::tensor(labels, at::kLong);
+  const auto seen = features.cpu();
+  for (const auto label : std::set<std::int64_t>(labels.begin(), labels.end())) {
+    const auto places = rows_of_class(of_row, label);
+    const auto nearest = chosen_exemplars(seen.index_select(0, places), 1, exemplar_choice::rank).front();
+    chosen.push_back(rows[static_cast<std::size_t>(places[nearest].item<std::int64_t>())]);
+  }
+  return view_of(ctx.samples(), std::move(chosen));
+}
+
+task<client_result> compensating_method::client_round(client_context& ctx, const broadcast& in) const {
+  const auto start = whole_weights(in.weights, in);
+  auto looking = look(ctx, in, start);
+  auto after = co_await looking;
+
+  // The rates of the released programs change within a round; each stretch is a job. The round of a task follows from
+  // the number of the round, which clients know.
+  auto job = training(ctx, in, after);
+  job.start = start;
+  const auto rate = job.options.learning_rate;
+  const auto stretches = rates_of_round(with_.rates, in.place.round.value % setup().rounds.per_task,
+                                        std::max<std::int64_t>(job.options.epochs, 1));
+  client_result result;
+  for (std::uint32_t i = 0; i < stretches.size(); ++i) {
+    auto stretch = job;
+    stretch.options.epochs = job.options.epochs == 0 ? 0 : stretches[i].epochs;
+    stretch.options.learning_rate = rate * stretches[i].factor;
+    stretch.stream.visit += i << 24; // visits are fewer: every stretch shuffles by itself
+    auto run = ctx.train(std::move(stretch));
+    const auto trained = co_await run;
+    job.start = trained.weights;
+  }
+  result.upload = job.start;
+  result.rows = job.samples.size();
+
+  // Who has found out that a task begins sends what its prototypes leave in the encoder, and no label.
+  if (after.begins && with_.proxy.scores()) {
+    extract_job encoding{.net = setup().net, .weights = result.upload, .samples = ctx.samples()};
+    encoding.logits = false;
+    auto encode = ctx.extract(std::move(encoding));
+    const auto encoded = co_await encode;
+    auto tensors = std::make_shared<tensor_map>();
+    tensors->put("encoder", in.first_contact->at("encoder"));
+    tensors->put("weights", result.upload->at(flat_weights));
+    tensors->put("seen", at::tensor(in.place.opened.high, at::kLong));
+    const auto chosen = prototypes_of(ctx, encoded.features);
+    program_job leaving{.body = prototypes_, .in = tensors, .samples = chosen, .rows = 50 * chosen.size()};
+    auto leave = ctx.run(std::move(leaving));
+    const auto left = co_await leave;
+    result.to_proxy = left.out;
+  }
+  result.memory = after.memory.saved();
+  result.counts = after.counts;
+  co_return result;
+}
+
+/// The same without training: a client outside the cohort keeps its entropy up to date, and remembers a task that is
+/// over.
+task<client_result> compensating_method::client_look(client_context& ctx, const broadcast& in) const {
+  auto looking = look(ctx, in, whole_weights(in.weights, in));
+  const auto after = co_await looking;
+  client_result result;
+  result.memory = after.memory.saved();
+  result.counts = after.counts;
+  co_return result;
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Averages, and gives clients the encoder once.
+class compensating_server final : public averaging_server {
+public:
+  compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known, rate_schedule rates)
+      : averaging_server(setup), clients_(setup.clients), known_(std::move(known)) {
+    if (rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
+      warning_ = fmt::format("strategy.rates = \"code-quirk\" was made for 10 rounds of 20 epochs; with "
+                             "rounds.per_task = {} and training.epochs = {} its decays fall elsewhere",
+                             setup.rounds.per_task, setup.training.epochs);
+    auto once = std::make_shared<tensor_map>();
+    once->put("encoder", known_->weights);
+    once_ = once;
+  }
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value == 0 && !warning_.empty())
+      ctx.warn(warning_);
+    task_plan plan;
+    plan.observers = clients_;
+    co_return plan;
+  }
+  broadcast open_round(const round_place& place) override {
+    auto made = averaging_server::open_round(place);
+    made.first_contact = once_;
+    return made;
+  }
+
+private:
+  std::int64_t clients_;
+  std::shared_ptr<const shared_encoder> known_;
+  std::string warning_;
+  tensors_ref once_;
+};
+
+} // namespace
+
+std::unique_ptr<server_half> compensating_method::make_server() const {
+  return std::make_unique<compensating_server>(setup(), known_, with_.rates);
+}
+
+std::unique_ptr<proxy_half> compensating_method::make_proxy() const {
+  return std::make_unique<prototype_proxy>(setup().net, setup().seed, known_, with_.proxy);
+}
+
+// -- the method -------------------------------------------------------------------------------------------------------
+
+void compensating_method::prepare(const method_setup& setup) {
+  with_ = options();
+  averaging_method::prepare(setup);
+  const gradient_encoder encoder(setup.shape, setup.classes);
+  known_ = std::make_shared<const shared_encoder>(
+      shared_encoder{.encoder = encoder, .weights = encoder.drawn({.seed = setup.seed, .purpose = encoder_draw})});
+  prototypes_ = prototype_program(setup.net, encoder, with_.perturbs);
+}
+
+diagnostics compensating_method::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  const auto with = options();
+  for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
+    if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
+      wrong.push_back({"tasks.kind", "tasks.kind: the method compensates for the forgetting of classes, and tasks here "
+                                     "repeat them; expected \"class-incremental\""});
+      break;
+    }
+  if (setup.tokens > 0)
+    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens; "
+                                  "expected images"});
+  if (setup.trainable != trainable_part::all)
+    wrong.push_back(
+        {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
+  if (with.memory_rows < setup.classes)
+    wrong.push_back({"strategy.memory", fmt::format("strategy.memory = {}: fewer exemplars than the run has classes "
+                                                    "leave none of some; expected at least {}",
+                                                    with.memory_rows, setup.classes)});
+  if (with.proxy.first_scored >= setup.rounds.per_task && setup.rounds.per_task > 1)
+    wrong.push_back({"strategy.proxy_init",
+                     fmt::format("strategy.proxy_init = {}: no model of a task would be scored; expected less than "
+                                 "rounds.per_task = {}",
+                                 with.proxy.first_scored, setup.rounds.per_task)});
+  if (with.proxy.inversion.kept > with.proxy.inversion.steps)
+    wrong.push_back({"strategy.images_per_gradient",
+                     fmt::format("strategy.images_per_gradient = {}: the last iterates are the images; expected at "
+                                 "most strategy.reconstruction_steps = {}",
+                                 with.proxy.inversion.kept, with.proxy.inversion.steps)});
+  return wrong;
+}
+
+void compensating_method::shared_keys(key_table& table, compensating_options& to) {
+  table.number("threshold", to.threshold, {.low = 0.0},
+               "Rise of a client's mean entropy, in nats, at which it takes it that a task has begun.");
+  table.integer("memory", to.memory_rows, {.low = 1, .high = 100'000'000}, "Exemplars that a client keeps.");
+  table.choice("exemplars", to.choice,
+               {{"greedy", exemplar_choice::greedy},
+                {"rank", exemplar_choice::rank},
+                {"duplicates", exemplar_choice::duplicates}},
+               "Herding, the rows nearest to the class mean, or herding that may choose a row again (as released).");
+  table.choice("rates", to.rates,
+               {{"scenario", rate_schedule::scenario},
+                {"code-quirk", rate_schedule::code_quirk},
+                {"persistent-decay", rate_schedule::persistent_decay}},
+               "Learning rates: those of [training], or decays after 100, 150 and 180 epochs of a task, which as "
+               "released last for the rest of their round only.");
+  table.integer("reconstruction_steps", to.proxy.inversion.steps, {.low = 1, .high = 100'000},
+                "Steps of L-BFGS per gradient, each of up to 20 evaluations.");
+  table.number("reconstruction_rate", to.proxy.inversion.learning_rate, {.low = 0.0, .open_low = true},
+               "Their learning rate.");
+  table.integer("images_per_gradient", to.proxy.inversion.kept, {.low = 1, .high = 1000},
+                "The last so many iterates are the proxy's images.");
+  table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
+                "Rounds of a task whose models the proxy takes without scoring them.");
+  table.choice("best_reset", to.proxy.reset,
+               {{"every-task", best_reset::every_task},
+                {"second-task", best_reset::second_task},
+                {"never", best_reset::never}},
+               "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+}
+
+} // namespace mneme

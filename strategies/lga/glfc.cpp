@@ -1,0 +1,60 @@
+// GLFC: global-local forgetting compensation (Dong, Wang, Fang, Sun, Xu, Wang, Zhu 2022, "Federated Class-Incremental
+// Learning", CVPR). Rows are weighed by the mean gradient of old and of new ones (eqs. 2-4), an old model's sigmoids
+// take the place of the labels of old classes (eq. 5), and a proxy scores global models on images reconstructed from
+// the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours.
+#include "strategies/lga/compensating.hpp"
+namespace mneme {
+namespace {
+
+enum class glfc_form : std::uint8_t { printed, released };
+
+class glfc final : public compensating_method {
+public:
+  glfc() {
+    with_.exponent = exponent_rule::one;
+    with_.proxy.augments = false;
+    with_.proxy.first_scored = 0;
+  }
+  void keys(key_table& table) override {
+    table.choice("losses", losses_, {{"paper", glfc_form::printed}, {"official", glfc_form::released}},
+                 "Softmax losses, as printed, or sigmoid losses.");
+    shared_keys(table, with_);
+  }
+  std::vector<preset> presets() const override {
+    return {{.name = "paper",
+             .meaning = "the losses and the proxy as printed, momentum 0.9 at rate 0.1",
+             .toml = "[strategy]\nlosses = \"paper\"\nweighting = \"uniform\"\n"
+                     "[training]\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 1e-5\n"},
+            {.name = "official",
+             .meaning = "what the released program does, with its learning rates, but for its bugs",
+             .toml = "[strategy]\nlosses = \"official\"\nrates = \"code-quirk\"\nreconstruction_rate = 0.1\n"
+                     "weighting = \"uniform\"\n"
+                     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nweight_decay = 1e-5\n"
+                     "augment = \"crop-flip-jitter\"\n"}};
+  }
+
+protected:
+  compensating_options options() const override {
+    auto made = with_;
+    made.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
+                  .weighting = gradient_weighting::old_new,
+                  .distillation = old_knowledge::mixed,
+                  .weighs_distillation = false,
+                  .label_factor = 0.5,
+                  .distillation_factor = 0.5};
+    made.threshold_included = losses_ == glfc_form::printed;
+    return made;
+  }
+
+private:
+  compensating_options with_;
+  glfc_form losses_ = glfc_form::printed;
+};
+
+const strategy_registration glfc_line{
+    {.name = "glfc",
+     .summary = "global-local forgetting compensation with a proxy server (GLFC, Dong et al. 2022, CVPR)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<glfc>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,245 @@
+#include "strategies/lga/prototype_proxy.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <cmath>
+namespace mneme {
+namespace {
+
+constexpr double first_scale = 0.15; // as released
+constexpr std::uint32_t inversion_draw = first_method_purpose + 40, noise_draw = first_method_purpose + 41,
+                        choice_draw = first_method_purpose + 42;
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The head's weights [C, D] and biases [C] of the classes seen.
+std::pair<at::Tensor, at::Tensor> head_of(const model& net, const old_model& which) {
+  const auto& flat = which.weights->at(flat_weights);
+  std::pair<at::Tensor, at::Tensor> head;
+  for (const auto& part : net.layout())
+    if (part.head)
+      (part.shape.size() == 2 ? head.first : head.second) = as_in_files(flat, part).narrow(0, 0, which.classes);
+  return head;
+}
+
+/// A compute job's function: its tensors are monitor_score's arguments.
+tensor_map scored(const tensor_map& in) {
+  const auto numbers = in.at("numbers").cpu();
+  const auto* const at = numbers.const_data_ptr<double>();
+  const feature_noise how{.as_printed = at[0] != 0.0, .scale = at[1], .copies = static_cast<std::int64_t>(at[2])};
+  const auto words = in.at("key").cpu();
+  const auto* const key = words.const_data_ptr<std::int64_t>();
+  const rng_key stream{.seed = static_cast<std::uint64_t>(key[0]),
+                       .purpose = noise_draw,
+                       .index = static_cast<std::uint64_t>(key[1])};
+  const auto score =
+      monitor_score(in.at("features"), in.at("labels"), in.at("head"), in.at("bias"), how, stream);
+  tensor_map out;
+  out.put("score", at::tensor(score, at::kDouble));
+  return out;
+}
+
+void persist_model(archive& state, old_model& which) { state(which.weights)(which.classes); }
+
+void add_model(tensor_map& to, const char* name, const old_model& which) {
+  if (!which.weights)
+    return;
+  to.put(name, which.weights->at(flat_weights));
+  to.put(std::string(name) + "_classes", at::tensor(which.classes, at::kLong));
+}
+
+old_model read_model(const tensor_map& from, const char* name) {
+  const auto* const weights = from.find(name);
+  if (!weights)
+    return {};
+  return {.weights = weights_only(*weights),
+          .classes = from.at(std::string(name) + "_classes").item<std::int64_t>()};
+}
+
+} // namespace
+
+old_models read_advice(const tensors_ref& advice) {
+  if (!advice)
+    return {};
+  return {.before = read_model(*advice, "before"), .latest = read_model(*advice, "latest")};
+}
+
+void best_models::begin_task(bool forgets) {
+  chosen.before = chosen.latest;
+  if (forgets)
+    best = 0.0;
+}
+
+void best_models::offer(double score, const old_model& now) {
+  if (score < best)
+    return;
+  best = score;
+  chosen.latest = now;
+}
+
+prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
+                                 const proxy_options& with)
+    : net_(std::move(net)), seed_(seed), known_(std::move(known)), with_(with),
+      inversion_(inversion_program(known_->encoder, with_.inversion)), scale_(first_scale) {}
+
+/// One row of each gradient belongs to one prototype.
+void prototype_proxy::receive(const delivery& in) {
+  const auto count = in.upload->at(known_->encoder.tensors().front().name).size(0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto single = std::make_shared<tensor_map>();
+    for (const auto& tensor : known_->encoder.tensors())
+      single->put(tensor.name, in.upload->at(tensor.name)[i].contiguous());
+    single->put("encoder", known_->weights);
+    pool_.push_back(single);
+  }
+}
+
+task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place& place, const tensors_ref& model) {
+  const old_model now{.weights = model, .classes = place.opened.high};
+  if (!with_.scores()) {
+    take_unscored(place, now);
+    co_return advice();
+  }
+
+  // Gradients that come within the first rounds of a task belong to it: clients may find out one after the other.
+  const bool is_new_task = !pool_.empty() && (tasks_ == 0 || rounds_ >= std::max<std::int64_t>(with_.first_scored, 1));
+  const bool has_new_images = !pool_.empty();
+  if (is_new_task)
+    begin_task();
+  if (has_new_images) {
+    auto inverting = ctx.run_each(inversions(place));
+    auto inverted = co_await inverting;
+    std::vector<tensors_ref> made;
+    for (const auto& single : inverted)
+      made.push_back(single.out);
+    take_images(made);
+  }
+
+  const bool scores = images_.defined() && rounds_ >= with_.first_scored;
+  double score = 0.0;
+  if (images_.defined() && (scores || (has_new_images && with_.augments))) {
+    extract_job looking{.net = net_, .weights = model, .samples = ctx.rows_of(images_, labels_)};
+    looking.logits = false;
+    auto look = ctx.extract(std::move(looking));
+    auto seen = co_await look;
+    if (has_new_images && with_.augments)
+      learn_scale(seen.features, labels_);
+    if (scores) {
+      auto testing = ctx.compute(scoring(place, now, seen));
+      auto tested = co_await testing;
+      score = tested.out->at("score").item<double>();
+    }
+  }
+  models_.offer(score, now);
+  ++rounds_;
+  co_return advice();
+}
+
+void prototype_proxy::begin_task() {
+  images_ = labels_ = at::Tensor(); // only the newest classes are watched
+  rounds_ = 0;
+  ++tasks_;
+  models_.begin_task(with_.reset == best_reset::every_task ||
+                     (with_.reset == best_reset::second_task && tasks_ == 2));
+}
+
+std::vector<program_job> prototype_proxy::inversions(const round_place& place) {
+  std::vector<program_job> jobs;
+  for (std::uint32_t i = 0; const auto& gradients : std::exchange(pool_, {}))
+    jobs.push_back({.body = inversion_,
+                    .in = gradients,
+                    .stream = {.seed = seed_, .purpose = inversion_draw, .client = {i++}, .visit = place.round.value}});
+  return jobs;
+}
+
+void prototype_proxy::take_images(const std::vector<tensors_ref>& made) {
+  std::vector<at::Tensor> images, labels;
+  if (images_.defined()) {
+    images.push_back(images_);
+    labels.push_back(labels_);
+  }
+  for (const auto& single : made) {
+    const auto objective = single->at("objective").cpu();
+    const double start = objective[0].item<double>(), end = objective[1].item<double>();
+    if (end < 0.0) {
+      ++failed_;
+      continue;
+    }
+    starts_.push_back(start);
+    ends_.push_back(end);
+    images.push_back(single->at("images").cpu());
+    labels.push_back(single->at("label").cpu().expand({with_.inversion.kept}));
+  }
+  if (images.empty())
+    return;
+  images_ = at::cat(images).contiguous();
+  labels_ = at::cat(labels).contiguous();
+}
+
+/// omega by eq. 12; or, as released, the root of the mean of Tr / d, once, when the second task begins. There it is
+/// taken from training images on the server; here from reconstructions, which is what the proxy has.
+void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
+  const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
+  if (with_.running_scale)
+    scale_ = next_noise_scale(scale_, scaled_classes_, traces);
+  else if (tasks_ == 2)
+    scale_ = std::sqrt(traces.mean().item<double>());
+  scaled_classes_ += traces.size(0);
+}
+
+compute_job prototype_proxy::scoring(const round_place& place, const old_model& now, const extract_output& seen) const {
+  const auto [head, bias] = head_of(*net_, now);
+  auto in = std::make_shared<tensor_map>();
+  in->put("features", seen.features.contiguous());
+  in->put("labels", labels_);
+  in->put("head", head.contiguous());
+  in->put("bias", bias.contiguous());
+  in->put("numbers",
+          at::tensor(std::vector<double>{with_.noise_as_printed ? 1.0 : 0.0, scale_, with_.augments ? 5.0 : 0.0},
+                     at::kDouble));
+  in->put("key", at::tensor(std::vector<std::int64_t>{static_cast<std::int64_t>(seed_), place.round.value}, at::kLong));
+  return {.name = "monitor score", .run = scored, .in = in};
+}
+
+/// Without gradients a task begins when the head grows. The last model of a task is taken, or any of them, each as
+/// likely as the others: the k-th takes the place of the one chosen before with chance 1 / k.
+void prototype_proxy::take_unscored(const round_place& place, const old_model& now) {
+  if (now.classes != classes_seen_) {
+    models_.chosen.before = models_.chosen.latest;
+    rounds_ = 0;
+    ++tasks_;
+  }
+  classes_seen_ = now.classes;
+  rng_stream stream({.seed = seed_, .purpose = choice_draw, .index = place.round.value});
+  if (stream.below(static_cast<std::uint64_t>(++rounds_)) == 0 || with_.reconstructs)
+    models_.chosen.latest = now;
+}
+
+tensors_ref prototype_proxy::advice() const {
+  auto said = std::make_shared<tensor_map>();
+  add_model(*said, "before", models_.chosen.before);
+  add_model(*said, "latest", models_.chosen.latest);
+  return said;
+}
+
+std::map<std::string, double> prototype_proxy::figures() const {
+  std::map<std::string, double> found{{"reconstructions", static_cast<double>(ends_.size())},
+                                      {"reconstructions_failed", static_cast<double>(failed_)}};
+  if (!ends_.empty()) {
+    found["reconstruction_objective_start"] = median_of(starts_);
+    found["reconstruction_objective"] = median_of(ends_);
+  }
+  return found;
+}
+
+void prototype_proxy::persist(archive& state) {
+  state(pool_)(images_)(labels_);
+  persist_model(state, models_.chosen.before);
+  persist_model(state, models_.chosen.latest);
+  state(models_.best)(tasks_)(rounds_)(classes_seen_)(scale_)(scaled_classes_)(starts_)(ends_)(failed_);
+}
+
+} // namespace mneme

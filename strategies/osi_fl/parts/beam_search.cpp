@@ -1,0 +1,71 @@
+#include "strategies/osi_fl/parts/beam_search.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+constexpr float never = -1e9F; // the score of what is not to be chosen
+
+} // namespace
+
+beam_search::beam_search(const beam_settings& with)
+    : with_(with), running_(static_cast<std::size_t>(with.beams), {with.start}), scores_(running_.size(), never) {
+  MNEME_CHECK(with.beams >= 1 && 2 * with.beams <= with.words && with.length >= 2, with.beams, with.words, with.length);
+  scores_.front() = 0.0F; // all beginnings are the same one
+}
+
+/// Twice as many as there are beams: enough to go on with where half of them end.
+std::vector<beam_search::continuation> beam_search::best_continuations(std::span<const float> log_probabilities) const {
+  const auto wanted = static_cast<std::size_t>(2 * with_.beams);
+  std::vector<continuation> best;
+  for (std::size_t beam = 0; beam < running_.size(); ++beam)
+    for (std::int64_t word = 0; word < with_.words; ++word) {
+      const auto place = beam * static_cast<std::size_t>(with_.words) + static_cast<std::size_t>(word);
+      const float score = log_probabilities[place] + scores_[beam];
+      if (best.size() == wanted && !(score > best.back().score))
+        continue;
+      const auto behind =
+          std::find_if(best.begin(), best.end(), [&](const auto& other) { return score > other.score; });
+      best.insert(behind, {score, beam, word});
+      if (best.size() > wanted)
+        best.pop_back();
+    }
+  return best;
+}
+
+void beam_search::finish(const continuation& with, std::vector<std::int64_t> words) {
+  const auto score = with.score / static_cast<float>(words.size() - 1);
+  const auto behind =
+      std::find_if(finished_.begin(), finished_.end(), [&](const auto& other) { return score > other.score; });
+  finished_.insert(behind, {score, std::move(words)});
+  if (finished_.size() > running_.size())
+    finished_.pop_back();
+}
+
+void beam_search::advance(std::span<const float> log_probabilities) {
+  const auto best = best_continuations(log_probabilities);
+  std::vector<std::vector<std::int64_t>> running;
+  std::vector<float> scores;
+  const bool last = std::ssize(running_.front()) + 1 >= with_.length;
+  for (std::size_t place = 0; place < best.size(); ++place) {
+    const auto& next = best[place];
+    auto words = running_[next.beam];
+    words.push_back(next.word);
+    if (last || next.word == with_.end) {
+      if (place < running_.size()) // an end counts among the best only
+        finish(next, std::move(words));
+    } else if (running.size() < running_.size()) {
+      running.push_back(std::move(words));
+      scores.push_back(next.score);
+    }
+  }
+  over_ = last;
+  if (last)
+    return;
+  running_ = std::move(running);
+  scores_ = std::move(scores);
+  const auto best_possible = scores_.front() / static_cast<float>(running_.front().size() - 1);
+  over_ = finished_.size() == running_.size() && !(best_possible > finished_.back().score);
+}
+
+} // namespace mneme

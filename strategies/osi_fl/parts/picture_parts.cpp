@@ -1,0 +1,170 @@
+#include "strategies/osi_fl/parts/picture_parts.hpp"
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme {
+namespace {
+
+/// Modules and texts that were read, and what is wrong with them.
+class part_check {
+public:
+  /// @param texts where the texts of the setup were read
+  part_check(const method_setup& setup, std::map<std::string, std::filesystem::path> texts,
+             const condition_shape& wanted, std::int64_t beams)
+      : setup_(setup), texts_(std::move(texts)), wanted_(wanted), beams_(beams) {}
+
+  diagnostics found(bool generates) {
+    check_data();
+    check_captioner();
+    check_text();
+    if (generates)
+      check_diffusion();
+    return std::move(wrong_);
+  }
+
+private:
+  void add_of_file(const char* key, const std::string& text) { add(key, texts_.at(key).string() + ": " + text); }
+  void add(const std::string& key, std::string text) { wrong_.push_back({"strategy." + key, std::move(text)}); }
+  [[nodiscard]] const std::array<std::int64_t, 3>& input(const char* key) const { return setup_.modules.at(key).input; }
+  [[nodiscard]] std::int64_t width(const char* key) const { return setup_.modules.at(key).net->feature_width(); }
+
+  void check_data() {
+    const auto [channels, height, width] = setup_.shape;
+    if ((channels != 1 && channels != 3) || height < 2 || width < 2)
+      add("caption_encoder",
+          fmt::format("a captioner looks at pictures, and the data are [{}]; expected 1 or 3 channels",
+                      fmt::join(setup_.shape, ", ")));
+  }
+
+  void check_captioner() {
+    const auto& seen = input("caption_encoder");
+    if (seen[0] != 3 || seen[1] != seen[2])
+      add("caption_encoder",
+          fmt::format("the module takes rows [{}]; expected square pictures [3, S, S]", fmt::join(seen, ", ")));
+    const auto numbers = width("caption_encoder"), length = input("caption_decoder")[2] - 1 - numbers;
+    if (length < 2)
+      add("caption_decoder",
+          fmt::format("the module takes {} numbers for a row; expected 1 + words of a caption (16) + "
+                      "the {} that caption_encoder returns: was it exported with another one?",
+                      input("caption_decoder")[2], numbers));
+    const auto words = caption_words::read(setup_.texts.at("caption_words"));
+    if (!words)
+      return add_of_file("caption_words", words.error());
+    const auto scored = width("caption_decoder");
+    if (words->size() > scored || words->end() >= scored)
+      add("caption_words", fmt::format("the vocabulary has {} words, and caption_decoder scores {}; expected the "
+                                       "tokenizer of that module",
+                                       words->size(), scored));
+    else if (words->size() < scored)
+      add("caption_words",
+          fmt::format("the vocabulary has {} words, and caption_decoder scores {}; expected a word for "
+                      "each score",
+                      words->size(), scored));
+    if (2 * beams_ > scored)
+      add("beams", fmt::format("beams = {}; expected at most half of the {} words", beams_, scored));
+  }
+
+  void check_text() {
+    const auto numbers = width("text_encoder"), tokens = input("text_encoder")[2];
+    if (numbers != wanted_.numbers())
+      add("text_encoder", fmt::format("the module returns {} numbers for a text; the condition has {} x {} = {}: "
+                                      "text_encoder.pt of the export is for \"embed512\", text_states.pt for "
+                                      "\"sd77x768\"",
+                                      numbers, wanted_.tokens, wanted_.width, wanted_.numbers()));
+    if (tokens < 2 || (wanted_.tokens > 1 && tokens != wanted_.tokens))
+      add("text_encoder",
+          fmt::format("the module takes {} tokens; the condition has states of {}", tokens, wanted_.tokens));
+    if (const auto read = text_tokens::read(setup_.texts.at("text_tokens"), setup_.texts.at("text_merges")); !read)
+      add_of_file(read.error().starts_with("line") ? "text_merges" : "text_tokens", read.error());
+  }
+
+  void check_diffusion() {
+    const auto& latents = input("picture_decoder");
+    const auto count = latents[0] * latents[1] * latents[2];
+    if (input("denoiser")[2] != count + 1 + wanted_.numbers())
+      add("denoiser",
+          fmt::format("the module takes {} numbers for a row; expected the [{}] latents of picture_decoder, "
+                      "a time and {} x {} of the condition, {}",
+                      input("denoiser")[2], fmt::join(latents, ", "), wanted_.tokens, wanted_.width,
+                      count + 1 + wanted_.numbers()));
+    if (width("denoiser") != count)
+      add("denoiser", fmt::format("the module returns {} numbers for a row; expected the noise of its {} latents",
+                                  width("denoiser"), count));
+    const auto made = width("picture_decoder");
+    const auto side = std::lround(std::sqrt(static_cast<double>(made) / 3.0));
+    if (made != 3 * side * side)
+      add("picture_decoder",
+          fmt::format("the module returns {} numbers for a row; expected a square picture of 3 channels", made));
+  }
+
+  const method_setup& setup_;
+  std::map<std::string, std::filesystem::path> texts_;
+  condition_shape wanted_;
+  std::int64_t beams_;
+  diagnostics wrong_;
+};
+
+} // namespace
+
+void picture_parts::keys(key_table& table) {
+  for (auto& key : files_)
+    table.path(key.name, key.file, key.meaning);
+  table.integer("beams", beams_, {.low = 1, .high = 1'000}, "Beginnings that the search for a caption goes on with.");
+}
+
+bool picture_parts::describes() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const file_key& key) { return !key.of_diffusion && !key.file.empty(); });
+}
+
+void picture_parts::add_to(method_needs& needs) const {
+  for (const auto& key : files_)
+    if (!key.file.empty() && key.module)
+      needs.module_files[key.name] = {.file = key.file, .own_rows = true};
+    else if (!key.file.empty())
+      needs.text_files[key.name] = key.file;
+}
+
+diagnostics picture_parts::check_keys(bool generates) const {
+  diagnostics wrong;
+  for (const auto& key : files_) {
+    const bool read = generates || !key.of_diffusion;
+    if (read && key.file.empty())
+      wrong.push_back({std::string("strategy.") + key.name,
+                       fmt::format("no {}; expected a file that tools/export/picture_parts.py has written", key.name)});
+    else if (!read && !key.file.empty())
+      wrong.push_back({std::string("strategy.") + key.name,
+                       "no effect with condition = \"embed512\", whose generator is trained in the run; expected no "
+                       "file, or condition = \"sd77x768\""});
+  }
+  return wrong;
+}
+
+diagnostics picture_parts::check(const method_setup& setup, const condition_shape& wanted, bool generates) const {
+  if (auto wrong = check_keys(generates); !wrong.empty())
+    return wrong;
+  method_needs read;
+  add_to(read);
+  return part_check(setup, read.text_files, wanted, beams_).found(generates);
+}
+
+std::shared_ptr<const captioner> picture_parts::made_captioner(const method_setup& setup) const {
+  const auto text = [&](const char* key) -> const std::string& { return setup.texts.at(key); };
+  return std::make_shared<const captioner>(
+      captioner_parts{.caption_encoder = setup.modules.at("caption_encoder"),
+                      .caption_decoder = setup.modules.at("caption_decoder"),
+                      .words = caption_words::read(text("caption_words")).value(),
+                      .text_encoder = setup.modules.at("text_encoder"),
+                      .tokens = text_tokens::read(text("text_tokens"), text("text_merges")).value(),
+                      .beams = beams_});
+}
+
+std::shared_ptr<const picture_diffusion> picture_parts::made_diffusion(const method_setup& setup, std::int64_t steps,
+                                                                       double guidance) const {
+  return std::make_shared<const picture_diffusion>(
+      diffusion_parts{.denoiser = setup.modules.at("denoiser"), .decoder = setup.modules.at("picture_decoder")}, steps,
+      guidance);
+}
+
+} // namespace mneme

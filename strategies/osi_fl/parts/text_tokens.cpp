@@ -1,0 +1,137 @@
+#include "strategies/osi_fl/parts/text_tokens.hpp"
+#include "strategies/osi_fl/parts/unicode_points.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+namespace mneme {
+namespace {
+
+constexpr const char *start_token = "<|startoftext|>", *end_token = "<|endoftext|>", *word_end = "</w>";
+
+std::string letter_of(std::uint8_t byte) {
+  std::string made;
+  add_point(made, byte_letters()[byte]);
+  return made;
+}
+
+/// 's, 't, 're, 've, 'm, 'll or 'd at the start: points of it, or 0.
+std::size_t contraction_at(std::u32string_view text) {
+  for (const auto* const form : {U"'s", U"'t", U"'re", U"'ve", U"'m", U"'ll", U"'d"})
+    if (text.starts_with(form))
+      return std::u32string_view(form).size();
+  return 0;
+}
+
+/// Points of the piece at the start of a text that begins with no space.
+std::size_t piece_at(std::u32string_view text) {
+  if (const auto contraction = contraction_at(text))
+    return contraction;
+  if (is_number_point(text[0]))
+    return 1;
+  const auto is_other = [](char32_t point) {
+    return !is_letter_point(point) && !is_number_point(point) && !is_space_point(point);
+  };
+  const auto* const end = is_letter_point(text[0]) ? std::find_if_not(text.begin(), text.end(), is_letter_point)
+                                                   : std::find_if_not(text.begin(), text.end(), is_other);
+  return static_cast<std::size_t>(end - text.begin());
+}
+
+tl::expected<std::map<std::pair<std::string, std::string>, std::size_t>, std::string>
+read_merges(std::string_view text, const vocabulary& known) {
+  std::map<std::pair<std::string, std::string>, std::size_t> ranks;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const auto end = std::min(text.find('\n'), text.size());
+    auto pair = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (pair.ends_with('\r'))
+      pair.remove_suffix(1);
+    if (pair.empty() || (line == 1 && pair.starts_with("#version")))
+      continue;
+    const auto space = pair.find(' ');
+    if (space == 0 || space == std::string_view::npos || pair.find(' ', space + 1) != std::string_view::npos ||
+        space + 1 == pair.size())
+      return tl::unexpected(fmt::format("line {}: expected two tokens with a space between them, as merges.txt has "
+                                        "them",
+                                        line));
+    const std::string left(pair.substr(0, space)), right(pair.substr(space + 1));
+    if (known.number_of(left + right) < 0)
+      return tl::unexpected(fmt::format("line {}: '{}' is no token of the vocabulary; expected the merges that belong "
+                                        "to it",
+                                        line, left + right));
+    ranks.try_emplace({left, right}, ranks.size());
+  }
+  return ranks;
+}
+
+} // namespace
+
+tl::expected<text_tokens, std::string> text_tokens::read(std::string_view json, std::string_view merges) {
+  auto known = read_vocabulary(json);
+  if (!known)
+    return tl::unexpected(known.error());
+  text_tokens made;
+  made.known_ = std::move(*known);
+  std::vector<std::string> wanted{start_token, end_token};
+  for (std::uint32_t byte = 0; byte < 256; ++byte)
+    for (const auto* const end : {"", word_end})
+      wanted.push_back(letter_of(static_cast<std::uint8_t>(byte)) + end);
+  for (const auto& token : wanted)
+    if (made.known_.number_of(token) < 0)
+      return tl::unexpected(fmt::format("the vocabulary lacks '{}'; expected one of CLIP's tokenizer", token));
+  auto ranks = read_merges(merges, made.known_);
+  if (!ranks)
+    return tl::unexpected(ranks.error());
+  made.ranks_ = std::move(*ranks);
+  made.start_ = made.known_.number_of(start_token);
+  made.end_ = made.known_.number_of(end_token);
+  return made;
+}
+
+std::vector<std::int64_t> text_tokens::numbers(std::string_view text, std::int64_t length) const {
+  std::vector<std::int64_t> made{start_};
+  while (!text.empty()) { // the two special tokens stand for themselves
+    const auto start = text.find(start_token), end = text.find(end_token), next = std::min(start, end);
+    add_plain(in_small_letters(points_of(text.substr(0, next))), made);
+    if (next == std::string_view::npos)
+      break;
+    made.push_back(next == start ? start_ : end_);
+    text.remove_prefix(next + std::string_view(next == start ? start_token : end_token).size());
+  }
+  made.resize(std::min(made.size(), static_cast<std::size_t>(length) - 1));
+  made.resize(static_cast<std::size_t>(length), end_);
+  return made;
+}
+
+void text_tokens::add_plain(std::u32string_view text, std::vector<std::int64_t>& into) const {
+  while (!text.empty()) {
+    const auto taken = is_space_point(text[0]) ? 1 : piece_at(text);
+    if (!is_space_point(text[0]))
+      add_piece(text.substr(0, taken), into);
+    text.remove_prefix(taken);
+  }
+}
+
+/// The pair of the lowest rank is merged, the first of several, until no pair has a rank.
+void text_tokens::add_piece(std::u32string_view piece, std::vector<std::int64_t>& into) const {
+  std::vector<std::string> parts;
+  for (const auto byte : bytes_of(piece))
+    parts.push_back(letter_of(static_cast<std::uint8_t>(byte)));
+  parts.back() += word_end;
+  for (;;) {
+    auto lowest = std::numeric_limits<std::size_t>::max();
+    std::size_t where = 0;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i)
+      if (const auto found = ranks_.find({parts[i], parts[i + 1]}); found != ranks_.end() && found->second < lowest) {
+        lowest = found->second;
+        where = i;
+      }
+    if (lowest == std::numeric_limits<std::size_t>::max())
+      break;
+    parts[where] += parts[where + 1];
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(where) + 1);
+  }
+  for (const auto& part : parts)
+    into.push_back(known_.number_of(part));
+}
+
+} // namespace mneme

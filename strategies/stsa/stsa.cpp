@@ -1,0 +1,442 @@
+// STSA and STSA-E: closed-form spatial-temporal statistics aggregation (arXiv 2506.01327, WWW 2026).
+//
+// Task 1 adapts the net by FedAvg with a cosine head; then it is frozen. In every task each client sends sums over its
+// features once, and the server solves a ridge regression for all classes seen so far:
+//     H = ReLU(X W_R),  G_k = H^T H,  C_k = H^T Y                                        (eqs. 3-6)
+//     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
+// STSA-E sends C_k and the class counts of `dummies` parts of each client only; the server estimates G from them
+// (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official".
+//
+// Equations 7, 8, 10 and 11 are computed in shared/statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
+#include "runtime/base/triangle.hpp"
+#include "runtime/method/file_keys.hpp"
+#include "runtime/storage/safetensors.hpp"
+#include "runtime/training/ridge.hpp"
+#include "strategies/shared/averaging.hpp"
+#include "strategies/stsa/dummy_clients.hpp"
+#include "strategies/stsa/random_features.hpp"
+#include "strategies/stsa/statistics_sums.hpp"
+#include "strategies/stsa/upload_privacy.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+namespace mneme {
+namespace {
+
+// Axes: D features of the net, M of its random features, C classes, c classes of a task, P dummy parts of a client.
+
+constexpr std::int64_t width_max = 100'000; // of a projection
+
+enum draws : std::uint32_t { projection_draw = first_method_purpose, dummy_draw, noise_draw, mask_draw };
+enum class adaptation_kind : std::uint8_t { federated, none };
+enum class estimator_kind : std::uint8_t { exact, estimated };
+enum class noise_place : std::uint8_t { none, sums, counts, both };
+
+struct options {
+  adaptation_kind adaptation = adaptation_kind::federated;
+  std::int64_t adaptation_rounds = 100;
+  std::int64_t width = 5000; // M, that of the file if there is one; 0: H = X
+  std::filesystem::path projection_file{};
+  double ridge = 1e4; // gamma, absolute: it grows with the square of the features' scale, not with rows
+  readout_kind readout = readout_kind::linear;
+  estimator_kind estimator = estimator_kind::exact;
+  std::int64_t dummies = 50;
+  client_count kappa = client_count::total;
+  bool clamp_b = false;
+  dummy_split split = dummy_split::random;
+  std::filesystem::path feature_cache{};
+  double noise_scale = 0.2, noise_std = 0.05; // q and s of Table 7
+  noise_place noise_on = noise_place::none;
+  bool secure_sum = false;
+
+  [[nodiscard]] bool estimated() const { return estimator == estimator_kind::estimated; }
+  [[nodiscard]] bool noise_on_sums() const { return noise_on == noise_place::sums || noise_on == noise_place::both; }
+  [[nodiscard]] bool noise_on_counts() const {
+    return noise_on == noise_place::counts || noise_on == noise_place::both;
+  }
+};
+
+/// Settings that both halves share.
+struct run_settings {
+  options with{};
+  method_setup setup{};
+  at::Tensor projection{}; // W_R [D, M] float64, or undefined: H = X
+
+  [[nodiscard]] std::int64_t adaptation_rounds() const {
+    return with.adaptation == adaptation_kind::federated ? with.adaptation_rounds : 0;
+  }
+  [[nodiscard]] bool adapts(const round_place& place) const {
+    return place.task.value == 0 && place.round_of_task < adaptation_rounds();
+  }
+  [[nodiscard]] std::int64_t width() const {
+    return projection.defined() ? projection.size(1) : setup.net->feature_width();
+  }
+  [[nodiscard]] mask_ring ring(task_id task) const {
+    return {.key = {.seed = setup.seed, .purpose = mask_draw, .task = task}, .clients = setup.clients};
+  }
+};
+
+// -- the method -------------------------------------------------------------------------------------------------------
+
+class stsa final : public averaging_method, public file_keys {
+public:
+  void keys(key_table& table) override;
+  void read_file_keys() override;
+  std::vector<preset> presets() const override;
+  method_needs needs() const override;
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+protected:
+  /// The schedule spans the adaptation, not the round of statistics after it.
+  void adjust(train_job& job, const broadcast& in) const override {
+    job.options = options_for_round(setup().training, setup().trainable, covered(in.place), in.place.round_of_task,
+                                    run_->adaptation_rounds());
+  }
+
+private:
+  [[nodiscard]] statistics_job statistics_of(const client_context& ctx, const broadcast& in) const;
+  [[nodiscard]] privacy_options privacy_of(const client_context& ctx) const;
+
+  options with_;
+  std::shared_ptr<const run_settings> run_;
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+void stsa::prepare(const method_setup& setup) {
+  auto run = std::make_shared<run_settings>();
+  run->with = with_;
+  run->setup = setup;
+  const auto file = setup.files.find("projection_file");
+  if (file != setup.files.end())
+    run->projection = file->second.at("W_R").to(at::kDouble).contiguous();
+  else if (with_.width > 0)
+    run->projection =
+        random_projection({.seed = setup.seed, .purpose = projection_draw}, setup.net->feature_width(), with_.width);
+  if (run->adaptation_rounds() > 0)
+    averaging_method::prepare(setup);
+  run_ = std::move(run);
+}
+
+/// Adapts the net, or sends statistics of its rows under the frozen one.
+task<client_result> stsa::client_round(client_context& ctx, const broadcast& in) const {
+  if (run_->adapts(in.place)) {
+    auto training = averaging_method::client_round(ctx, in);
+    auto trained = co_await training;
+    co_return trained;
+  }
+
+  // H = ReLU(X W_R), G_k = H^T H, C_k = H^T Y (eqs. 3-6).
+  auto summing = ctx.statistics(statistics_of(ctx, in));
+  auto summed = co_await summing;
+  auto upload = std::make_shared<tensor_map>();
+  if (summed.gram.defined())
+    upload->put("gram", summed.gram);
+  upload->put("sums", summed.sums);
+  if (with_.estimated())
+    upload->put("counts", summed.counts);
+
+  // Noise and masks change what leaves the client, and nothing else.
+  const auto privacy = privacy_of(ctx);
+  if (!privacy.changes_upload())
+    co_return client_result{.upload = upload, .memory = nullptr, .rows = ctx.samples().size()};
+  upload->put(privacy_options::tensor_name, as_tensor(privacy));
+  tensors_ref plain = std::move(upload);
+  auto hiding = ctx.compute({.name = "privacy", .run = &hidden, .in = plain});
+  auto sent = co_await hiding;
+  co_return client_result{.upload = sent.out, .memory = nullptr, .rows = ctx.samples().size()};
+}
+
+statistics_job stsa::statistics_of(const client_context& ctx, const broadcast& in) const {
+  statistics_job job{.net = run_->setup.net,
+                     .weights = in.weights ? in.weights : in.first_contact,
+                     .samples = ctx.samples(),
+                     .projection = run_->projection,
+                     .gram = !with_.estimated(),
+                     .classes = in.place.current,
+                     .frozen = true};
+  if (with_.estimated()) {
+    job.parts = with_.dummies;
+    job.part_of = dummy_of_rows(ctx.samples(), with_.dummies, with_.split, ctx.stream(dummy_draw));
+  }
+  return job;
+}
+
+/// q eps is added, eps ~ N(0, s^2) (Table 7); no noise is no change, to the bit.
+privacy_options stsa::privacy_of(const client_context& ctx) const {
+  const double noise = with_.noise_scale * with_.noise_std;
+  const auto key = ctx.stream(noise_draw);
+  return {.noise = noise,
+          .on_sums = noise > 0.0 && with_.noise_on_sums(),
+          .on_counts = noise > 0.0 && with_.noise_on_counts(),
+          .masked = with_.secure_sum,
+          .noise_key = key,
+          .ring = run_->ring(key.task)};
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<statistics_sums> sums_for(const run_settings& run) {
+  const auto& with = run.with;
+  const statistics_sums::size size{.width = run.width(), .classes = run.setup.classes};
+  if (with.estimated())
+    return std::make_unique<estimated_sums>(size, with.dummies,
+                                            estimate_rules{.kappa = with.kappa, .clamp_b = with.clamp_b});
+  return std::make_unique<exact_sums>(
+      size,
+      exact_sums::rules{.masked = with.secure_sum, .noisy = with.noise_on != noise_place::none, .ring = run.ring({})});
+}
+
+/// Compute job: W = (G + gamma I)^-1 C (eq. 9) for the classes seen so far, float32.
+tensor_map solve(const tensor_map& in) {
+  tensor_map out;
+  out.put("readout", solve_ridge(in.at("gram"), in.at("sums"), in.at("ridge").item<double>()).to(at::kFloat));
+  return out;
+}
+
+class stsa_server final : public averaging_server {
+public:
+  explicit stsa_server(std::shared_ptr<const run_settings> run)
+      : averaging_server(run->setup), run_(std::move(run)), statistics_(sums_for(*run_)),
+        net_weights_(run_->setup.initial) {}
+
+  /// Rounds of adaptation, then one in which everybody sends statistics.
+  task<task_plan> open_task(server_context&, const round_place& place) override {
+    const auto adaptation = place.task.value == 0 ? run_->adaptation_rounds() : 0;
+    co_return task_plan{.rounds = adaptation + 1, .everybody = true, .clients_without_rows = true};
+  }
+
+  /// The frozen net goes to every client that takes part in the first statistics, and later to newcomers only.
+  broadcast open_round(const round_place& place) override {
+    if (run_->adapts(place))
+      return averaging_server::open_round(place);
+    asked_in_.push_back(place.round);
+    const bool known = run_->adaptation_rounds() == 0 || place.task.value > 0;
+    return {.place = {},
+            .weights = known ? nullptr : net_weights_,
+            .extra = nullptr,
+            .first_contact = known ? net_weights_ : nullptr};
+  }
+
+  void fold(const delivery& in) override {
+    if (!in.upload->find("sums")) {
+      if (in.rows > 0) // nothing is learnt without rows
+        averaging_server::fold(in);
+    } else if (in.started_from == asked_in_.back()) {
+      statistics_->add(in);
+    } else { // it was kept although late
+      const auto task = std::find(asked_in_.begin(), asked_in_.end(), in.started_from) - asked_in_.begin();
+      statistics_->add_late(in, run_->setup.task_classes.at(static_cast<std::size_t>(task)));
+    }
+  }
+
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    if (run_->adapts(place)) {
+      average();
+      net_weights_ = weights_only(weights());
+      co_return;
+    }
+
+    auto adding = statistics_->end_task(ctx, place); // eqs. 7, 8
+    co_await adding;
+    if (place.task.value == 0)
+      first_diagonal_ = mean_diagonal(statistics_->gram());
+
+    auto equations = equations_of(place.opened);
+    auto solving = ctx.compute({.name = "ridge solve", .run = &solve, .in = equations}); // eq. 9
+    auto solved = co_await solving;
+
+    // The read-out has a row for every class of the run; those not seen yet are zeros.
+    auto readout = at::zeros({run_->setup.classes, run_->width()}, at::kFloat);
+    readout.narrow(0, 0, place.opened.high).copy_(solved.out->at("readout"));
+    readout_ = readout;
+  }
+
+  predictor predict() const override {
+    if (!readout_.defined())
+      return {.net = run_->setup.net, .weights = net_weights_};
+    return {.net = run_->setup.net,
+            .weights = net_weights_,
+            .kind = run_->with.readout,
+            .projection = run_->projection,
+            .readout = readout_,
+            .frozen = true};
+  }
+
+  std::map<std::string, double> figures() const override {
+    std::map<std::string, double> figures;
+    statistics_->add_figures(figures);
+    if (first_diagonal_ > 0.0)
+      figures["ridge_relative"] = run_->with.ridge / first_diagonal_;
+    return figures;
+  }
+
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    statistics_->persist(state);
+    state(net_weights_).frozen(readout_)(first_diagonal_)(asked_in_);
+  }
+
+private:
+  /// What solve() works on.
+  [[nodiscard]] tensors_ref equations_of(class_range seen) const {
+    auto made = std::make_shared<tensor_map>();
+    made->put("gram", statistics_->gram());
+    made->put("sums", statistics_->sums().narrow(0, 0, seen.high));
+    made->put("ridge", at::scalar_tensor(run_->with.ridge, at::kDouble));
+    return made;
+  }
+
+  std::shared_ptr<const run_settings> run_;
+  std::unique_ptr<statistics_sums> statistics_;
+  tensors_ref net_weights_;        // as far as the net is adapted: one handle for all rounds of statistics
+  at::Tensor readout_;             // W transposed [C, M] float32; undefined before the first statistics
+  double first_diagonal_ = 0.0;    // mean of task 1's G, to judge gamma by
+  std::vector<round_id> asked_in_; // by task: the round of its statistics
+};
+
+std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
+
+// -- what the engine is told ------------------------------------------------------------------------------------------
+
+method_needs stsa::needs() const {
+  method_needs needed{.head = head_kind::cosine,
+                      .round_barrier = true, // statistics of all clients, each once
+                      .feature_folder = with_.feature_cache,
+                      .defaults = "[strategy]\nweighting = \"uniform\"\n"};
+  if (with_.estimated() && with_.split == dummy_split::file)
+    needed.row_marks = {.name = "dummy", .below = with_.dummies};
+  if (!with_.projection_file.empty())
+    needed.tensor_files = {{"projection_file", with_.projection_file}};
+  return needed;
+}
+
+diagnostics stsa::check(const method_setup& setup) const {
+  auto wrong = with_.adaptation == adaptation_kind::none ? diagnostics{} : averaging_method::check(setup);
+  const auto width = setup.net->feature_width();
+  if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
+    const auto* found = file->second.find("W_R");
+    if (!found)
+      wrong.push_back({"strategy.projection_file", with_.projection_file.string() +
+                                                       ": found no tensor 'W_R'; expected W_R of shape [" +
+                                                       std::to_string(width) + ", projection width]"});
+    else if (found->dim() != 2 || found->size(0) != width || found->size(1) < 1 ||
+             !at::isFloatingType(found->scalar_type()))
+      wrong.push_back({"strategy.projection_file",
+                       with_.projection_file.string() + ": found W_R of shape " + c10::str(found->sizes()) + ", " +
+                           c10::toString(found->scalar_type()) + "; expected floating-point numbers of shape [" +
+                           std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
+                           " features"});
+  }
+  if (setup.transition == task_transition::staggered)
+    wrong.push_back({"tasks.transition",
+                     "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
+                     "the task opens, and who enters it later has none to send; expected \"round\""});
+  if (setup.staying_share > 0.0)
+    wrong.push_back({"tasks.staying_share",
+                     "tasks.staying_share > 0: stsa asks each client for its statistics of a task once, when the task "
+                     "opens, and who keeps its old task has none to send; expected 0"});
+  if (with_.secure_sum && with_.estimated())
+    wrong.push_back({"strategy.secure_sum",
+                     "secure_sum = true with estimator = \"estimated\": the server needs each dummy "
+                     "client's sums, not their total; expected estimator = \"exact\""});
+  if (!with_.estimated() && with_.noise_on_counts())
+    wrong.push_back({"strategy.noise_on",
+                     "noise on counts with estimator = \"exact\", which sends none; expected \"none\" or "
+                     "\"sums\", or estimator = \"estimated\""});
+  return wrong;
+}
+
+void stsa::read_file_keys() {
+  if (with_.projection_file.empty())
+    return;
+  const auto named = read_safetensors(with_.projection_file);
+  const auto* projection = named ? named->find("W_R") : nullptr;
+  if (projection && projection->dim() == 2 && projection->size(1) >= 1 && projection->size(1) <= width_max)
+    with_.width = projection->size(1);
+}
+
+void stsa::keys(key_table& table) {
+  table.choice("adaptation", with_.adaptation,
+               {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
+               "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
+  table.integer("adaptation_rounds", with_.adaptation_rounds, {.low = 1, .high = 1'000'000},
+                "federated: rounds of training in task 1, before its statistics.");
+  table.integer("projection_width", with_.width, {.low = 0, .high = width_max},
+                "Random features M; 0: the net's features as they are.");
+  table.path("projection_file", with_.projection_file,
+             "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: it is drawn.");
+  table.number("ridge", with_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
+  table.choice("readout", with_.readout, {{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}},
+               "Scores W_c . phi as in the paper, or their cosine as in the official code.");
+  table.choice("estimator", with_.estimator,
+               {{"exact", estimator_kind::exact}, {"estimated", estimator_kind::estimated}},
+               "Clients send Gram matrices (STSA), or class sums of dummy clients only (STSA-E).");
+  table.integer("dummies", with_.dummies, {.low = 1, .high = 100'000}, "estimated: dummy clients of each client.");
+  table.choice("kappa", with_.kappa, {{"total", client_count::total}, {"nonempty", client_count::nonempty}},
+               "estimated: the scatter is divided by all dummy clients (paper), or by those with rows (unbiased).");
+  table.flag("clamp_b", with_.clamp_b, "estimated: negative coefficients become 0, as in the official code.");
+  table.choice("dummy_split", with_.split,
+               {{"random", dummy_split::random}, {"stratified", dummy_split::stratified}, {"file", dummy_split::file}},
+               "estimated: how a client's rows are dealt to its dummies; file: column `dummy` of partition.file.");
+  table.path("feature_cache", with_.feature_cache,
+             "Folder where features of frozen nets are kept between runs; empty: in memory only.");
+  table.number("noise_scale", with_.noise_scale, {.low = 0.0}, "Privacy noise: q of value + q eps.");
+  table.number("noise_std", with_.noise_std, {.low = 0.0}, "Privacy noise: s of eps ~ N(0, s^2).");
+  table.choice("noise_on", with_.noise_on,
+               {{"none", noise_place::none},
+                {"sums", noise_place::sums},
+                {"counts", noise_place::counts},
+                {"both", noise_place::both}},
+               "What noise is added to: Gram matrix and class sums, class counts (estimated), or both.");
+  table.flag("secure_sum", with_.secure_sum, "exact: uploads are hidden by pairwise masks that cancel in their sum.");
+}
+
+std::vector<preset> stsa::presets() const {
+  const std::string residual = R"([strategy]
+adaptation_rounds = 100
+projection_width = 5000
+ridge = 1e4
+dummies = 50
+[training]
+epochs = 2
+batch = 128
+learning_rate = 0.04
+schedule = "cosine"
+momentum = 0.9
+weight_decay = 5e-4
+augment = "crop-flip-jitter"
+)";
+  const std::string paper = "readout = \"linear\"\nkappa = \"total\"\nclamp_b = false\n";
+  const std::string transformer = R"([strategy]
+adaptation_rounds = 10
+projection_width = 1250
+ridge = 1e6
+dummies = 10
+[training]
+epochs = 2
+batch = 128
+learning_rate = 0.2
+schedule = "cosine"
+momentum = 0.9
+weight_decay = 5e-4
+)";
+  const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
+  return {{"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
+          {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
+           with(transformer, paper)},
+          {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
+           with(residual, "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n")}};
+}
+
+const strategy_registration line{
+    {.name = "stsa",
+     .summary = "closed-form statistics of a frozen net, one round a task (STSA, arXiv 2506.01327)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<stsa>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,94 @@
+// The GAN of features: Adam against PyTorch's formula, a game's bits in any company, and what it learns.
+#include "runtime/models/function.hpp"
+#include "strategies/fed_cil/feature_gan.hpp"
+#include "tests/support/program_check.hpp"
+#include "tests/support/tensors.hpp"
+#include <catch2/catch_approx.hpp>
+#include <cmath>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Approx;
+
+namespace {
+
+const gan_shape small{.features = 3, .classes = 4, .latent = 5, .generator_width = 16, .critic_width = 16};
+
+/// Rows of two classes around (2, 0, 0) and (0, 2, 0).
+tensors_ref game_of(const feature_gan& gan, std::uint64_t seed, bool replays) {
+  auto made = std::make_shared<tensor_map>();
+  made->put("generator", initial_weights(*gan.generator(), seed));
+  made->put("critic", initial_weights(*gan.critic(), seed));
+  auto features = 0.2 * drawn({20, 3}, seed);
+  auto labels = at::arange(20, at::kLong) % 2;
+  features.index_put_({at::arange(20, at::kLong), labels}, features.gather(1, labels.unsqueeze(1)).squeeze(1) + 2.0);
+  made->put("features", features);
+  made->put("labels", replays ? labels + 2 : labels);
+  if (replays) {
+    made->put("old_generator", initial_weights(*gan.generator(), 9));
+    made->put("server_generator", initial_weights(*gan.generator(), 10));
+  }
+  return made;
+}
+
+program_job job_of(const std::shared_ptr<const feature_gan>& gan, std::uint64_t seed, gan_training with, bool replays) {
+  return {.body = gan_program(gan, with),
+          .in = game_of(*gan, seed, replays),
+          .stream = {.seed = seed, .purpose = first_method_purpose},
+          .rows = 1};
+}
+
+} // namespace
+
+TEST_CASE("Adam's steps are PyTorch's, worked out by hand") {
+  adam moving(floats({1.0F, -2.0F}).view({1, 2}));
+  moving.step(floats({0.5F, 0.0F}).view({1, 2}), {.rate = 0.1, .beta1 = 0.5, .beta2 = 0.99});
+  CHECK(moving.weights()[0][0].item<float>() == Approx(0.9F).epsilon(1e-6)); // the first step is the rate, by sign
+  CHECK(moving.weights()[0][1].item<float>() == -2.0F);
+  moving.step(floats({-1.0F, 0.0F}).view({1, 2}), {.rate = 0.1, .beta1 = 0.5, .beta2 = 0.99});
+  const double first = (0.5 * 0.25 + 0.5 * -1.0) / (1.0 - 0.25);            // m = 0.25 after one step
+  const double second = (0.99 * 0.0025 + 0.01 * 1.0) / (1.0 - 0.99 * 0.99); // v = 0.0025
+  CHECK(moving.weights()[0][0].item<double>() == Approx(0.9 - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-6));
+}
+
+TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices") {
+  const auto gan = std::make_shared<const feature_gan>(small);
+  gan_training with{.steps = 60, .batch = 6, .seen = {0, 4}};
+  with.rates.rate = 1e-3;
+  for (const bool replays : {false, true}) {
+    with.old_classes = replays ? 2 : 0;
+    with.consistency = replays ? 1.0 : 0.0;
+    std::vector<program_job> jobs;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed)
+      jobs.push_back(job_of(gan, seed, with, replays));
+    check_program(jobs);
+  }
+}
+
+TEST_CASE("the critic learns to tell classes apart, and the generator makes what it takes for them") {
+  const auto gan = std::make_shared<const feature_gan>(small);
+  gan_training with{.steps = 300, .batch = 16, .seen = {0, 2}};
+  with.rates.rate = 5e-3;
+  const auto device = make_executor("cpu");
+  const std::vector<job> batch{{.id = {}, .request = job_of(gan, 3, with, false)}};
+  const auto outcome = device->run(batch);
+  REQUIRE(std::holds_alternative<work_output>(outcome[0]));
+  const auto& out = *std::get<program_output>(std::get<work_output>(outcome[0])).out;
+  const auto critic = out.at("critic").unsqueeze(0);
+  const auto rows = game_of(*gan, 3, false);
+  const auto said = [&](const at::Tensor& features) {
+    return gan->critic()
+        ->forward(critic, features.view({1, -1, 1, 1, 3}).contiguous(), {0, 2}, nullptr)
+        .logits[0]
+        .argmax(1);
+  };
+  CHECK(at::equal(said(rows->at("features")), rows->at("labels")));
+  const std::vector<std::int64_t> labels{0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+  const auto codes = gan->codes(labels, {.seed = 77}).view({1, 10, 1, 1, -1});
+  const auto made = gan->generator()->forward(out.at("generator").unsqueeze(0), codes, {}, nullptr).features[0];
+  CHECK((said(made) == at::tensor(labels, at::kLong)).sum().item<std::int64_t>() >= 9);
+  const auto mean_of = [&](std::int64_t label) {
+    return made.index_select(0, (at::tensor(labels) == label).nonzero().squeeze(1)).mean(0);
+  };
+  CHECK(mean_of(0)[0].item<float>() > mean_of(1)[0].item<float>()); // as the rows themselves
+  CHECK(mean_of(1)[1].item<float>() > mean_of(0)[1].item<float>());
+}

@@ -1,0 +1,282 @@
+// What clients of GLFC and LGA train on, and how they find out that a task begins, by hand.
+#include "runtime/base/digest.hpp"
+#include "strategies/lga/forgetting_losses.hpp"
+#include "strategies/lga/prototype_proxy.hpp"
+#include "strategies/lga/round_rate.hpp"
+#include "strategies/shared/exemplar_selection.hpp"
+#include "tests/support/shown_steps.hpp"
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <fmt/format.h>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+constexpr std::int64_t features = 6, classes = 5, every_row = 100;
+using key_texts = std::vector<std::pair<std::string, std::string>>;
+using row_numbers = std::vector<std::int64_t>;
+
+/// Two tasks, of classes 0 and 1 and of 2 to 4, and one client with all rows of its task. Features are pixels.
+struct lone_client {
+  std::unique_ptr<strategy> method;
+  std::unique_ptr<executor> device = make_executor("cpu");
+  std::shared_ptr<const dataset> rows = striped_rows(every_row, features, classes);
+  method_setup setup = setup_of_run(model_named("linear", {1, 1, features}, classes), features, 2);
+  std::unique_ptr<server_half> server;
+  memory_ref memory;
+  tensors_ref advice;
+
+  explicit lone_client(const std::string& name, key_texts keys = {}, bool oracle = true)
+      : method(strategy_named(name)) {
+    keys.insert(keys.begin(), {{"memory", "10"}, {"reconstruction_steps", "1"}, {"images_per_gradient", "1"}});
+    give_keys(*method, keys);
+    setup.training = {.epochs = 20, .batch = 10, .learning_rate = 0.2};
+    setup.rounds.per_task = 10;
+    setup.task_classes = {{0, 2}, {2, 5}};
+    setup.oracle = oracle;
+    method->prepare(setup);
+    server = method->make_server();
+  }
+  [[nodiscard]] static row_numbers held_in(std::uint32_t task) {
+    row_numbers mine;
+    for (std::int64_t r = 0; r < every_row; ++r)
+      if ((r % classes >= 2) == (task == 1))
+        mine.push_back(r);
+    return mine;
+  }
+  [[nodiscard]] assignment work_in(std::uint32_t task, std::uint32_t round) const {
+    const round_place place{.round = {round},
+                            .task = {task},
+                            .opened = {0, task == 0 ? 2 : 5},
+                            .current = {task == 0 ? 0 : 2, task == 0 ? 2 : 5}};
+    auto in = server->open_round(place);
+    in.place = place;
+    in.advice = advice;
+    return {.in = std::make_shared<const broadcast>(in),
+            .memory = memory,
+            .samples = view_of(rows, held_in(task)),
+            .seed = 5,
+            .visit = round,
+            .task = {task}};
+  }
+  plan jobs_in(std::uint32_t task, std::uint32_t round) {
+    return jobs_of_round(*method, *device, work_in(task, round));
+  }
+  client_result take_part(std::uint32_t task, std::uint32_t round) {
+    auto result = run_round(*method, *device, work_in(task, round));
+    memory = result.memory;
+    return result;
+  }
+  /// Mean entropy of the classes seen over the rows of a task, under the model that is sent.
+  [[nodiscard]] double entropy_in(std::uint32_t task) {
+    const auto work = work_in(task, 0);
+    const auto seen = run_plan(
+        *device, {extract_job{.net = setup.net, .weights = work.in->weights, .samples = work.samples}});
+    const auto logits = std::get<extract_output>(std::get<work_output>(seen[0])).logits;
+    return mean_entropy(logits.narrow(1, 0, work.in->place.opened.high));
+  }
+};
+
+/// Old models as the proxy tells of them, all weights of one value each.
+tensors_ref advice_of(std::int64_t size, float before, float latest) {
+  auto said = std::make_shared<tensor_map>();
+  for (const auto& [name, fill, seen] :
+       {std::tuple{"before", before, std::int64_t{1}}, std::tuple{"latest", latest, std::int64_t{2}}}) {
+    said->put(name, at::full({size}, fill));
+    said->put(std::string(name) + "_classes", at::tensor(seen, at::kLong));
+  }
+  return said;
+}
+
+} // namespace
+
+TEST_CASE("each method and reading trains by its own terms", "[lga]") {
+  using enum gradient_weighting;
+  const forgetting_terms printed{.likelihood = class_likelihood::softmax, .weighting = per_task};
+  const forgetting_terms released{.likelihood = class_likelihood::sigmoid, .weighting = cumulative};
+  forgetting_terms glfc{.likelihood = class_likelihood::softmax, .weighting = old_new};
+  glfc.weighs_distillation = false;
+  glfc.label_factor = glfc.distillation_factor = 0.5;
+  auto glfc_released = glfc;
+  glfc_released.likelihood = class_likelihood::sigmoid;
+  auto plain_labels = printed, icarl = printed;
+  plain_labels.weighs_labels = false;
+  icarl.distillation = old_knowledge::icarl;
+  icarl.weighs_distillation = false;
+  const auto check_terms = [](const char* name, const key_texts& keys, const forgetting_terms& expected) {
+    lone_client client(name, keys);
+    const auto jobs = jobs_of_kind<train_job>(client.jobs_in(0, 0));
+    CAPTURE(name, keys);
+    CHECK(jobs.at(0).objective->identity() == forgetting_objective(expected)->identity());
+  };
+  check_terms("lga", {{"losses", "paper"}}, printed);
+  check_terms("lga", {{"losses", "official"}}, released);
+  check_terms("lga", {{"cbl", "false"}}, plain_labels);
+  check_terms("lga", {{"sdl", "false"}}, icarl);
+  check_terms("glfc", {{"losses", "paper"}}, glfc);
+  check_terms("glfc", {{"losses", "official"}}, glfc_released);
+}
+
+TEST_CASE("released weights stay within a half and five, printed ones do not", "[lga]") {
+  std::vector<double> magnitudes(10, 0.01);
+  magnitudes.front() = 1.0; // ten times the mean of 0.1, nearly
+  const auto weights_by = [&](gradient_weighting kind) {
+    return row_weights(at::tensor(magnitudes, at::kDouble), at::zeros({10}, at::kLong), 1, kind);
+  };
+  const auto released = weights_by(gradient_weighting::cumulative), printed = weights_by(gradient_weighting::per_task);
+  CHECK(released[0].item<double>() == 5.0);
+  CHECK(released[9].item<double>() == 0.5);
+  CHECK_THAT(printed[0].item<double>(), WithinRel(1.0 / 0.109, 1e-12));
+  CHECK_THAT(printed[9].item<double>(), WithinRel(0.01 / 0.109, 1e-12));
+}
+
+TEST_CASE("a client tells its loss which classes are old, of which task, and by which exponent", "[lga]") {
+  struct expected {
+    const char *name, *losses;
+    double exponent;
+  };
+  for (const auto& [name, losses, exponent] : {expected{"lga", "paper", 2.0 / 5}, // old classes of all it holds
+                                               expected{"lga", "official", 1.0 / 2}, // t / (t + 1)
+                                               expected{"glfc", "paper", 1.0}}) {
+    lone_client client(name, {{"losses", losses}});
+    CHECK_FALSE(jobs_of_kind<train_job>(client.jobs_in(0, 0)).at(0).side); // nothing to forget
+    (void)client.take_part(0, 0);
+    const auto job = jobs_of_kind<train_job>(client.jobs_in(1, 10)).at(0);
+    CAPTURE(name, losses);
+    REQUIRE(job.side);
+    CHECK_THAT(job.side->at("exponent").item<double>(), WithinRel(exponent, 1e-12));
+    CHECK(at::equal(job.side->at("group_of_class"), at::tensor({0, 0, -1, -1, -1}, at::kLong)));
+    CHECK(job.side->at("old_tasks").item<std::int64_t>() == 1);
+    CHECK(job.samples.size() == 60 + 2 * 5); // its rows, and five exemplars of each old class
+    CHECK((job.options.classes == class_range{0, 5}));
+  }
+}
+
+TEST_CASE("only with an oracle do a client's training and memory depend on the task that it is told", "[lga]") {
+  for (const auto* name : {"lga", "glfc"})
+    for (const bool oracle : {false, true}) {
+      CAPTURE(name, oracle);
+      lone_client client(name, {}, oracle);
+      client.take_part(0, 0);
+      const auto told = [&client](std::uint32_t task, class_range current) {
+        auto work = client.work_in(1, 1);
+        auto in = *work.in;
+        in.place.task = {task};
+        in.place.current = current;
+        work.in = std::make_shared<const broadcast>(in);
+        return work;
+      };
+      const auto trained_on = [&client](const assignment& work) { // keys of shuffles are not compared
+        const auto jobs = jobs_of_kind<train_job>(jobs_of_round(*client.method, *client.device, work));
+        return *jobs.at(0).samples.rows;
+      };
+      CHECK((trained_on(told(1, {2, 5})) == trained_on(told(0, {0, 5}))) == !oracle);
+      const auto here = run_round(*client.method, *client.device, told(1, {2, 5}));
+      const auto blanked = run_round(*client.method, *client.device, told(0, {0, 5}));
+      CHECK((digest_of(*here.memory) == digest_of(*blanked.memory)) == !oracle);
+      CHECK((here.counts == blanked.counts) == !oracle);
+    }
+}
+
+TEST_CASE("who has just found out learns from the latest task's best model, others from the one before", "[lga]") {
+  lone_client client("lga");
+  client.advice = advice_of(client.setup.net->size(), 0.25F, 0.5F);
+  (void)client.take_part(0, 0);
+  const auto taught_by = [&](std::uint32_t task, std::uint32_t round) {
+    const auto job = jobs_of_kind<train_job>(client.jobs_in(task, round)).at(0);
+    return std::pair{job.teacher->at(flat_weights)[0].item<float>(), job.options.taught.high};
+  };
+  CHECK(taught_by(0, 1) == std::pair{0.25F, std::int64_t{1}});
+  CHECK(taught_by(1, 10) == std::pair{0.5F, std::int64_t{2}}); // it notices
+  (void)client.take_part(1, 10);
+  CHECK(taught_by(1, 11) == std::pair{0.25F, std::int64_t{1}});
+}
+
+TEST_CASE("a rise of the entropy by the threshold is noticed as printed, and only more than it as released", "[lga]") {
+  for (const std::string name : {"lga", "glfc"}) {
+    lone_client client(name, {}, false);
+    const auto entropy = client.entropy_in(0); // it was 0 before any round
+    REQUIRE(entropy > 0.1);
+    const auto notices = [&](const std::string& losses, double threshold) {
+      lone_client other(name, {{"losses", losses}, {"threshold", fmt::format("{}", threshold)}}, false);
+      return other.take_part(0, 0).counts.at("transitions_detected") == 1.0;
+    };
+    const auto stays = [&](const std::string& losses, double threshold) {
+      lone_client other(name, {{"losses", losses}, {"threshold", fmt::format("{}", threshold)}}, false);
+      return other.take_part(0, 0).counts.at("transitions_missed") == 1.0;
+    };
+    CAPTURE(name, entropy);
+    CHECK(notices("paper", entropy));
+    CHECK(stays("paper", std::nextafter(entropy, 9.0)));
+    CHECK(stays("official", entropy));
+    CHECK(notices("official", std::nextafter(entropy, 0.0)));
+  }
+}
+
+TEST_CASE("rates that fall within a round make it two jobs, the second from where the first has ended", "[lga]") {
+  lone_client client("lga", {{"rates", "persistent-decay"}});
+  (void)client.take_part(0, 0);
+  const auto jobs = jobs_of_kind<train_job>(client.jobs_in(0, 7)); // epochs 140 to 159 of the task
+  REQUIRE(jobs.size() == 2);
+  CHECK((jobs[0].options.epochs == 10 && jobs[1].options.epochs == 10));
+  CHECK_THAT(jobs[0].options.learning_rate, WithinRel(0.2 / 5, 1e-12));
+  CHECK_THAT(jobs[1].options.learning_rate, WithinRel(0.2 / 25, 1e-12));
+  CHECK_FALSE(at::equal(jobs[1].start->at(flat_weights), jobs[0].start->at(flat_weights)));
+  CHECK(jobs[0].stream.visit == 7);
+  CHECK(jobs[1].stream.visit == 7 + (1 << 24)); // it shuffles by itself
+}
+
+TEST_CASE("decays begin anew after 200 epochs of a task", "[lga]") {
+  using stretches = std::vector<rate_stretch>;
+  for (const std::int64_t later : {0, 10, 20}) {
+    CHECK((rates_of_round(rate_schedule::code_quirk, 5 + later, 20) == stretches{{20, 1.0 / 5}}));
+    CHECK((rates_of_round(rate_schedule::persistent_decay, 4 + later, 20) == stretches{{20, 1.0}}));
+  }
+}
+
+TEST_CASE("a prototype is the row nearest to its class mean, of normalised features", "[lga]") {
+  lone_client client("lga");
+  const auto jobs = jobs_of_kind<program_job>(client.jobs_in(0, 0));
+  REQUIRE(jobs.size() == 1);
+  row_numbers expected;
+  for (std::int64_t label = 0; label < 2; ++label) {
+    row_numbers own;
+    for (const auto row : lone_client::held_in(0))
+      if (row % classes == label)
+        own.push_back(row);
+    const auto pixels = client.rows->images.flatten(1).index_select(0, at::tensor(own, at::kLong));
+    const auto x = pixels.to(at::kDouble) / 255.0 - 0.5;
+    const auto unit = x / x.norm(2, {1}, true);
+    expected.push_back(own[static_cast<std::size_t>(
+        (unit - unit.mean(0)).norm(2, {1}, false).argmin().item<std::int64_t>())]);
+  }
+  CHECK(*jobs[0].samples.rows == expected);
+  CHECK(jobs[0].rows == 50 * 2);
+  CHECK(jobs[0].in->at("seen").item<std::int64_t>() == 2);
+}
+
+TEST_CASE("exemplars of a task join those of the ones before, which become fewer", "[lga]") {
+  lone_client client("lga", {{"memory", "8"}});
+  (void)client.take_part(0, 0);
+  (void)client.take_part(1, 10);
+  const auto numbers_of = [&](const char* name) {
+    const auto& found = client.memory->at(name);
+    return row_numbers(found.const_data_ptr<std::int64_t>(), found.const_data_ptr<std::int64_t>() + found.numel());
+  };
+  const auto first = numbers_of("exemplars");
+  REQUIRE(first.size() == 8); // 8 / 2 of each class
+  // A third task begins for the client: the rows of the first again would be others of their class.
+  auto work = client.work_in(1, 11);
+  work.samples = view_of(client.rows, {2, 3, 4, 7, 8, 9});
+  auto in = *work.in;
+  in.place.task = {2};
+  work.in = std::make_shared<const broadcast>(in);
+  client.memory = run_round(*client.method, *client.device, work).memory;
+  const auto second = numbers_of("exemplars");
+  REQUIRE(second.size() == 5); // 8 / 5 of each class
+  CHECK(second[0] == first[0]); // the best one stays
+  CHECK(second[1] == first[4]);
+  for (std::size_t i = 0; i < 5; ++i)
+    CHECK(second[i] % classes == static_cast<std::int64_t>(i));
+}

@@ -1,0 +1,247 @@
+// GLFC and LGA without actors: what clients notice, remember and send, and what the methods refuse.
+#include "runtime/data/data_sources.hpp"
+#include "strategies/lga/prototype_proxy.hpp"
+#include "strategies/shared/exemplar_selection.hpp"
+#include "tests/support/data.hpp"
+#include "tests/support/method_driver.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <numeric>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr std::int64_t features = 6, classes = 4;
+using rows_of_client = std::vector<std::int64_t>;
+
+/// Two tasks of two classes, and one client, that is told when a task begins.
+struct told_client {
+  std::unique_ptr<strategy> method;
+  std::unique_ptr<executor> device = make_executor("cpu");
+  std::shared_ptr<const dataset> rows = striped_rows(80, features, classes);
+  method_setup setup = setup_of_run(model_named("mlp", {1, 1, features}, classes), features, 2);
+  std::unique_ptr<server_half> server;
+  memory_ref memory;
+  tensors_ref advice;
+
+  explicit told_client(const std::string& name) : method(strategy_named(name)) {
+    give_keys(*method, {{"memory", "8"}, {"reconstruction_steps", "2"}, {"images_per_gradient", "1"}});
+    setup.training.batch = 4;
+    setup.task_classes = {{0, 2}, {2, 4}};
+    setup.oracle = true;
+    method->prepare(setup);
+    server = method->make_server();
+  }
+  [[nodiscard]] static round_place place_in(std::uint32_t task, std::uint32_t round) {
+    auto place = class_task(task, 2);
+    place.round = {round};
+    return place;
+  }
+  [[nodiscard]] rows_of_client held_in(std::uint32_t task) const {
+    rows_of_client mine;
+    for (std::int64_t r = 0; r < 80; ++r)
+      if (r % classes / 2 == task)
+        mine.push_back(r);
+    return mine;
+  }
+  [[nodiscard]] assignment work_in(std::uint32_t task, std::uint32_t round, bool looks) const {
+    auto in = server->open_round(place_in(task, round));
+    in.place = place_in(task, round);
+    in.advice = advice;
+    return {.in = std::make_shared<const broadcast>(in),
+            .memory = memory,
+            .samples = view_of(rows, held_in(task)),
+            .seed = 5,
+            .visit = round,
+            .task = {task},
+            .looks = looks};
+  }
+  client_result take_part(std::uint32_t task, std::uint32_t round, bool looks = false) {
+    auto result = run_round(*method, *device, work_in(task, round, looks));
+    memory = result.memory;
+    return result;
+  }
+  [[nodiscard]] rows_of_client remembered(const char* name) const {
+    const auto& found = memory->at(name);
+    return {found.const_data_ptr<std::int64_t>(), found.const_data_ptr<std::int64_t>() + found.numel()};
+  }
+};
+
+} // namespace
+
+TEST_CASE("a client keeps its rows until it knows that a task is over, and exemplars from then on") {
+  for (const auto* name : {"lga", "glfc"}) {
+    for (const bool looks : {false, true}) {
+      CAPTURE(name, looks);
+      told_client client(name);
+      const auto first = client.take_part(0, 0);
+      CHECK(first.counts.at("transitions_detected") == 1.0);
+      REQUIRE(first.to_proxy);
+      CHECK(first.to_proxy->at("4.weight").size(0) == 2); // one prototype of each class
+      CHECK(client.remembered("exemplars").empty());
+      CHECK(client.remembered("current") == client.held_in(0));
+
+      const auto second = client.take_part(0, 1);
+      for (const auto* count : {"transitions_detected", "transitions_missed", "transitions_false"})
+        CHECK(second.counts.at(count) == 0.0);
+      CHECK_FALSE(second.to_proxy);
+
+      const auto third = client.take_part(1, 2, looks);
+      CHECK(third.counts.at("transitions_detected") == 1.0);
+      CHECK((third.upload == nullptr) == looks);
+      CHECK((third.to_proxy == nullptr) == looks);
+      CHECK(client.remembered("current") == client.held_in(1));
+      CHECK(client.remembered("pending").empty());
+      const auto kept = client.remembered("exemplars");
+      CHECK(kept.size() == 8); // 8 / 2 classes, each
+      for (std::size_t i = 0; i < 8; ++i)
+        CHECK(kept[i] % classes == static_cast<std::int64_t>(i) / 4);
+
+      const auto fourth = client.take_part(1, 3);
+      CHECK(fourth.rows == 40 + 8); // it trains on both
+    }
+  }
+}
+
+TEST_CASE("the proxy says nothing of a model before it has seen one, and B1 follows B2 when gradients come") {
+  told_client client("glfc");
+  const auto proxy = client.method->make_proxy();
+  job_desk desk;
+  row_store made(row_format{.scale = {1.0f / 255.0f}, .shift = {-0.5f}, .classes = classes});
+  server_context ctx(desk, nullptr, &made);
+  const auto advice_after = [&](std::uint32_t task, std::uint32_t round, float fill, const tensors_ref& sent) {
+    if (sent)
+      proxy->receive({.upload = sent});
+    const auto model = weights_only(at::full_like(client.setup.initial->at(flat_weights), fill));
+    const auto place = told_client::place_in(task, round);
+    return read_advice(run_step(proxy->advise(ctx, place, model), desk, *client.device));
+  };
+  const auto fill_of = [](const old_model& which) {
+    return which.weights ? which.weights->at(flat_weights)[0].item<float>() : -1.0f;
+  };
+  const auto sent = client.take_part(0, 0).to_proxy;
+  const auto first = advice_after(0, 0, 0.5f, sent);
+  CHECK(fill_of(first.before) == -1.0f);
+  CHECK(fill_of(first.latest) == 0.5f);
+  CHECK(first.latest.classes == 2);
+  (void)advice_after(0, 1, 0.25f, nullptr); // all models here answer alike: ties go to the later one
+  const auto later = advice_after(1, 2, 0.125f, client.take_part(1, 2).to_proxy);
+  CHECK(fill_of(later.before) == 0.25f);
+  CHECK(later.before.classes == 2);
+  CHECK(fill_of(later.latest) == 0.125f);
+  CHECK(later.latest.classes == 4);
+  CHECK(proxy->figures().at("reconstructions") == 4.0);
+
+  archive saved;
+  proxy->persist(saved);
+  const auto bytes = saved.contents();
+  archive loaded(bytes, 0, bytes->size());
+  const auto elsewhere = client.method->make_proxy();
+  elsewhere->persist(loaded);
+  loaded.expect_end();
+  CHECK(elsewhere->figures() == proxy->figures());
+}
+
+TEST_CASE("of models with the best score the last one is kept, until a task begins") {
+  // Ten rounds, of which the first six are not scored (Dong et al. 2023, section IV-C).
+  const std::vector<double> scores{0, 0, 0, 0, 0, 0, 40, 55, 55, 50};
+  best_models kept;
+  const auto offer_all = [&](std::int64_t task) {
+    for (std::size_t round = 0; round < scores.size(); ++round)
+      kept.offer(scores[round], {.weights = nullptr, .classes = 100 * task + static_cast<std::int64_t>(round)});
+  };
+  offer_all(1);
+  CHECK(kept.chosen.latest.classes == 108); // of two with 55 the later one
+  CHECK(kept.chosen.before.classes == 0);
+  kept.begin_task(true);
+  CHECK(kept.chosen.before.classes == 108);
+  kept.offer(0.0, {.weights = nullptr, .classes = 200});
+  CHECK(kept.chosen.latest.classes == 200); // the best score has been forgotten
+  offer_all(2);
+  CHECK(kept.chosen.latest.classes == 208);
+  kept.begin_task(false); // as released: no model of the next task is as good
+  for (const double score : {0.0, 54.0})
+    kept.offer(score, {.weights = nullptr, .classes = 300});
+  CHECK(kept.chosen.latest.classes == 208);
+  CHECK(kept.chosen.before.classes == 208);
+}
+
+TEST_CASE("the scale of the noise is the mean trace over all classes so far") {
+  const auto traces = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
+  const auto first = next_noise_scale(0.15, 0, traces({0.2, 0.4, 0.6}));
+  CHECK(first == Catch::Approx(0.4)); // what was there before any class does not count
+  CHECK(next_noise_scale(first, 3, traces({1.0})) == Catch::Approx((3 * 0.4 + 1.0) / 4));
+  double scale = next_noise_scale(0.15, 0, traces({0.3, 0.3}));
+  for (std::int64_t classes = 2; classes < 10; classes += 2)
+    scale = next_noise_scale(scale, classes, traces({0.3, 0.3}));
+  CHECK(scale == Catch::Approx(0.3));
+}
+
+TEST_CASE("photographs under a fresh ResNet-18 have an entropy that is noticed in the first round") {
+  MNEME_NEEDS_DATA(folder, "cifar-100-binary");
+  const auto data =
+      load_data({.name = "cifar100", .root = folder.parent_path(), .train_rows = 10, .test_rows = 32}, 1).value();
+  auto rows = std::make_shared<dataset>();
+  rows->images = data.test.images;
+  rows->labels = data.test.labels;
+  rows->transforms.resize(1);
+  for (std::size_t c = 0; c < 3; ++c) {
+    rows->scale.push_back(static_cast<float>(1.0 / 255.0 / data.deviation[c]));
+    rows->shift.push_back(static_cast<float>(-data.mean[c] / data.deviation[c]));
+  }
+  const auto net = model_named("resnet18", {3, 32, 32}, 20);
+  std::vector<std::int64_t> listed(32);
+  std::iota(listed.begin(), listed.end(), 0);
+  const auto device = make_executor("cpu");
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    const auto seen = run_plan(*device, {extract_job{.net = net,
+                                                     .weights = weights_only(initial_weights(*net, seed)),
+                                                     .samples = view_of(rows, listed)}});
+    const auto logits = std::get<extract_output>(std::get<work_output>(seen[0])).logits;
+    const auto entropy = [&](std::int64_t classes_seen) { return mean_entropy(logits.narrow(1, 0, classes_seen)); };
+    CAPTURE(seed, entropy(5), entropy(10), entropy(20));
+    CHECK((entropy(5) > 1.2 && entropy(5) < std::log(5.0)));
+    CHECK((entropy(10) > 1.9 && entropy(10) < std::log(10.0)));
+    CHECK((entropy(20) > 2.5 && entropy(20) < std::log(20.0)));
+  }
+}
+
+TEST_CASE("settings that leave something out are refused, each in words") {
+  auto method = strategy_named("lga");
+  give_keys(*method,
+            {{"memory", "3"}, {"proxy_init", "10"}, {"reconstruction_steps", "5"}, {"images_per_gradient", "6"}});
+  auto setup = setup_of_run(model_named("mlp", {1, 1, features}, classes), features, 2);
+  setup.task_classes = {{0, 4}, {0, 4}};
+  setup.rounds.per_task = 10;
+  std::map<std::string, std::string> found;
+  for (const auto& wrong : method->check(setup))
+    found[wrong.where] = wrong.text;
+  CHECK_THAT(found["strategy.memory"], ContainsSubstring("strategy.memory = 3") && ContainsSubstring("at least 4"));
+  CHECK_THAT(found["strategy.proxy_init"], ContainsSubstring("less than rounds.per_task = 10"));
+  CHECK_THAT(found["strategy.images_per_gradient"], ContainsSubstring("at most strategy.reconstruction_steps = 5"));
+  CHECK_THAT(found["tasks.kind"], ContainsSubstring("expected \"class-incremental\""));
+  CHECK(found.size() == 4);
+}
+
+TEST_CASE("decays that were made for other rounds are warned of") {
+  for (const std::int64_t rounds : {5, 10}) {
+    auto method = strategy_named("lga");
+    give_keys(*method, {{"rates", "code-quirk"}});
+    auto setup = setup_of_run(model_named("mlp", {1, 1, features}, classes), features, 2);
+    setup.task_classes = {{0, 2}, {2, 4}};
+    setup.rounds.per_task = rounds;
+    setup.training.epochs = 20;
+    method->prepare(setup);
+    const auto server = method->make_server();
+    const auto device = make_executor("cpu");
+    job_desk desk;
+    server_context ctx(desk);
+    const auto plan = run_step(server->open_task(ctx, class_task(0, 2)), desk, *device);
+    CHECK(plan.observers == setup.clients);
+    CHECK(ctx.take_warnings().size() == (rounds == 10 ? 0 : 1));
+  }
+}

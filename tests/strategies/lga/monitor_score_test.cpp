@@ -1,0 +1,55 @@
+// How the proxy's models are scored: noise draw by draw, and answers of a head with biases.
+#include "strategies/lga/monitor_score.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using Catch::Approx;
+
+namespace {
+
+const rng_key drawing{.seed = 6, .purpose = first_method_purpose};
+
+at::Tensor normals(rng_stream& stream, std::int64_t count) {
+  auto made = at::empty({count}, at::kDouble);
+  for (std::int64_t i = 0; i < count; ++i)
+    made.mutable_data_ptr<double>()[i] = stream.normal();
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("noise has the deviations of the features as printed, their variances as released, times the scale") {
+  const auto variances = at::linspace(50.0, 400.0, 8, at::kDouble);
+  rng_stream expected(drawing), printed(drawing);
+  CHECK(at::allclose(accepted_noise(variances, {.as_printed = true, .scale = 0.15}, printed),
+                     normals(expected, 8) * variances.sqrt() * 0.15));
+  const auto small = variances / 1000.0; // squares of released noise keep a bound on variances
+  rng_stream again(drawing), released(drawing);
+  CHECK(at::allclose(accepted_noise(small, {.as_printed = false, .scale = 0.15}, released),
+                     normals(again, 8) * small * 0.15));
+}
+
+TEST_CASE("noise that never keeps its bound ends on it, after twenty draws") {
+  const auto variances = at::full({4}, 0.01, at::kDouble);
+  const double bound = 0.1 * 0.04;
+  rng_stream stream(drawing), counted(drawing);
+  const auto noise = accepted_noise(variances, {.as_printed = true, .scale = 50.0}, stream);
+  CHECK(noise.norm().item<double>() == Approx(bound).epsilon(1e-9));
+  (void)normals(counted, 19 * 4);
+  const auto last = normals(counted, 4);
+  CHECK(at::allclose(noise / noise.norm(), last / last.norm()));
+  CHECK(stream.normal() == counted.normal()); // nothing more was drawn
+}
+
+TEST_CASE("a head answers with its biases, and every noisy copy counts alike") {
+  const auto features = at::tensor({1.0f, 0.0f, 0.0f, 1.0f}).view({2, 2});
+  const auto truth = at::tensor({0, 1}, at::kLong);
+  const auto score = [&](const std::vector<float>& bias, std::int64_t copies) {
+    return monitor_score(features, truth, at::eye(2), at::tensor(bias), {.copies = copies}, drawing);
+  };
+  CHECK(score({0.0F, 0.0F}, 0) == 1.0);
+  CHECK(score({0.0F, 2.0F}, 0) == 0.5); // it says 1 always
+  CHECK(score({0.0F, 2.0F}, 7) == 0.5); // each class is one point: its copies are alike
+}

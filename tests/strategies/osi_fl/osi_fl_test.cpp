@@ -1,0 +1,396 @@
+// OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
+#include "strategies/osi_fl/latent_nets.hpp"
+#include "tests/support/learning.hpp"
+#include "tests/support/nets.hpp"
+#include "tests/support/shown_steps.hpp"
+#include "tests/support/tensors.hpp"
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr std::int64_t classes = 4, public_rows = 40;
+const shape3 images{1, 8, 8};
+
+/// A quarter of each image is bright, that of its label; how bright follows from the row.
+std::shared_ptr<const dataset> quarters(std::int64_t rows) {
+  auto made = drawn_data(rows, images, classes);
+  auto* pixel = made->images.mutable_data_ptr<std::uint8_t>();
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t y = 0; y < 8; ++y)
+      for (std::int64_t x = 0; x < 8; ++x, ++pixel)
+        *pixel = static_cast<std::uint8_t>(*pixel / 8 + (2 * (y / 4) + x / 4 == row % classes ? 80 + row % 7 * 20 : 0));
+  return made;
+}
+
+/// Tasks of two classes; client c of task t holds rows of its classes from 40 on, each sixth one.
+struct federation {
+  std::shared_ptr<const dataset> rows = quarters(200);
+  std::unique_ptr<strategy> method = strategy_named("osi-fl");
+  std::unique_ptr<executor> device = make_executor("cpu");
+  model_ref net = model_named("mlp", images, classes);
+  row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
+  std::unique_ptr<server_half> server;
+
+  explicit federation(const key_list& keys = {}) {
+    give_keys(*method, {{"images", "3"},
+                        {"sampling_steps", "3"},
+                        {"encoder_passes", "2"},
+                        {"denoiser_passes", "4"},
+                        {"generator_batch", "8"}});
+    give_keys(*method, keys.pairs);
+    method->prepare(setup());
+    server = method->make_server();
+  }
+  [[nodiscard]] method_setup setup() const {
+    auto given = setup_of_run(net, 64, 2);
+    given.shape = images;
+    given.task_classes = {{0, 2}, {2, 4}};
+    given.public_rows = public_rows;
+    given.clients = 4;
+    given.training = {.optimizer = optimizer_kind::adam, .epochs = 4, .batch = 4, .learning_rate = 3e-3};
+    return given;
+  }
+  [[nodiscard]] static round_place place(std::uint32_t task) {
+    auto where = class_task(task, 2);
+    where.round = {task};
+    return where;
+  }
+  [[nodiscard]] std::vector<std::int64_t> held_by(std::uint32_t client, std::uint32_t task) const {
+    std::vector<std::int64_t> mine;
+    for (std::int64_t row = public_rows; row < 200; ++row)
+      if (row % classes / 2 == task && row / classes % 2 == client % 2)
+        mine.push_back(row);
+    return mine;
+  }
+  /// What a server of this file is once its generator is trained, which takes a second: no key here changes that.
+  [[nodiscard]] static archive& trained() {
+    static archive saved;
+    return saved;
+  }
+  task_plan open(std::uint32_t task) {
+    if (task == 0 && trained().size() > 0) {
+      const auto bytes = trained().contents();
+      archive loading(bytes, 0, bytes->size());
+      server->persist(loading);
+      return {.rounds = 1, .everybody = true};
+    }
+    auto plan = opened(task);
+    if (task == 0)
+      server->persist(trained());
+    return plan;
+  }
+  task_plan opened(std::uint32_t task) {
+    const listed_rows central(rows, [](std::uint32_t t) {
+      std::vector<std::int64_t> open;
+      for (std::int64_t row = 0; row < public_rows; ++row)
+        if (row % classes / 2 == t)
+          open.push_back(row);
+      return open;
+    });
+    job_desk desk;
+    server_context ctx(desk, &central, &made);
+    return run_step(server->open_task(ctx, place(task)), desk, *device);
+  }
+  client_result answer(std::uint32_t client, std::uint32_t task) {
+    auto in = server->open_round(place(task));
+    in.place = place(task);
+    return run_round(*method, *device,
+                     {.client = {client},
+                      .in = std::make_shared<const broadcast>(in),
+                      .samples = view_of(rows, held_by(client, task)),
+                      .seed = 5});
+  }
+  void fold(std::uint32_t client, const client_result& result) {
+    server->fold({.from = {client}, .upload = result.upload, .rows = result.rows});
+  }
+  void close(std::uint32_t task) {
+    job_desk desk;
+    server_context ctx(desk, nullptr, &made);
+    run_step(server->close_round(ctx, place(task)), desk, *device);
+  }
+  /// The trainings of a round's end.
+  std::vector<train_job> closed(const round_place& where) {
+    job_desk desk;
+    server_context ctx(desk, nullptr, &made);
+    plan jobs;
+    run_shown_step(server->close_round(ctx, where), desk, *device,
+                   [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
+    return jobs_of_kind<train_job>(jobs);
+  }
+  /// Both tasks, two clients each, uploads of a task in this order.
+  void run(bool reversed = false) {
+    for (std::uint32_t task = 0; task < 2; ++task) {
+      (void)open(task);
+      const auto first = answer(2 * task, task), second = answer(2 * task + 1, task);
+      fold(2 * task + (reversed ? 1 : 0), reversed ? second : first);
+      fold(2 * task + (reversed ? 0 : 1), reversed ? first : second);
+      close(task);
+    }
+  }
+  [[nodiscard]] at::Tensor model() const { return server->predict().weights->at(flat_weights); }
+};
+
+at::Tensor model_of(const key_list& keys, bool reversed = false) {
+  federation federated(keys);
+  federated.run(reversed);
+  return federated.model();
+}
+
+} // namespace
+
+TEST_CASE("a client sends 512 numbers of each of its classes, and little else") {
+  federation federated;
+  const auto plan = federated.open(0);
+  CHECK(plan.rounds == 1);
+  CHECK(plan.everybody);
+  const auto sent = federated.answer(0, 0);
+  CHECK(sent.rows == 40);
+  CHECK_FALSE(sent.memory);
+  CHECK(at::equal(sent.upload->at("classes"), at::tensor({0, 1}, at::kInt)));
+  CHECK(at::equal(sent.upload->at("counts"), at::tensor({20, 20}, at::kInt)));
+  CHECK((sent.upload->at("means").sizes() == at::IntArrayRef{2, 512}));
+  CHECK(sent.upload->bytes() == 2 * (512 * 4 + 8) + 4);
+  // NICO++: ten classes of a task, or 60 of a domain; the paper counts the numbers alone.
+  CHECK(10 * 512 * 4 == 20'480);
+  CHECK(60 * 512 * 4 == 122'880);
+  CHECK(77 * 768 * 4 == 236'544); // a class of sd77x768
+  const auto broadcast = federated.server->open_round(federation::place(0));
+  CHECK(broadcast.weights->bytes() == 0);
+  CHECK(broadcast.first_contact->size() == 1);
+}
+
+TEST_CASE("whoever trains sends a model in each round of a task, as the paper counts it") {
+  const auto counted = [](const std::string& name, const model_ref& net, std::int64_t rounds,
+                          trainable_part part = trainable_part::all) {
+    const auto method = strategy_named(name);
+    auto setup = setup_of_run(net, 28 * 28, 1);
+    setup.rounds.per_task = rounds;
+    setup.trainable = part;
+    method->prepare(setup);
+    return method->make_server()->figures().at("paper_params");
+  };
+  const auto resnet = net_of("resnet18", {3, 224, 224}, 1000, {{"stem", "imagenet"}});
+  const auto whole = counted("fedavg", resnet, 20);
+  CHECK(whole == 20.0 * 11'689'512);
+  CHECK(whole == 233'790'240.0);                                         // the paper's 233 million
+  CHECK(static_cast<std::int64_t>(whole) / (60 * 512) == 7'610);         // what a client of OSI-FL says of 60 classes
+  CHECK(static_cast<std::int64_t>(whole) / (10 * 512) == 45'662);        // of ten
+  CHECK(counted("fedavg", resnet, 20, trainable_part::head) == 20.0 * 513 * 1000);
+
+  const auto lenet = net_of("lenet", {1, 28, 28}, 10);
+  for (const auto* name : {"fedavg", "fed-dyn", "fed-et", "fed-ewc", "fed-il-plus"}) {
+    CAPTURE(name);
+    CHECK(counted(name, lenet, 5) == 5.0 * 61'706);
+  }
+}
+
+TEST_CASE("whoever speaks a second time in a task breaks the method's rule") {
+  federation federated;
+  (void)federated.open(0);
+  const auto sent = federated.answer(1, 0);
+  federated.fold(1, sent);
+  CHECK_THROWS_WITH(federated.fold(1, sent), "client 1 has spoken in task 1 before; a client of a one-shot federation "
+                                             "sends one message");
+  federated.close(0);
+  CHECK_THROWS(federated.fold(1, sent)); // nor later
+  federated.fold(0, sent);               // somebody else
+  archive saved;
+  federated.server->persist(saved);
+  const auto bytes = saved.contents();
+  archive loaded(bytes, 0, bytes->size());
+  const auto elsewhere = federated.method->make_server();
+  elsewhere->persist(loaded);
+  CHECK_THROWS_WITH(elsewhere->fold({.from = {1}, .upload = sent.upload, .rows = 40}), ContainsSubstring("spoken"));
+}
+
+TEST_CASE("the order in which clients arrive changes nothing") { CHECK(same_bits(model_of({}), model_of({}, true))); }
+
+TEST_CASE("without retained images OSI-FL is OSCAR-IL, and all begin with the same first task") {
+  const auto incremental = model_of({{"mode", "oscar-il"}});
+  CHECK(same_bits(model_of({{"p", "0"}}), incremental));
+  CHECK(same_bits(model_of({{"mode", "oscar-r"}, {"lambda", "0"}}), incremental));
+  CHECK_FALSE(same_bits(model_of({{"p", "1"}}), incremental));
+  CHECK_FALSE(same_bits(model_of({{"mode", "oscar-r"}}), incremental));
+  CHECK_FALSE(same_bits(model_of({{"mode", "oscar"}}), incremental));
+
+  std::vector<at::Tensor> first;
+  for (const auto* mode : {"osi-fl", "oscar", "oscar-il"}) {
+    federation federated({{"mode", mode}});
+    (void)federated.open(0);
+    federated.fold(0, federated.answer(0, 0));
+    federated.close(0);
+    first.push_back(federated.model());
+    CHECK(same_bits(first.back(), first.front()));
+  }
+}
+
+TEST_CASE("p images are retained of each class and task, and the ceiling keeps all") {
+  // Two clients, two classes, three images each: six of a class.
+  for (const auto& [p, kept] : {std::pair{"2", 8.0}, {"5", 20.0}, {"6", 24.0}, {"100", 24.0}, {"0", 0.0}}) {
+    CAPTURE(p);
+    federation federated({{"p", p}});
+    federated.run();
+    CHECK(federated.server->figures().at("generated_images") == 24.0);
+    CHECK(federated.server->figures().at("retained_images") == kept);
+    CHECK(federated.server->figures().at("paper_params") == 1024.0);
+  }
+  federation ceiling({{"mode", "oscar"}});
+  ceiling.run();
+  CHECK(ceiling.server->figures().at("retained_images") == 24.0);
+}
+
+TEST_CASE("what server and clients hold at most is counted") {
+  federation federated({{"p", "2"}});
+  federated.run();
+  const auto figures = federated.server->figures();
+  const auto encoder = federated.server->open_round(federation::place(0)).first_contact->bytes();
+  const auto upload = federated.answer(0, 0).upload->bytes();
+  CHECK(figures.at("client_held_bytes") == static_cast<double>(40 * 64 + encoder + upload)); // 40 rows of 8 x 8 pixels
+  // The second task: all nets, two messages, 2 x 2 x 3 fresh images and 2 x 2 of the first, with labels of 8 bytes.
+  const auto setup = federated.setup();
+  const auto pictures = (12 + 4) * (64 + 8), model = static_cast<int>(setup.initial->bytes());
+  const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + pictures + model);
+  const latent_shape shape{.image = images, .kinds = classes};
+  const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() +
+                    64 * 64 + 64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
+  CHECK(rest == static_cast<double>(4 * nets));
+}
+
+TEST_CASE("fewer images may be made in a task than are retained of earlier ones") {
+  federation federated({{"p", "100"}});
+  (void)federated.open(0);
+  for (const std::uint32_t client : {0U, 1U})
+    federated.fold(client, federated.answer(client, 0));
+  federated.close(0);
+  (void)federated.open(1);
+  federated.fold(2, federated.answer(2, 1));
+  const auto jobs = federated.closed(federation::place(1));
+  REQUIRE(jobs.size() == 2); // 6 new images, 12 retained: each task weighs as much
+  REQUIRE(jobs[0].notes.weights);
+  auto expected = std::vector<float>(18, 0.75F);
+  std::fill_n(expected.begin(), 6, 1.5F);
+  CHECK((*jobs[0].notes.weights == expected));
+  CHECK_FALSE(jobs[1].notes.weights); // the new ones are judged alone
+  CHECK(federated.server->figures().at("retained_images") == 18.0);
+}
+
+TEST_CASE("each criterion, moment and weighting of what is retained makes a model of its own") {
+  std::vector<at::Tensor> models;
+  for (const auto& keys : std::vector<key_list>{{{"p", "3"}},
+                                                {{"p", "3"}, {"moment", "after"}},
+                                                {{"p", "3"}, {"criterion", "loss"}},
+                                                {{"p", "3"}, {"criterion", "random"}},
+                                                {{"p", "3"}, {"criterion", "herding"}},
+                                                {{"p", "3"}, {"replay", "concat"}},
+                                                {{"p", "3"}, {"guidance", "60"}}}) {
+    auto with = keys;
+    with.pairs.emplace_back("images", "16"); // of which two ways hardly choose the same three by chance
+    models.push_back(model_of(with));
+    for (std::size_t other = 0; other + 1 < models.size(); ++other) {
+      CAPTURE(keys.pairs.back().first, keys.pairs.back().second, other);
+      CHECK_FALSE(same_bits(models.back(), models[other]));
+    }
+  }
+}
+
+TEST_CASE("training goes on from the last task's model, and rows are judged by it or by what it has become") {
+  for (const std::string moment : {"before", "after"}) {
+    federation federated({{"p", "1"}, {"moment", moment}});
+    for (const std::uint32_t task : {0U, 1U}) {
+      CAPTURE(moment, task);
+      (void)federated.open(task);
+      federated.fold(2 * task, federated.answer(2 * task, task));
+      const auto before = federated.model().clone();
+      const auto jobs = federated.closed(federation::place(task));
+      REQUIRE(jobs.size() == 2);
+      CHECK(same_bits(jobs[0].start->at(flat_weights), before));
+      CHECK(jobs[1].options.result == training_result::row_norms);
+      CHECK(same_bits(jobs[1].start->at(flat_weights), moment == "before" ? before : federated.model()));
+    }
+  }
+  federation ceiling({{"mode", "oscar"}}); // which learns from all images, from the start
+  for (const std::uint32_t task : {0U, 1U}) {
+    (void)ceiling.open(task);
+    ceiling.fold(2 * task, ceiling.answer(2 * task, task));
+    const auto jobs = ceiling.closed(federation::place(task));
+    REQUIRE(jobs.size() == 1);
+    CHECK(same_bits(jobs[0].start->at(flat_weights), ceiling.setup().initial->at(flat_weights)));
+  }
+}
+
+TEST_CASE("random places are drawn anew for every task") {
+  const auto kept_in = [](std::uint32_t task) { // places among the images of client 0
+    federation federated({{"p", "2"}, {"criterion", "random"}, {"images", "12"}});
+    auto where = federation::place(0);
+    where.task = {task};
+    (void)federated.open(0);
+    federated.fold(0, federated.answer(0, 0));
+    const auto first = federated.closed(where).at(0).samples.source->images;
+    federated.fold(1, federated.answer(1, 0));
+    const auto second = federated.closed(where).at(0).samples.source->images;
+    REQUIRE(first.size(0) == 24);
+    REQUIRE(second.size(0) == 24 + 2 * 2);
+    std::vector<std::int64_t> places;
+    for (std::int64_t i = 24; i < second.size(0); ++i)
+      for (std::int64_t place = 0; place < 24; ++place)
+        if (at::equal(second[i], first[place]))
+          places.push_back(place);
+    return places;
+  };
+  CHECK(kept_in(0) == kept_in(0));
+  CHECK(kept_in(0) != kept_in(1));
+}
+
+TEST_CASE("the norm of a row's gradient by a linear head follows from its probabilities and features") {
+  const auto net = model_named("linear", images, classes);
+  const auto rows = drawn_data(12, images, classes);
+  const auto weights = initial_weights(*net, 3);
+  train_job job{.net = net, .start = weights_only(weights), .samples = rows_from(rows, 0, 12)};
+  job.options = {.classes = {0, classes}, .result = training_result::row_norms};
+  const std::vector<mneme::job> batch{{.id = {}, .request = job}};
+  const auto outcome = make_executor("cpu")->run(batch).front();
+  const auto& norms = std::get<train_output>(std::get<work_output>(outcome)).row_norms;
+  const auto h = (rows->images.to(at::kFloat) * rows->scale[0] + rows->shift[0]).flatten(1).to(at::kDouble);
+  const auto w = weights.narrow(0, 0, 64 * classes).view({classes, 64}).to(at::kDouble);
+  const auto g = at::softmax(at::mm(h, w.t()) + weights.narrow(0, 64 * classes, classes), 1) -
+                 at::one_hot(at::arange(12) % classes, classes);
+  const auto expected = g.norm(2, {1}) * (h.square().sum(1) + 1.0).sqrt();
+  for (std::int64_t row = 0; row < 12; ++row)
+    CHECK_THAT(norms[row].item<double>(), Catch::Matchers::WithinRel(expected[row].item<double>(), 1e-5));
+}
+
+TEST_CASE("the pictures of a run show ten images of each class at most, a row for each") {
+  federation federated;
+  CHECK(federated.server->pictures().empty());
+  federated.run();
+  const auto pictures = federated.server->pictures();
+  REQUIRE(pictures.contains("samples"));
+  CHECK((pictures.at("samples").sizes() == at::IntArrayRef{1, 4 * 8, 3 * 8}));
+}
+
+TEST_CASE("what the generator cannot do is refused, each in words") {
+  const federation federated;
+  auto setup = federated.setup();
+  setup.public_rows = 0;
+  const auto found_with = [&](const key_list& keys) {
+    const auto method = strategy_named("osi-fl");
+    give_keys(*method, keys.pairs);
+    std::map<std::string, std::string> found;
+    for (const auto& wrong : method->check(setup))
+      found[wrong.where] = wrong.text;
+    return found;
+  };
+  auto found = found_with({});
+  CHECK(found.size() == 1);
+  CHECK_THAT(found["partition.public_share"], ContainsSubstring("rows that no client holds"));
+  found = found_with({{"condition", "sd77x768"}}); // which needs no public rows, but all parts
+  CHECK(found.size() == 8);
+  CHECK_THAT(found["strategy.denoiser"], ContainsSubstring("expected a file that tools/export/picture_parts.py"));
+  found = found_with({{"condition", "sd77x768"}, {"match_moments", "true"}});
+  CHECK_THAT(found["strategy.match_moments"], ContainsSubstring("no effect where a captioner describes rows"));
+}
