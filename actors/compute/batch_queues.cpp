@@ -5,12 +5,12 @@
 namespace mneme {
 
 batch_queues::batch_queues(std::size_t shards, std::size_t workers, std::size_t hosts)
-    : hosts_(hosts), queues_(shards + 2), waits_(workers, true) {
+    : hosts_(hosts), shards_(shards), queues_(shards + parties.size()), waits_(workers, true) {
   MNEME_CHECK(hosts_ > 0 && hosts_ <= workers, hosts_, workers);
 }
 
 worker_id batch_queues::host_of(std::size_t line) const noexcept {
-  return {static_cast<std::uint32_t>(line >= server_queue() ? 0 : line % hosts_)};
+  return {static_cast<std::uint32_t>(line >= shards_ ? 0 : line % hosts_)};
 }
 
 std::vector<worker_id> batch_queues::put(std::size_t line, std::vector<ready_batch> batches) {
@@ -58,16 +58,16 @@ std::optional<ready_batch> batch_queues::take(worker_id who) {
 
 batch_queues::lengths batch_queues::waiting() const {
   const std::lock_guard hold(mutex_);
-  lengths found{.server = queues_[server_queue()].size(), .proxy = queues_[proxy_queue()].size()};
-  for (std::size_t line = 0; line < server_queue(); ++line)
-    found.clients += queues_[line].size();
-  return found;
+  lengths waiting;
+  for (std::size_t line = 0; line < queues_.size(); ++line)
+    (line < shards_ ? waiting.clients : waiting.parties[line - shards_]) += queues_[line].size();
+  return waiting;
 }
 
 batch_queues::batch_queue* batch_queues::longest(std::optional<worker_id> host) {
   batch_queue* found = nullptr;
   for (std::size_t line = 0; line < queues_.size(); ++line) {
-    const bool counts = !host || (line < server_queue() && host_of(line) == *host);
+    const bool counts = !host || (line < shards_ && host_of(line) == *host);
     if (counts && queues_[line].size() > (found ? found->size() : 0))
       found = &queues_[line];
   }

@@ -120,11 +120,14 @@ void shard::interrupt(job_id last, hosted_round& round) {
 void shard::finish(assignment_id id, client_result result) {
   const auto format = run_.scenario.devices.wire;
   const auto& layout = run_.method->wire_layout(*run_.net);
-  result.upload = across_the_wire(result.upload, format, layout);
-  result.to_proxy = across_the_wire(result.to_proxy, format, layout);
-  const auto bytes = wire_bytes(result.upload.get(), format), to_proxy = wire_bytes(result.to_proxy.get(), format);
-  report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes, .proxy_bytes = to_proxy});
-  finished_bytes_ += bytes + to_proxy;
+  party_bytes bytes{};
+  for (std::size_t p = 0; p < parties.size(); ++p) {
+    auto& part = result.*parties[p].part;
+    part = across_the_wire(part, format, layout);
+    bytes[p] = wire_bytes(part.get(), format);
+  }
+  report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes});
+  finished_bytes_ += sum_of(bytes);
   if (finished_bytes_ >= (run_.gate ? tuning::node_reported_bytes_max : tuning::reported_bytes_max))
     report_finished();
 }

@@ -39,6 +39,8 @@ public:
   void run_all(plan wanted, std::function<void(outcomes)> then);
   /// A worker has run a batch.
   void take(batch_done& in);
+  /// Names the half in errors.
+  [[nodiscard]] const char* whose() const noexcept { return whose_; }
   /// The run has been interrupted in the middle of a step: the half is not between two calls.
   [[nodiscard]] bool is_interrupted() const noexcept { return interrupted_; }
   [[nodiscard]] caf::error error_in(const std::string& step, const std::string& text) const {

@@ -84,10 +84,8 @@ void worker_state::stay_awake() {
 }
 
 void worker_state::hand_over(ready_batch batch, outcomes done) {
-  if (batch.queue == queues_->server_queue())
-    return self_->send(peers_.server, batch_done{.ids = std::move(batch.ids), .done = std::move(done)});
-  if (batch.queue == queues_->proxy_queue())
-    return self_->send(peers_.proxy, batch_done{.ids = std::move(batch.ids), .done = std::move(done)});
+  if (const auto party = queues_->party_of(batch.queue))
+    return self_->send(peers_.parties.at(*party), batch_done{.ids = std::move(batch.ids), .done = std::move(done)});
   const shard_id owner{static_cast<std::uint32_t>(batch.queue)};
   if (shards_.at(batch.queue)) {
     hosted(owner).take(batch.ids, std::move(done));

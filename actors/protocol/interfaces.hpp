@@ -58,43 +58,31 @@ using uplink_actor = caf::typed_actor<
     // Wakes workers once results have left; it tells itself.
     caf::result<void>(look_after_nodes)>;
 
-/// Hosts the server half, and evaluates what it has learnt.
-using server_actor = caf::typed_actor<
+/// Hosts the half of the method that a party runs (runtime/federation/parties.hpp).
+using party_actor = caf::typed_actor<
+    // What clients have sent it, in virtual order.
+    caf::result<void>(deliveries),
+    // Its step at the end of a round; answers with what it says.
+    caf::result<step_taken>(take_step),
+    // Answers with the half's own figures; the server with the predictor's named tensors, too.
+    caf::result<learnt>(save_model),
+    // Appends what the half would go on with; what is shared is saved once.
+    caf::result<saved_state>(save_state),
+    // Goes on with it, and hands back the rest.
+    caf::result<restored_state>(restore_state),
+    // A worker has run one of its jobs.
+    caf::result<void>(batch_done)>;
+
+/// The party that opens tasks and rounds, and whose predictor is evaluated.
+using server_actor = party_actor::extend<
     // A task begins; answers how it is run.
     caf::result<task_plan>(open_task),
     // Answers with what the round's clients receive, as it arrives, and its bytes.
     caf::result<opened_round>(open_round),
-    // Uploads in virtual order.
-    caf::result<void>(deliveries),
-    // Ends the round: the server step; answers with the digest of the model.
-    caf::result<closed_round>(close_round),
     // Accuracy and loss on the test rows of each task up to one.
     caf::result<evaluated>(evaluate),
-    // Answers with the predictor's named tensors and the method's figures.
-    caf::result<learnt>(save_model),
     // Deciles over clients of the predictor's accuracy on rows like their own, when all tasks are over.
-    caf::result<fairness>(measure_fairness),
-    // Appends what the server half would go on with; what is shared is saved once.
-    caf::result<saved_state>(save_state),
-    // Goes on with it.
-    caf::result<void>(restore_state),
-    // A worker has run one of its jobs.
-    caf::result<void>(batch_done)>;
-
-/// Hosts the proxy half of a method that has one.
-using proxy_actor = caf::typed_actor<
-    // What clients have sent it, in virtual order.
-    caf::result<void>(receive),
-    // The model after a server step; answers with what it says to clients from now on, as it arrives.
-    caf::result<advised>(advise),
-    // Answers with the proxy's own figures.
-    caf::result<proxy_figures>(tell_figures),
-    // Appends what the proxy half would go on with.
-    caf::result<saved_proxy>(save_proxy),
-    // Goes on with it, and hands back the rest.
-    caf::result<restored_proxy>(restore_proxy),
-    // A worker has run one of its jobs.
-    caf::result<void>(batch_done)>;
+    caf::result<fairness>(measure_fairness)>;
 
 /// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at once; it answers every
 /// stage, and its end, with a round_answer to the worker that hosts its shard.
@@ -143,8 +131,7 @@ using recorder_actor = caf::typed_actor<
 /// The actors that workers talk to. On a node there are but those that compute, and who carries reports.
 struct worker_peers {
   report_taker_actor scheduler{}; ///< Who is given reports.
-  server_actor server{};
-  proxy_actor proxy{}; ///< Null where the method has none.
+  std::vector<party_actor> parties{}; ///< By party_id; null where the method has none.
   recorder_actor recorder{};
   std::vector<worker_actor> workers{}; ///< All of them, by number.
 };

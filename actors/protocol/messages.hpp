@@ -1,9 +1,8 @@
 /// Messages between actors, in the order of a round; those of the federation are in runtime/federation, without CAF.
 #pragma once
-#include "runtime/federation/proxy_steps.hpp"
+#include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_records.hpp"
 #include "runtime/federation/run_report.hpp"
-#include "runtime/federation/server_steps.hpp"
 #include "runtime/federation/wave.hpp"
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/default_enum_inspect.hpp>
@@ -37,9 +36,9 @@ struct run_request {}; // simulation -> scheduler; answered by the run_report
 struct stop_run {};    // simulation -> scheduler, at SIGINT
 
 // clang-format off: a table of messages
-// -- server -----------------------------------------------------------------------------------------------------------
+// -- parties ----------------------------------------------------------------------------------------------------------
 
-struct save_model {};                                                         // simulation -> server
+struct save_model {};                                                         // simulation -> parties
 // Answer; simulation -> recorder.
 struct learnt {
   tensors_ref model{};
@@ -49,17 +48,12 @@ struct learnt {
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // answer
 
-// -- proxy ------------------------------------------------------------------------------------------------------------
-
-struct tell_figures {};                                                       // simulation -> proxy
-struct proxy_figures { std::map<std::string, double> figures{}; };            // answer
-
 // -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
 
 struct round_answer { shard_id to{}; assignment_id id{}; round_step step{}; }; // client -> worker that hosts its shard
 struct job_outcomes { outcomes results{}; };                                  // worker -> client
 struct next_batch {};                                                         // who put batches into a queue -> worker
-/// `to`: the shard whose batch it was; server and proxy read `ids` only. `done`: in the order of `ids`.
+/// `to`: the shard whose batch it was; parties read `ids` only. `done`: in the order of `ids`.
 struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> who asked
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
@@ -91,8 +85,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::open_round))
   CAF_ADD_TYPE_ID(mneme, (mneme::opened_round))
   CAF_ADD_TYPE_ID(mneme, (mneme::deliveries))
-  CAF_ADD_TYPE_ID(mneme, (mneme::close_round))
-  CAF_ADD_TYPE_ID(mneme, (mneme::closed_round))
+  CAF_ADD_TYPE_ID(mneme, (mneme::take_step))
+  CAF_ADD_TYPE_ID(mneme, (mneme::step_taken))
   CAF_ADD_TYPE_ID(mneme, (mneme::evaluate))
   CAF_ADD_TYPE_ID(mneme, (mneme::evaluated))
   CAF_ADD_TYPE_ID(mneme, (mneme::save_model))
@@ -120,15 +114,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::keep_model))
   CAF_ADD_TYPE_ID(mneme, (mneme::keep_state))
   CAF_ADD_TYPE_ID(mneme, (mneme::write_checkpoint))
-  CAF_ADD_TYPE_ID(mneme, (mneme::receive))
-  CAF_ADD_TYPE_ID(mneme, (mneme::advise))
-  CAF_ADD_TYPE_ID(mneme, (mneme::advised))
-  CAF_ADD_TYPE_ID(mneme, (mneme::save_proxy))
-  CAF_ADD_TYPE_ID(mneme, (mneme::saved_proxy))
-  CAF_ADD_TYPE_ID(mneme, (mneme::restore_proxy))
-  CAF_ADD_TYPE_ID(mneme, (mneme::restored_proxy))
-  CAF_ADD_TYPE_ID(mneme, (mneme::tell_figures))
-  CAF_ADD_TYPE_ID(mneme, (mneme::proxy_figures))
+  CAF_ADD_TYPE_ID(mneme, (mneme::restored_state))
   CAF_ADD_TYPE_ID(mneme, (mneme::program_progress))
   CAF_ADD_TYPE_ID(mneme, (mneme::node_frame))
   CAF_ADD_TYPE_ID(mneme, (mneme::node_change))
@@ -141,7 +127,7 @@ CAF_ERROR_CODE_ENUM(mneme::run_errc)
 #define MNEME_IN_PROCESS(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(mneme::type)
 MNEME_IN_PROCESS(run_request) MNEME_IN_PROCESS(stop_run) MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task)
 MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round) MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries)
-MNEME_IN_PROCESS(close_round) MNEME_IN_PROCESS(closed_round) MNEME_IN_PROCESS(evaluate) MNEME_IN_PROCESS(evaluated)
+MNEME_IN_PROCESS(take_step) MNEME_IN_PROCESS(step_taken) MNEME_IN_PROCESS(evaluate) MNEME_IN_PROCESS(evaluated)
 MNEME_IN_PROCESS(save_model) MNEME_IN_PROCESS(learnt) MNEME_IN_PROCESS(start_rounds)
 MNEME_IN_PROCESS(wave_report) MNEME_IN_PROCESS(release)
 MNEME_IN_PROCESS(abandon) MNEME_IN_PROCESS(evaluation_record)
@@ -151,9 +137,7 @@ MNEME_IN_PROCESS(batch_done) MNEME_IN_PROCESS(worker_peers)
 MNEME_IN_PROCESS(progress_snapshot) MNEME_IN_PROCESS(finish_run) MNEME_IN_PROCESS(run_summary)
 MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(save_state)
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_model) MNEME_IN_PROCESS(keep_state)
-MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(receive) MNEME_IN_PROCESS(advise) MNEME_IN_PROCESS(advised)
-MNEME_IN_PROCESS(save_proxy) MNEME_IN_PROCESS(saved_proxy) MNEME_IN_PROCESS(restore_proxy)
-MNEME_IN_PROCESS(restored_proxy) MNEME_IN_PROCESS(tell_figures) MNEME_IN_PROCESS(proxy_figures)
+MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(restored_state)
 MNEME_IN_PROCESS(program_progress) MNEME_IN_PROCESS(node_frame) MNEME_IN_PROCESS(node_change)
 MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames)
 #undef MNEME_IN_PROCESS

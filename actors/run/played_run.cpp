@@ -16,7 +16,7 @@ federation_settings settings_of(const run_context& run) {
   constexpr auto any = std::numeric_limits<std::int64_t>::max();
   auto made = federation_settings_of(run);
   made.shards = 1;
-  made.has_proxy = false;
+  made.further_parties.clear();
   made.ahead_bytes_max = made.results_bytes_max = any;
   made.memory_bytes_max = 0;
   made.checkpoint.every = 0;
@@ -104,7 +104,7 @@ private:
   void finish(assignment_id id, const client_at_work& of, wave_report& report) {
     const auto bytes = wire_bytes(of.upload.get(), wire_);
     played_.upload_bytes_of_client = std::max(played_.upload_bytes_of_client, bytes);
-    report.finished.push_back({.id = id, .result = {.upload = of.upload, .rows = 1}, .bytes = bytes});
+    report.finished.push_back({.id = id, .result = {.upload = of.upload, .rows = 1}, .bytes = {bytes}});
   }
 
   void end_wave(wave_report& report) {
@@ -194,7 +194,7 @@ private:
       federation_.folded();
   }
 
-  void serve(close_round& in) {
+  void serve(take_step& in) {
     if (half_) {
       job_desk desk;
       server_context context(desk, nullptr, run_.made_rows.get());
@@ -205,7 +205,7 @@ private:
       else
         played_.exact = false;
     }
-    federation_.take(closed_round{});
+    federation_.take(step_taken{});
   }
 
   void serve(evaluate& in) {

@@ -2,10 +2,10 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/compute/sharing_worker.hpp"
 #include "actors/nodes/placement.hpp"
-#include "actors/proxy/proxy.hpp"
+#include "actors/parties/proxy.hpp"
+#include "actors/parties/server.hpp"
 #include "actors/run/checkpoint_writer.hpp"
 #include "actors/scheduler/scheduler.hpp"
-#include "actors/server/server.hpp"
 #include <caf/scoped_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <thread>
@@ -29,11 +29,11 @@ private:
 };
 
 std::vector<queue_length> lengths_of(const batch_queues& queues) {
-  const auto [clients, server, proxy] = queues.waiting();
-  const auto count = [](std::size_t batches) { return static_cast<std::int64_t>(batches); };
-  return {{.asked_by = "clients", .batches = count(clients)},
-          {.asked_by = "server", .batches = count(server)},
-          {.asked_by = "proxy", .batches = count(proxy)}};
+  const auto waiting = queues.waiting();
+  std::vector<queue_length> lengths{{.asked_by = "clients", .batches = static_cast<std::int64_t>(waiting.clients)}};
+  for (std::size_t p = 0; p < parties.size(); ++p)
+    lengths.push_back({.asked_by = parties[p].name, .batches = static_cast<std::int64_t>(waiting.parties[p])});
+  return lengths;
 }
 
 /// All actors of a run, and their end.
@@ -49,12 +49,14 @@ public:
     const auto queues = spawn_workers(system, context);
     if (live)
       live->has_queues([queues] { return lengths_of(*queues); });
-    server_ = system.spawn<server_actor::stateful_impl<server_state>>(context, queues, workers_, recorder_);
+    const party_setup party{.run = context, .queues = queues, .workers = workers_, .recorder = recorder_};
+    server_ = system.spawn<server_actor::stateful_impl<server_state>>(party);
+    parties_ = {server_, {}};
     if (context->needs.has_proxy)
-      proxy_ = system.spawn<proxy_actor::stateful_impl<proxy_state>>(context, queues, workers_, recorder_);
+      parties_[index_of(party_id::proxy)] = system.spawn<party_actor::stateful_impl<proxy_state>>(party);
     auto peers = [this, &system, context, queues, nodes = setup.nodes,
                   records = setup.records](const scheduler_actor& scheduler) {
-      scheduler_peers made{.server = server_, .proxy = proxy_, .recorder = recorder_, .workers = workers_};
+      scheduler_peers made{.server = server_, .parties = parties_, .recorder = recorder_, .workers = workers_};
       for (std::int64_t s = 0; s < context->shards; ++s)
         made.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       report_taker_actor reported = scheduler;
@@ -66,11 +68,9 @@ public:
         begin_nodes(*nodes, *context);
       }
       for (const auto& worker : workers_)
-        caf::anon_send(worker, worker_peers{.scheduler = reported,
-                                            .server = server_,
-                                            .proxy = proxy_,
-                                            .recorder = recorder_,
-                                            .workers = workers_});
+        caf::anon_send(
+            worker,
+            worker_peers{.scheduler = reported, .parties = parties_, .recorder = recorder_, .workers = workers_});
       return made;
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
@@ -84,9 +84,9 @@ public:
   ~run_actors() {
     list_watch_.reset();
     end(scheduler_);
-    end(server_);
-    if (proxy_)
-      end(proxy_);
+    for (const auto& party : parties_)
+      if (party)
+        end(party);
     if (placement_)
       end(placement_);
     for (const auto& worker : workers_)
@@ -97,7 +97,7 @@ public:
   }
   [[nodiscard]] const scheduler_actor& scheduler() const { return scheduler_; }
   [[nodiscard]] const server_actor& server() const { return server_; }
-  [[nodiscard]] const proxy_actor& proxy() const { return proxy_; } ///< Null where the method has none.
+  [[nodiscard]] const std::vector<party_actor>& parties() const { return parties_; }
   [[nodiscard]] const recorder_actor& recorder() const { return recorder_; }
 
 private:
@@ -140,7 +140,7 @@ private:
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
   server_actor server_;
-  proxy_actor proxy_;
+  std::vector<party_actor> parties_; // by party_id, the server among them; null where the method has none
   placement_actor placement_; // null: there are no nodes
   scheduler_actor scheduler_;
   std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named
@@ -166,9 +166,10 @@ void save_predictor(caf::scoped_actor& self, const run_actors& actors, run_repor
   auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
   self->request(actors.server(), caf::infinite, save_model{})
       .receive([&](learnt& in) { named = std::move(in); }, failed);
-  if (actors.proxy())
-    self->request(actors.proxy(), caf::infinite, tell_figures{})
-        .receive([&](proxy_figures& in) { named.figures.merge(in.figures); }, failed);
+  for (const auto& party : actors.parties())
+    if (party && party != actors.server())
+      self->request(party, caf::infinite, save_model{})
+          .receive([&](learnt& in) { named.figures.merge(in.figures); }, failed);
   if (named.model)
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }

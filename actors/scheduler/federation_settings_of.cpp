@@ -25,7 +25,6 @@ federation_settings federation_settings_of(const run_context& run) {
                            .method = scenario.strategy.name,
                            .rounds_are_stated = scenario.key_places.contains("rounds.per_task"),
                            .upload_size_known = run.needs.upload_size_known,
-                           .has_proxy = run.needs.has_proxy,
                            .blind_clients = run.needs.blind_clients && !scenario.strategy.oracle,
                            .observing_costs = scenario.devices.observing_costs,
                            .shards = run.shards,
@@ -37,6 +36,8 @@ federation_settings federation_settings_of(const run_context& run) {
                            .stored_results_bytes_max = run.stored_results_max.bytes,
                            .trace = run.trace,
                            .events_max = run.events_max};
+  if (run.needs.has_proxy)
+    made.further_parties.push_back(party_id::proxy);
   for (std::uint32_t t = 0; t < run.tasks->tasks.size(); ++t)
     made.tasks.push_back({.current = run.tasks->tasks[t].classes, .opened = run.tasks->opened({t})});
   return made;

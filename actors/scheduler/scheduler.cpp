@@ -31,10 +31,10 @@ caf::result<run_report> scheduler_state::run() {
   peers_ = make_peers_(scheduler_actor{self_});
   for (const auto& worker : peers_.workers)
     self_->monitor(worker);
-  self_->monitor(peers_.server);
+  for (const auto& party : peers_.parties)
+    if (party)
+      self_->monitor(party);
   self_->monitor(peers_.recorder);
-  if (peers_.proxy)
-    self_->monitor(peers_.proxy);
   if (peers_.placement)
     self_->monitor(peers_.placement);
   if (past_)
@@ -62,7 +62,7 @@ void scheduler_state::send(Command wanted) {
         .then([] {}, [this](const caf::error& why) { fail(why); });
 }
 
-// -- to the server ----------------------------------------------------------------------------------------------------
+// -- to the parties ---------------------------------------------------------------------------------------------------
 
 template <class Answer, class Peer, class Command>
 void scheduler_state::ask(const Peer& peer, Command wanted) {
@@ -76,29 +76,21 @@ void scheduler_state::ask(const Peer& peer, Command wanted) {
           [this](const caf::error& why) { fail(why); });
 }
 
-void scheduler_state::send(open_task wanted) { ask_server<task_plan>(std::move(wanted)); }
-void scheduler_state::send(open_round wanted) { ask_server<opened_round>(std::move(wanted)); }
-void scheduler_state::send(close_round wanted) { ask_server<closed_round>(std::move(wanted)); }
-void scheduler_state::send(evaluate wanted) { ask_server<evaluated>(std::move(wanted)); }
+void scheduler_state::send(open_task wanted) { ask<task_plan>(peers_.server, std::move(wanted)); }
+void scheduler_state::send(open_round wanted) { ask<opened_round>(peers_.server, std::move(wanted)); }
+void scheduler_state::send(evaluate wanted) { ask<evaluated>(peers_.server, std::move(wanted)); }
+void scheduler_state::send(take_step wanted) { ask<step_taken>(party(wanted.to), std::move(wanted)); }
+void scheduler_state::send(restore_state wanted) { ask<restored_state>(party(wanted.to), std::move(wanted)); }
 
 void scheduler_state::send(save_state wanted) {
-  pace_.began();
-  ask_server<saved_state>(std::move(wanted));
-}
-
-void scheduler_state::send(restore_state wanted) {
-  self_->request(peers_.server, caf::infinite, std::move(wanted))
-      .then(
-          [this] {
-            federation_.restored();
-            carry_out();
-          },
-          [this](const caf::error& why) { fail(why); });
+  if (wanted.to == party_id::server)
+    pace_.began();
+  ask<saved_state>(party(wanted.to), std::move(wanted));
 }
 
 void scheduler_state::send(deliveries wanted) {
   const bool tell = wanted.tell_when_folded;
-  self_->request(peers_.server, caf::infinite, std::move(wanted))
+  self_->request(party(wanted.to), caf::infinite, std::move(wanted))
       .then(
           [this, tell] {
             if (!tell)
@@ -108,20 +100,6 @@ void scheduler_state::send(deliveries wanted) {
           },
           [this](const caf::error& why) { fail(why); });
 }
-
-// -- to the proxy -----------------------------------------------------------------------------------------------------
-
-void scheduler_state::send(receive wanted) {
-  self_->request(peers_.proxy, caf::infinite, std::move(wanted)).then([] {}, [this](const caf::error& why) {
-    fail(why);
-  });
-}
-
-void scheduler_state::send(advise wanted) { ask<advised>(peers_.proxy, std::move(wanted)); }
-
-void scheduler_state::send(save_proxy wanted) { ask<saved_proxy>(peers_.proxy, std::move(wanted)); }
-
-void scheduler_state::send(restore_proxy wanted) { ask<restored_proxy>(peers_.proxy, std::move(wanted)); }
 
 // -- to the recorder --------------------------------------------------------------------------------------------------
 

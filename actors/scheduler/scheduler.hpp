@@ -10,7 +10,7 @@ namespace mneme {
 
 struct scheduler_peers {
   server_actor server{};
-  proxy_actor proxy{}; ///< Null where the method has none.
+  std::vector<party_actor> parties{}; ///< By party_id, the server among them; null where the method has none.
   recorder_actor recorder{};
   std::vector<shard_host_actor> shards{}; ///< Who hosts each shard, or knows who does.
   std::vector<worker_actor> workers{};    ///< All that compute in this process.
@@ -36,27 +36,19 @@ private:
   void send(Command wanted);
   void send(open_task wanted);
   void send(open_round wanted);
-  void send(deliveries wanted);
-  void send(close_round wanted);
   void send(evaluate wanted);
+  void send(deliveries wanted);
+  void send(take_step wanted);
   void send(save_state wanted);
   void send(restore_state wanted);
-  void send(receive wanted);
-  void send(advise wanted);
-  void send(save_proxy wanted);
-  void send(restore_proxy wanted);
   void send(keep_state wanted);
   void send(pause);
   void send(run_report ended);
 
-  /// Asks the server; the answer is an input of the federation.
-  template <class Answer, class Command>
-  void ask_server(Command wanted) {
-    ask<Answer>(peers_.server, std::move(wanted));
-  }
-  /// The same of any peer.
+  /// Asks a peer; the answer is an input of the federation.
   template <class Answer, class Peer, class Command>
   void ask(const Peer& peer, Command wanted);
+  [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
   /// A peer cannot do what it was asked for, so the run ends.
   void fail(const caf::error& why);
 

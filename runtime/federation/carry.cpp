@@ -55,12 +55,14 @@ void carry(archive& state, client_result& result, tensor_exchange& shared) {
 }
 
 void carry(archive& state, finished_round& finished, tensor_exchange& shared) {
-  auto& [id, result, bytes, proxy_bytes] = finished;
+  auto& [id, result, bytes] = finished;
   state(id);
   carry(state, result, shared);
-  state(bytes)(proxy_bytes);
-  if (state.loading() && (bytes < 0 || proxy_bytes < 0))
-    throw archive_error("has an upload of less than no bytes");
+  for (auto& part : bytes) {
+    state(part);
+    if (state.loading() && part < 0)
+      throw archive_error("has an upload of less than no bytes");
+  }
 }
 
 } // namespace

@@ -57,11 +57,17 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
   return mneme::draw_cohort(key_for(key, purpose::cohort), count, wanted, free);
 }
 
-std::vector<client_id> client_pool::draw_observers(round_id round) const {
-  if (!observes())
+bool client_pool::works_beside() const noexcept {
+  return !settings_->rows->central() && std::any_of(activities.begin(), activities.end(), [this](const activity& kind) {
+    return kind.clients && plan_.*kind.clients > 0;
+  });
+}
+
+std::vector<client_id> client_pool::draw_beside(const activity& kind, round_id round) const {
+  if (!kind.clients || plan_.*kind.clients == 0 || settings_->rows->central())
     return {};
   const rng_key key{.seed = settings_->seed, .task = opened_, .index = round.value};
-  return mneme::draw_cohort(key_for(key, purpose::observers), settings_->clients->size(), plan_.observers,
+  return mneme::draw_cohort(key_for(key, kind.drawn_by), settings_->clients->size(), plan_.*kind.clients,
                             [this](client_id client) { return is_available(client); });
 }
 

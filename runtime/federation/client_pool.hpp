@@ -1,5 +1,6 @@
 /// client_pool: which clients may be given work, who is at work, and who is drawn.
 #pragma once
+#include "runtime/federation/activities.hpp"
 #include "runtime/federation/availability.hpp"
 #include "runtime/federation/federation_settings.hpp"
 #include "runtime/population/client_set.hpp"
@@ -35,10 +36,10 @@ public:
   [[nodiscard]] bool is_available(client_id client) const;
   /// The clients of a round of the open task, ascending.
   [[nodiscard]] std::vector<client_id> draw_cohort(round_id round) const;
-  /// The clients that look at their rows in a round, ascending, once its cohort is at work.
-  [[nodiscard]] std::vector<client_id> draw_observers(round_id round) const;
-  /// Clients of the open task may look at their rows.
-  [[nodiscard]] bool observes() const noexcept { return plan_.observers > 0 && !settings_->rows->central(); }
+  /// The clients outside the cohort that have `kind` in a round, ascending, once the cohort is at work.
+  [[nodiscard]] std::vector<client_id> draw_beside(const activity& kind, round_id round) const;
+  /// Clients outside the cohort may have something to do in the open task.
+  [[nodiscard]] bool works_beside() const noexcept;
   /// At most `wanted` of the available clients, uniform without replacement, ascending. @param draw names the stream
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t wanted, std::uint64_t draw);
   /// The client is at work from now on. Returns how many assignments it had before.

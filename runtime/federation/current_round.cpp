@@ -10,13 +10,14 @@ void current_round::open_task(task_id task, const federation_settings& settings)
   place.round_of_task = 0;
 }
 
-void current_round::open(opened_round made, const tensors_ref& advice) {
+void current_round::open(opened_round made) {
   opened = std::move(made);
-  if (advice) {
-    auto with_advice = *opened.in;
-    with_advice.advice = advice;
-    opened.in = std::make_shared<const broadcast>(std::move(with_advice));
-  }
+  for (std::size_t p = 0; p < parties.size(); ++p)
+    if (heard[p].advice) {
+      auto with_advice = *opened.in;
+      with_advice.*parties[p].advice = heard[p].advice;
+      opened.in = std::make_shared<const broadcast>(std::move(with_advice));
+    }
   older_tasks_.clear();
   blind_ = nullptr;
   is_open = true;
@@ -61,6 +62,8 @@ void current_round::persist(archive& state) {
   if (!is_open)
     opened = {}; // no client receives it any more
   state(opened.in)(opened.bytes)(opened.first_contact_bytes);
+  for (auto& [advice, bytes] : heard)
+    state(advice)(bytes);
 }
 
 } // namespace mneme

@@ -1,13 +1,19 @@
 /// current_round: the open round, or what lies between two server steps of an asynchronous federation.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
-#include "runtime/federation/server_steps.hpp"
+#include "runtime/federation/party_steps.hpp"
 #include "runtime/population/population.hpp"
 namespace mneme {
 
 struct current_round {
   round_place place{};
   opened_round opened{};
+  /// What a party has said last, for the next broadcasts.
+  struct said {
+    tensors_ref advice{};
+    std::int64_t bytes = 0;
+  };
+  std::array<said, parties.size()> heard{};
   bool is_open = false;       ///< Between the broadcast and the closing.
   bool wants_clients = false; ///< It is open, and no client was available yet.
   virtual_time deadline = never;
@@ -17,8 +23,8 @@ struct current_round {
 
   /// The next task begins.
   void open_task(task_id task, const federation_settings& settings);
-  /// The server has made the broadcast. @param advice of the proxy; may be null
-  void open(opened_round made, const tensors_ref& advice = nullptr);
+  /// The server has made the broadcast, with which goes what the other parties have said.
+  void open(opened_round made);
   [[nodiscard]] bool is_last_of_task() const noexcept { return place.round_of_task + 1 == place.rounds_of_task; }
   /// What its clients receive that are in `task`.
   [[nodiscard]] broadcast_ref broadcast_in(task_id task, const federation_settings& settings);

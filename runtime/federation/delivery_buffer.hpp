@@ -1,7 +1,7 @@
 /// delivery_buffer: uploads that have arrived and wait to be handed to the server in bundles.
 #pragma once
 #include "runtime/base/tuning.hpp"
-#include "runtime/federation/server_steps.hpp"
+#include "runtime/federation/party_steps.hpp"
 #include <optional>
 namespace mneme {
 

@@ -15,12 +15,14 @@ bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flig
   return of_a == ends_a.end();
 }
 
-/// What goes to the proxy leaves with the upload, which counts as delivered when both have arrived.
+/// What goes to other parties leaves with the upload, which counts as delivered when all has arrived.
 virtual_time delivered_at(const assignment_in_flight& owner, const population& clients) {
-  const auto at_server = owner.horizon + clients.upload_time(owner.client, owner.upload_bytes);
-  if (owner.proxy_bytes == 0)
-    return at_server;
-  return std::max(at_server, owner.horizon + clients.proxy_upload_time(owner.client, owner.proxy_bytes));
+  auto latest = owner.horizon;
+  for (std::size_t p = 0; p < parties.size(); ++p)
+    if (p == index_of(party_id::server) || owner.sends[p] > 0)
+      latest = std::max(latest,
+                        owner.horizon + upload_time(clients, static_cast<party_id>(p), owner.client, owner.sends));
+  return latest;
 }
 
 /// Assignments in one phase, the one that is delivered first at the front.

@@ -20,7 +20,7 @@ public:
   [[nodiscard]] bool has_room_during_wave(const assignment_in_flight& owner) const noexcept {
     return wave_delivered_bytes_ + bytes_of(owner) <= bytes_max_;
   }
-  /// It counts when the wave ends as if it had waited until then, with its part for the proxy.
+  /// It counts when the wave ends as if it had waited until then, with its parts for other parties.
   void delivered_during_wave(const assignment_in_flight& owner) { wave_delivered_bytes_ += bytes_of(owner); }
 
   /// A wave has ended: what arrives first is kept, and the rest is evicted as far as there is no room. Returns whether
@@ -32,7 +32,7 @@ public:
 
 private:
   [[nodiscard]] static std::int64_t bytes_of(const assignment_in_flight& owner) {
-    return owner.upload_bytes + owner.proxy_bytes;
+    return sum_of(owner.sends);
   }
 
   std::int64_t bytes_max_;

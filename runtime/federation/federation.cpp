@@ -66,8 +66,8 @@ bool federation::may_go_on_during_wave() {
   if (!owner || is_dead_end())
     return false;
   if (next.event_kind == federation_event::kind::stage_over)
-    return owner->answered() && !owner->has_looked();
-  if (next.event_kind != federation_event::kind::arrival || !owner->has_result())
+    return owner->answered() && !owner->ends_without_upload();
+  if (next.event_kind != federation_event::kind::arrival || next.where != party_id::server || !owner->has_result())
     return false;
   const bool ends_round = settings_.is_async() ? round_.folded + 1 == settings_.uploads_of_step()
                                                : owner->round == round_.place.round && round_.missing == 1;
@@ -75,8 +75,7 @@ bool federation::may_go_on_during_wave() {
 }
 
 bool federation::needs_answer(const federation_event& next) {
-  const bool is_arrival = next.event_kind == federation_event::kind::arrival ||
-                          next.event_kind == federation_event::kind::proxy_arrival;
+  const bool is_arrival = next.event_kind == federation_event::kind::arrival;
   if (!is_arrival && next.event_kind != federation_event::kind::stage_over)
     return false;
   const auto* const owner = in_flight_.find(next.assignment);
@@ -97,9 +96,7 @@ void federation::handle(const federation_event& now) {
   if (now.event_kind == federation_event::kind::stage_over)
     stage_over(*owner);
   else if (now.event_kind == federation_event::kind::arrival)
-    deliver(*owner);
-  else if (now.event_kind == federation_event::kind::proxy_arrival)
-    deliver_to_proxy(*owner);
+    arrive(*owner, now.where);
   else
     drop_out(*owner);
 }

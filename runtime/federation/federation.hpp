@@ -44,16 +44,13 @@ public:
   // -- inputs: the server's answers
   void take(const task_plan& plan);
   void take(opened_round& made);
-  void take(const closed_round& step);
   void take(const evaluated& sums);
-  void take(saved_state& state);
-  void restored(); ///< It goes on from a checkpoint.
-  void folded();   ///< It has folded uploads of which it was to tell.
 
-  // -- inputs: the proxy's answers
-  void take(const advised& step);
-  void take(saved_proxy& state);
-  void take(restored_proxy& state);
+  // -- inputs: answers of the party that was asked last
+  void take(const step_taken& step);
+  void take(saved_state& state);
+  void take(restored_state& state); ///< It goes on from a checkpoint.
+  void folded();                    ///< It has folded uploads of which it was to tell.
 
   // -- inputs: the recorder's answer
   void kept(); ///< A checkpoint is on the disk, or could not be written.
@@ -63,6 +60,12 @@ public:
   void take_commands(std::vector<federation_command>& taken);
 
 private:
+  /// When a client's part is at its party.
+  struct party_arrival {
+    virtual_time at{};
+    party_id where{};
+    auto operator<=>(const party_arrival&) const = default;
+  };
   /// What is done next where nothing is under way: the places at which a checkpoint may be taken.
   enum class next_step : std::uint8_t { task, round, event };
 
@@ -102,8 +105,7 @@ private:
   void begin_round();
   void try_dispatch();
   void fill_places();
-  void dispatch(client_id client);
-  void observe(client_id client);
+  void begin_work(client_id client, activity_id kind);
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
   void start_work(assignment_in_flight added);
   void queue_start(const assignment_in_flight& added);
@@ -114,14 +116,15 @@ private:
   void next_round();
 
   // federation_clients.cpp: clients at work, and clients that come, go, or change task by themselves
-  void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at);
+  void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where = {});
   void stage_over(assignment_in_flight& owner);
   void send_off(assignment_in_flight& owner);
   void begin_to_drop_out(assignment_in_flight& owner);
   void drop_out(const assignment_in_flight& owner);
+  void expect_arrival(assignment_in_flight& owner, party_arrival before);
+  void arrive(assignment_in_flight& owner, party_id where);
   void deliver(assignment_in_flight& owner);
-  void deliver_to_proxy(assignment_in_flight& owner);
-  void end_look(assignment_in_flight& owner);
+  void end_without_upload(assignment_in_flight& owner);
   void keep_result(assignment_in_flight& owner);
   void end_visit_of(const assignment_in_flight& owner);
   [[nodiscard]] delivery delivery_of(assignment_in_flight& owner) const;
@@ -140,6 +143,10 @@ private:
   void checkpoint_then_go_on(next_step next);
   void stop_at(next_step next);
   void take_checkpoint(bool wait_until_kept);
+  [[nodiscard]] bool asks_next_party();
+  [[nodiscard]] party_id party_asked() const {
+    return asked_ == 0 ? party_id::server : settings_.further_parties[asked_ - 1];
+  }
   void after_checkpoint();
   void persist(archive& state);
   void persist_memories(archive& state);
@@ -160,7 +167,6 @@ private:
   client_pool pool_;
   client_memory_store memories_;
   current_round round_;
-  advised advice_; // what the proxy has said last
   std::uint64_t next_assignment_ = 0;
   std::uint64_t next_sequence_ = 0; // of the events of assignments
   in_flight_table in_flight_;
@@ -173,6 +179,8 @@ private:
   std::map<assignment_id, round_failure> failures_; // of rounds whose answers virtual time does not need yet
   run_log log_;
 
+  std::size_t asked_ = 0; // parties are asked in turn: 0 is the server, n the n-th of settings_.further_parties
+  tensors_ref model_;     // after the server step, while other parties are given it
   next_step next_ = next_step::task;
   bool checkpoint_due_ = false;
   bool checkpoints_allowed_ = true;

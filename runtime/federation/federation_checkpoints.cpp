@@ -5,7 +5,12 @@
 namespace mneme {
 namespace {
 
-std::int64_t bytes_of(const tensors_ref& tensors) { return tensors ? tensors->bytes() : 0; }
+std::int64_t bytes_of(const client_result& result) {
+  auto bytes = result.memory ? result.memory->bytes() : 0;
+  for (const auto& party : parties)
+    bytes += result.*party.part ? (result.*party.part)->bytes() : 0;
+  return bytes;
+}
 
 } // namespace
 
@@ -58,17 +63,25 @@ void federation::take_checkpoint(bool wait_until_kept) {
   } catch (const std::exception& e) { // the file that holds what memory has no room for can fail
     return fail(e.what());
   }
-  if (settings_.has_proxy)
-    command(save_proxy{std::move(state)});
-  else
-    command(save_state{std::move(state)});
+  asked_ = 0;
+  command(save_state{.so_far = std::move(state)});
 }
 
-void federation::take(saved_proxy& state) { command(save_state{std::move(state.state)}); }
+/// The parties are asked in turn, the server first. @returns if there is another one, which is party_asked() then
+bool federation::asks_next_party() {
+  if (asked_ == settings_.further_parties.size()) {
+    asked_ = 0;
+    return false;
+  }
+  ++asked_;
+  return true;
+}
 
 void federation::take(saved_state& state) {
   if (over_)
     return;
+  if (asks_next_party())
+    return command(save_state{.to = party_asked(), .so_far = std::move(state.state)});
   command(keep_state{std::move(state.state)});
   if (!waits_until_kept_)
     after_checkpoint();
@@ -95,7 +108,6 @@ void federation::persist(archive& state) {
   persist_memories(state);
   persist_assignments(state);
   state.section("round")(round_);
-  state.section("proxy")(advice_.advice)(advice_.advice_bytes);
   state.section("report")(log_);
 }
 
@@ -136,9 +148,11 @@ void federation::persist_assignment(archive& state, assignment_in_flight& saved,
   auto phase = saved.has_result() && !with_results ? assignment_phase::evicted : saved.phase;
   std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
   std::uint64_t reached = saved.stages_reached;
-  state(saved.id)(saved.client)(saved.round)(saved.task)(saved.looks)(saved.in)(phase)(saved.drops_out)(saved.horizon);
+  state(saved.id)(saved.client)(saved.round)(saved.task)(saved.doing)(saved.in)(phase)(saved.drops_out)(saved.horizon);
   state(stages)(reached)(saved.is_uploading)(saved.event_sequence);
-  state(saved.upload_bytes)(saved.proxy_bytes)(saved.held_bytes);
+  for (auto& bytes : saved.sends)
+    state(bytes);
+  state(saved.held_bytes);
   if (phase == assignment_phase::finished)
     state(saved.result);
   if (!state.loading())
@@ -146,7 +160,7 @@ void federation::persist_assignment(archive& state, assignment_in_flight& saved,
   expect_possible(saved, phase, stages, reached);
   saved.stages.assign(stages.begin(), stages.end());
   saved.stages_reached = reached;
-  saved.upload_size_known = settings_.upload_size_known && !saved.looks;
+  saved.upload_size_known = settings_.upload_size_known && saved.uploads();
   saved.phase = phase == assignment_phase::computing ? assignment_phase::catching_up : phase;
   pool_.assigned(saved.client, saved.id);
   if (saved.has_result())
@@ -162,7 +176,7 @@ bool federation::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())
     if (const auto& owner = in_flight_.at(id); owner.has_result())
-      bytes += bytes_of(owner.result.upload) + bytes_of(owner.result.memory) + bytes_of(owner.result.to_proxy);
+      bytes += bytes_of(owner.result);
   return !settings_.results_are_repeatable || bytes <= settings_.stored_results_bytes_max;
 }
 
@@ -181,17 +195,22 @@ void federation::resume(archive saved) {
   } catch (const std::exception& e) {
     return refuse(e.what());
   }
-  if (settings_.has_proxy)
-    command(restore_proxy{std::move(saved)});
-  else
-    command(restore_state{std::move(saved)});
+  asked_ = 0;
+  command(restore_state{.rest = std::move(saved)});
 }
 
-void federation::take(restored_proxy& state) { command(restore_state{std::move(state.rest)}); }
-
-void federation::restored() {
-  if (!over_)
-    run_again();
+void federation::take(restored_state& state) {
+  if (over_)
+    return;
+  if (asks_next_party())
+    return command(restore_state{.to = party_asked(), .rest = std::move(state.rest)});
+  try {
+    state.rest.expect_end();
+  } catch (const archive_error& e) {
+    in_flight_ = {}; // no shard knows of them
+    return fail(std::string("the checkpoint cannot be read: it ") + e.what());
+  }
+  run_again();
 }
 
 } // namespace mneme

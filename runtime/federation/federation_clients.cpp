@@ -9,10 +9,10 @@ namespace mneme {
 // -- clients at work --------------------------------------------------------------------------------------------------
 
 /// Each assignment has one event in the queue.
-void federation::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at) {
+void federation::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where) {
   owner.event_sequence = next_sequence_++;
-  owner.is_uploading = next == federation_event::kind::arrival || next == federation_event::kind::proxy_arrival;
-  queue_.push(at, {.event_kind = next, .assignment = owner.id});
+  owner.is_uploading = next == federation_event::kind::arrival;
+  queue_.push(at, {.event_kind = next, .where = where, .assignment = owner.id});
 }
 
 /// A download or a stage is over: the next stage's time runs, or the upload is on its way.
@@ -24,36 +24,54 @@ void federation::stage_over(assignment_in_flight& owner) {
     const auto duration = owner.stages[owner.stages_reached++];
     return expect(owner, federation_event::kind::stage_over, queue_.now() + duration);
   }
-  if (owner.looks)
-    return end_look(owner);
+  if (!owner.uploads())
+    return end_without_upload(owner);
   send_off(owner);
 }
 
-/// What goes to the proxy leaves at the same time, over a link of its own; the upload is delivered once both have
-/// arrived.
+/// All parts leave at the same time, each over a link of its own.
 void federation::send_off(assignment_in_flight& owner) {
-  record("client", "upload", owner.client, owner.upload_bytes);
-  if (owner.proxy_bytes == 0)
-    return expect(owner, federation_event::kind::arrival,
-                  queue_.now() + settings_.clients->upload_time(owner.client, owner.upload_bytes));
-  record("client", "to_proxy", owner.client, owner.proxy_bytes);
-  expect(owner, federation_event::kind::proxy_arrival,
-         queue_.now() + settings_.clients->proxy_upload_time(owner.client, owner.proxy_bytes));
+  const auto send = [&](party_id to) {
+    record("client", row_of(to).leaves_event, owner.client, owner.sends[index_of(to)]);
+  };
+  send(party_id::server);
+  for (const auto to : settings_.further_parties)
+    if (owner.sends[index_of(to)] > 0)
+      send(to);
+  expect_arrival(owner, {.at = owner.horizon});
 }
 
-void federation::deliver_to_proxy(assignment_in_flight& owner) {
+/// The upload is delivered once all parts have arrived, those at other parties one after the other.
+void federation::expect_arrival(assignment_in_flight& owner, party_arrival before) {
+  party_arrival next{.at = never};
+  for (const auto to : settings_.further_parties)
+    if (owner.sends[index_of(to)] > 0) {
+      const party_arrival there{.at = owner.horizon + upload_time(*settings_.clients, to, owner.client, owner.sends),
+                                .where = to};
+      if (before < there && there < next)
+        next = there;
+    }
+  if (next.at == never)
+    next.at = owner.horizon + upload_time(*settings_.clients, party_id::server, owner.client, owner.sends);
+  expect(owner, federation_event::kind::arrival, std::max(queue_.now(), next.at), next.where);
+}
+
+void federation::arrive(assignment_in_flight& owner, party_id where) {
+  if (where == party_id::server)
+    return deliver(owner);
+  const auto& party = row_of(where);
+  const auto bytes = owner.sends[index_of(where)];
   delivery sent{.assignment = owner.id,
                 .from = owner.client,
                 .started_from = owner.round,
-                .upload = std::move(owner.result.to_proxy),
+                .upload = std::move(owner.result.*party.part),
                 .rows = owner.result.rows};
-  record("proxy", "receive", owner.client, owner.proxy_bytes);
-  log_.received(queue_.now(), sent, owner.proxy_bytes);
-  receive bundle;
-  bundle.sent.push_back(std::move(sent));
+  record(party.name, party.arrives_event, owner.client, bytes);
+  log_.received(queue_.now(), where, sent, bytes);
+  deliveries bundle{.to = where};
+  bundle.uploads.push_back(std::move(sent));
   command(std::move(bundle));
-  const auto at_server = owner.horizon + settings_.clients->upload_time(owner.client, owner.upload_bytes);
-  expect(owner, federation_event::kind::arrival, std::max(queue_.now(), at_server));
+  expect_arrival(owner, {.at = queue_.now(), .where = where});
 }
 
 /// The client is at its first job, and will not see its end.
@@ -72,12 +90,12 @@ void federation::drop_out(const assignment_in_flight& owner) {
 }
 
 void federation::deliver(assignment_in_flight& owner) {
-  const auto bytes = owner.upload_bytes;
+  const auto bytes = owner.upload_bytes();
   const bool is_of_this_round = owner.round == round_.place.round;
   results_.removed(owner);
   if (wave_.is_out())
     results_.delivered_during_wave(owner);
-  record("server", "deliver", owner.client, bytes);
+  record(row_of(party_id::server).name, row_of(party_id::server).arrives_event, owner.client, bytes);
   auto upload = delivery_of(owner);
   log_.delivered(queue_.now(), upload, bytes);
   log_.trained(owner.result.losses);
@@ -112,12 +130,12 @@ void federation::end_visit_of(const assignment_in_flight& owner) {
   in_flight_.erase(owner.id);
 }
 
-/// A client outside the cohort has looked at its rows: what it has found holds from now on.
-void federation::end_look(assignment_in_flight& owner) {
+/// What a client outside the cohort has found holds from now on.
+void federation::end_without_upload(assignment_in_flight& owner) {
   const bool is_of_this_round = owner.round == round_.place.round;
   results_.removed(owner);
-  record("client", "looked", owner.client);
-  log_.looked(queue_.now(), owner.client);
+  record("client", row_of(owner.doing).ends_event, owner.client);
+  log_.ended_activity(queue_.now(), owner.client);
   keep_result(owner);
   if (over_)
     return;

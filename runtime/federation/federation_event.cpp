@@ -6,9 +6,7 @@ const char* federation_event::deciding_keys() const {
   case kind::stage_over:
     return "devices.rows_per_second, devices.downlink_mbit and devices.latency";
   case kind::arrival:
-    return "devices.uplink_mbit and devices.latency";
-  case kind::proxy_arrival:
-    return "devices.proxy_uplink_mbit and devices.latency";
+    return row_of(where).upload_keys;
   case kind::drop_out:
     return "devices.rows_per_second";
   case kind::deadline:

@@ -2,27 +2,28 @@
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/virtual_clock.hpp"
+#include "runtime/federation/parties.hpp"
 namespace mneme {
 
 struct federation_event {
   enum class kind : std::uint8_t {
     stage_over,    ///< The present stage of a client's round is over; the first one is its download.
-    arrival,       ///< An upload reaches the server.
+    arrival,       ///< What a client sends to a party reaches it.
     drop_out,      ///< A client vanishes at work.
     deadline,      ///< A round's deadline has come.
     churn,         ///< Clients come, go, or change task by themselves.
-    proxy_arrival, ///< What a client sends to the proxy reaches it.
   };
-  static constexpr auto last_kind = kind::proxy_arrival;
+  static constexpr auto last_kind = kind::churn;
   kind event_kind = kind::stage_over;
-  assignment_id assignment{}; ///< stage_over, arrival, drop_out, proxy_arrival
+  party_id where{};           ///< arrival
+  assignment_id assignment{}; ///< stage_over, arrival, drop_out
   round_id round{};           ///< deadline
   /// The keys of a scenario that decide when it happens.
   [[nodiscard]] const char* deciding_keys() const;
   void persist(archive& state) {
-    state(event_kind)(assignment)(round);
-    if (event_kind > last_kind)
-      throw archive_error("has an event of a kind that there is not");
+    state(event_kind)(where)(assignment)(round);
+    if (event_kind > last_kind || index_of(where) >= parties.size())
+      throw archive_error("has an event of a kind, or at a party, that there is not");
   }
 };
 

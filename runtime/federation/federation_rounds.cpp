@@ -48,7 +48,7 @@ void federation::begin_round() {
 void federation::take(opened_round& made) {
   if (over_)
     return;
-  round_.open(std::move(made), advice_.advice);
+  round_.open(std::move(made));
   record("scheduler", "open_round", {});
   if (settings_.is_async()) {
     fill_places();
@@ -69,10 +69,11 @@ void federation::try_dispatch() {
   const auto chosen = pool_.draw_cohort(round_.place.round);
   round_.wants_clients = chosen.empty();
   for (const auto client : chosen)
-    dispatch(client);
+    begin_work(client, activity_id::round);
   if (!chosen.empty())
-    for (const auto client : pool_.draw_observers(round_.place.round))
-      observe(client);
+    for (std::size_t kind = 0; kind < activities.size(); ++kind)
+      for (const auto client : pool_.draw_beside(activities[kind], round_.place.round))
+        begin_work(client, static_cast<activity_id>(kind));
   if (round_.missing == 0 && (!round_.wants_clients || (in_flight_.size() == 0 && !pool_.clients_may_come())))
     close();
 }
@@ -81,61 +82,50 @@ void federation::try_dispatch() {
 void federation::fill_places() {
   const auto places = settings_.rounds.concurrency - static_cast<std::int64_t>(in_flight_.size());
   for (const auto client : pool_.draw_idle(places, next_assignment_))
-    dispatch(client);
+    begin_work(client, activity_id::round);
   round_.wants_clients = places > 0 && in_flight_.size() == 0;
 }
 
-void federation::dispatch(client_id client) {
+/// A client outside the cohort never drops out: nobody waits for an upload.
+void federation::begin_work(client_id client, activity_id kind) {
+  const auto& doing = row_of(kind);
   const auto visit = pool_.begin_visit(client);
-  const auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
-  log_.report().download_bytes += bytes;
-  log_.report().proxy_bytes += advice_.advice_bytes;
-  record("scheduler", "dispatch", client, bytes);
+  auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
+  assignment_in_flight added;
+  added.doing = kind;
+  added.horizon = queue_.now();
+  if (doing.is_free(settings_)) {
+    bytes = 0;
+  } else {
+    log_.report().download_bytes += bytes;
+    for (const auto from : settings_.further_parties)
+      log_.report().*row_of(from).bytes_from += round_.heard[index_of(from)].bytes;
+    added.horizon += download_time(client, bytes);
+  }
+  record("scheduler", doing.begins_event, client, bytes);
 
-  const assignment_id id{next_assignment_++};
-  const bool drops_out = settings_.clients->drops_out(client, round_.place.task, visit);
-  if (drops_out && !settings_.is_async()) { // nothing runs
+  added.id = {next_assignment_++};
+  added.client = client;
+  added.drops_out = doing.uploads() && settings_.clients->drops_out(client, round_.place.task, visit);
+  if (added.drops_out && !settings_.is_async()) { // nothing runs
     ++log_.report().dropped;
     round_.dropped_out.push_back(client);
     return record("client", "drop_out", client);
   }
-
-  assignment_in_flight added;
-  added.id = id;
-  added.client = client;
-  added.drops_out = drops_out;
-  added.horizon = queue_.now() + download_time(client, bytes);
-  added.upload_size_known = settings_.upload_size_known;
-  added.upload_bytes = round_.known_upload_bytes(settings_);
-  start_work(std::move(added));
-}
-
-/// The client looks at its rows under the broadcast. It never drops out: nobody waits for an upload.
-void federation::observe(client_id client) {
-  const auto visit = pool_.begin_visit(client);
-  auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
-  assignment_in_flight added;
-  added.id = {next_assignment_++};
-  added.client = client;
-  added.looks = true;
-  added.horizon = queue_.now();
-  if (settings_.observing_costs) {
-    log_.report().download_bytes += bytes;
-    log_.report().proxy_bytes += advice_.advice_bytes;
-    added.horizon += download_time(client, bytes);
-  } else {
-    bytes = 0;
+  if (doing.uploads()) {
+    added.upload_size_known = settings_.upload_size_known;
+    added.upload_bytes() = round_.known_upload_bytes(settings_);
   }
-  record("scheduler", "observe", client, bytes);
   start_work(std::move(added));
 }
 
-/// Until a client has what the server sends, and what the proxy does.
+/// Until a client has what the server sends, and what other parties do.
 virtual_duration federation::download_time(client_id client, std::int64_t bytes) const {
-  const auto from_server = settings_.clients->download_time(client, bytes);
-  if (!advice_.advice)
-    return from_server;
-  return std::max(from_server, settings_.clients->proxy_download_time(client, advice_.advice_bytes));
+  auto time = settings_.clients->download_time(client, bytes);
+  for (const auto from : settings_.further_parties)
+    if (const auto& [advice, advice_bytes] = round_.heard[index_of(from)]; advice)
+      time = std::max(time, (*settings_.clients.*row_of(from).download_time)(client, advice_bytes));
+  return time;
 }
 
 /// Its first event is the end of its download.
@@ -162,7 +152,7 @@ void federation::queue_start(const assignment_in_flight& added) {
                     .seed = settings_.seed,
                     .visit = pool_.visit_of(added.client),
                     .task = added.task,
-                    .looks = added.looks},
+                    .looks = row_of(added.doing).looks},
                    added.horizon);
 }
 
@@ -176,7 +166,7 @@ void federation::deadline_passed() {
     const auto& owner = in_flight_.at(id);
     if (owner.round != round_.place.round)
       continue;
-    log_.report().late_uploads += owner.looks ? 0 : 1;
+    log_.report().late_uploads += owner.uploads() ? 1 : 0;
     if (settings_.drops_late())
       late.push_back(id);
     else
@@ -198,25 +188,26 @@ void federation::close() {
   fruitless_events_ = 0;
   if (round_.folded == 0) // an empty round leaves the model as it is
     return round_closed();
-  command(close_round{round_.place});
+  asked_ = 0;
+  command(take_step{.where = round_.place});
 }
 
-void federation::take(const closed_round& step) {
+/// The server has stepped; the other parties look at its model, and what they say goes out with the next broadcasts.
+void federation::take(const step_taken& step) {
   if (over_)
     return;
-  log_.stepped(step.model);
-  if (settings_.has_proxy)
-    return command(advise{.where = round_.place, .model = step.for_proxy});
-  round_closed();
-}
-
-/// The proxy has looked at the model: what it says goes out with the next broadcasts.
-void federation::take(const advised& step) {
-  if (over_)
-    return;
-  advice_ = step;
-  log_.advised(step);
-  record("proxy", "advise", {}, step.advice_bytes);
+  const auto who = party_asked();
+  if (who == party_id::server) {
+    log_.stepped(step.digest);
+    model_ = step.says;
+  } else {
+    round_.heard[index_of(who)] = {.advice = step.says, .bytes = step.says_bytes};
+    log_.advised(who, step);
+    record(row_of(who).name, "advise", {}, step.says_bytes);
+  }
+  if (asks_next_party())
+    return command(take_step{.to = party_asked(), .where = round_.place, .model = model_});
+  model_ = nullptr;
   round_closed();
 }
 

@@ -1,6 +1,7 @@
 /// federation_settings: all facts by which the federation decides, read and never changed.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
+#include "runtime/federation/parties.hpp"
 #include "runtime/population/client_rows.hpp"
 namespace mneme {
 
@@ -25,9 +26,9 @@ struct federation_settings {
   bool rounds_are_stated = false; ///< The scenario says how many rounds a task takes.
   /// A client's round is one job, and its upload weighs as much as the broadcast's weights.
   bool upload_size_known = false;
-  bool has_proxy = false;       ///< The method has one.
-  bool blind_clients = false;   ///< Broadcasts do not say which task a client is in.
-  bool observing_costs = true;  ///< Clients that look take time and a download.
+  std::vector<party_id> further_parties{}; ///< Those of the method besides the server, ascending.
+  bool blind_clients = false;              ///< Broadcasts do not say which task a client is in.
+  bool observing_costs = true;             ///< Clients that look take time and a download.
 
   std::int64_t shards = 1;
   batch_rules batching{};

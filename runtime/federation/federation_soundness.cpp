@@ -25,6 +25,7 @@ void federation::expect_possible(const assignment_in_flight& saved, assignment_p
             "has an assignment in a phase that there is not");
   must_hold(saved.client.value < settings_.clients->size() && saved.id.value < next_assignment_,
             "has an assignment of a client that there is not");
+  must_hold(static_cast<std::size_t>(saved.doing) < activities.size(), "has an activity that there is not");
   const auto tasks = settings_.tasks.size();
   must_hold(saved.in && saved.task.value < tasks && saved.in->place.task.value < tasks &&
                 is_within(saved.in->place.opened, settings_.classes) &&
@@ -34,9 +35,9 @@ void federation::expect_possible(const assignment_in_flight& saved, assignment_p
   must_hold(reached <= stages.size() && !is_past(saved.horizon.time_since_epoch()) &&
                 std::none_of(stages.begin(), stages.end(), is_past),
             "has an assignment whose stages take impossible times");
-  must_hold(saved.upload_bytes >= 0 && saved.proxy_bytes >= 0 && saved.held_bytes >= 0,
+  must_hold(*std::min_element(saved.sends.begin(), saved.sends.end()) >= 0 && saved.held_bytes >= 0,
             "has an upload of less than nothing");
-  must_hold(phase != finished || saved.looks || saved.result.upload, "has a finished round without its upload");
+  must_hold(phase != finished || !saved.uploads() || saved.result.upload, "has a finished round without its upload");
 }
 
 /// All else that was loaded.

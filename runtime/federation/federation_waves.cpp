@@ -24,8 +24,8 @@ void federation::begin_wave(assignment_id top) {
 /// else, with one job each, and room for what it makes. Then shards need not wait to be told.
 bool federation::may_run_at_once() const {
   const bool some_unwanted = settings_.drops_late() && round_.deadline != never;
-  if (settings_.is_async() || some_unwanted || !settings_.upload_size_known || pool_.observes() || !repeated_.empty() ||
-      in_flight_.size() != start_queue_.size())
+  if (settings_.is_async() || some_unwanted || !settings_.upload_size_known || pool_.works_beside() ||
+      !repeated_.empty() || in_flight_.size() != start_queue_.size())
     return false;
   return start_queue_.weight_bytes() <= std::min(tuning::cached_outcomes_bytes, settings_.ahead_bytes_max);
 }
@@ -93,7 +93,7 @@ void federation::learn_durations(const wave_report& report) {
     virtual_duration duration{}; // jobs of one stage run in parallel: the longest decides
     for (next = first; next < report.issued.size() && report.issued[next].id.assignment == owner.id; ++next)
       duration = std::max(duration, report.issued[next].takes);
-    if (owner.looks && !settings_.observing_costs)
+    if (row_of(owner.doing).is_free(settings_))
       duration = {};
     if (owner.upload_size_known && id.stage > 0)
       fail_known_size(owner, id);
@@ -106,7 +106,7 @@ void federation::learn_durations(const wave_report& report) {
     }
     auto due = owner.learn(id.stage, duration);
     if (owner.upload_size_known) // the result is not needed before the upload arrives
-      due += settings_.clients->upload_time(owner.client, owner.upload_bytes);
+      due += upload_time(*settings_.clients, party_id::server, owner.client, owner.sends);
     for (auto i = first; i < next; ++i)
       if (report.released)
         in_flight_.hold(owner, report.issued[i].bytes);
@@ -119,10 +119,9 @@ void federation::learn_durations(const wave_report& report) {
 void federation::learn_results(std::vector<finished_round>& finished) {
   for (auto& done : finished) {
     auto& owner = in_flight_.at(done.id);
-    if (owner.upload_size_known && owner.upload_bytes != done.bytes)
+    if (owner.upload_size_known && owner.sends != done.bytes)
       fail_known_size(owner, {.assignment = owner.id});
-    owner.upload_bytes = done.bytes;
-    owner.proxy_bytes = done.proxy_bytes;
+    owner.sends = done.bytes;
     owner.result = std::move(done.result);
     owner.phase = assignment_phase::finished;
     results_.added(owner);

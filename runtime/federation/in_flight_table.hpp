@@ -1,6 +1,7 @@
 /// in_flight_table: the assignments in flight, what is known of each, and which of their jobs run next.
 #pragma once
 #include "runtime/base/assignment_table.hpp"
+#include "runtime/federation/activities.hpp"
 #include "runtime/federation/batch_planner.hpp"
 #include <c10/util/SmallVector.h>
 #include <functional>
@@ -22,18 +23,17 @@ struct assignment_in_flight {
   client_id client{};
   round_id round{};
   task_id task{};
-  bool looks = false; ///< It observes: nothing is sent when its last stage is over.
+  activity_id doing{};
   broadcast_ref in{}; ///< What it works on; with the client's memory and visits, all of its assignment.
   assignment_phase phase = assignment_phase::waiting;
   bool drops_out = false;           ///< During its first stage: none of its jobs are ever needed.
   bool upload_size_known = false;   ///< Its round is one job, and `upload_bytes` is known before it has run.
   std::uint32_t stages_run = 0;     ///< How far its coroutine is: behind `stages` where it runs again.
-  bool is_uploading = false;        ///< Its event in the queue is an arrival, at the server or at the proxy.
+  bool is_uploading = false;        ///< Its event in the queue is the arrival of what it sends.
   std::uint64_t event_sequence = 0; ///< Its event in the queue was pushed after those of lower ones.
   std::size_t stages_reached = 0;   ///< How far virtual time is.
   virtual_time horizon{};           ///< When the last known stage is over; at first the end of the download.
-  std::int64_t upload_bytes = 0;
-  std::int64_t proxy_bytes = 0; ///< What goes to the proxy; 0: nothing.
+  party_bytes sends{}; ///< What goes to each party.
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
   client_result result{};      ///< finished: known once the last stage has run, perhaps long before its time.
   c10::SmallVector<virtual_duration, 2> stages{}; ///< How long each known stage takes.
@@ -45,13 +45,17 @@ struct assignment_in_flight {
   /// When its events leave the queue, from the end of its last stage back to the one that is in the queue; nothing if
   /// that is its upload's arrival. @pre all its stages are known
   [[nodiscard]] c10::SmallVector<virtual_time, 4> stage_events() const;
-  /// The answer that virtual time needs before the upload's arrival has come; of a client that looks, all of it.
+  /// The server has its upload with this.
+  [[nodiscard]] std::int64_t upload_bytes() const noexcept { return sends[index_of(party_id::server)]; }
+  [[nodiscard]] std::int64_t& upload_bytes() noexcept { return sends[index_of(party_id::server)]; }
+  [[nodiscard]] bool uploads() const noexcept { return row_of(doing).uploads(); }
+  /// The answer that virtual time needs before the upload's arrival has come; where there is none, all of it.
   [[nodiscard]] bool answered() const noexcept {
-    return stages_reached < stages.size() || (looks ? has_result() : has_had_result()) ||
+    return stages_reached < stages.size() || (uploads() ? has_had_result() : has_result()) ||
            (upload_size_known && !stages.empty());
   }
   /// All its stages are over in virtual time.
-  [[nodiscard]] bool has_looked() const noexcept { return looks && stages_reached == stages.size(); }
+  [[nodiscard]] bool ends_without_upload() const noexcept { return !uploads() && stages_reached == stages.size(); }
   [[nodiscard]] bool has_result() const noexcept { return phase == assignment_phase::finished; }
   [[nodiscard]] bool has_had_result() const noexcept { return phase >= assignment_phase::finished; }
   [[nodiscard]] bool is_at_shard() const noexcept { return phase == assignment_phase::computing || runs_again(); }

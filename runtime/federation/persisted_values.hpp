@@ -1,7 +1,7 @@
 /// persisted_values: how values that know nothing of checkpoints are saved in one.
 #pragma once
+#include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_report.hpp"
-#include "runtime/federation/server_steps.hpp"
 namespace mneme {
 
 void persist(archive& state, class_range& classes);

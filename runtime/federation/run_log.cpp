@@ -40,17 +40,17 @@ void run_log::delivered(virtual_time at, const delivery& upload, std::int64_t by
   report_.staleness_max = std::max(report_.staleness_max, upload.staleness);
 }
 
-void run_log::received(virtual_time at, const delivery& sent, std::int64_t bytes) {
+void run_log::received(virtual_time at, party_id where, const delivery& sent, std::int64_t bytes) {
   digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
   digest_.add(std::uint64_t{sent.from.value});
   digest_.add(std::uint64_t{sent.started_from.value});
   digest_.add(bytes);
   if (trace_ && sent.upload)
     trace_digest_.add(digest_of(*sent.upload));
-  report_.proxy_bytes += bytes;
+  report_.*row_of(where).bytes_to += bytes;
 }
 
-void run_log::looked(virtual_time at, client_id client) {
+void run_log::ended_activity(virtual_time at, client_id client) {
   digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
   digest_.add(std::uint64_t{client.value});
   ++report_.looks;
@@ -66,9 +66,9 @@ void run_log::trained(const std::shared_ptr<const training_losses>& losses) {
     open_losses_.add(*losses);
 }
 
-void run_log::advised(const mneme::advised& step) {
+void run_log::advised(party_id who, const step_taken& step) {
   digest_.add(step.digest);
-  report_.proxy_bytes += step.model_bytes;
+  report_.*row_of(who).bytes_to += step.heard_bytes;
 }
 
 evaluation_record run_log::add_evaluation(const evaluated& sums) {

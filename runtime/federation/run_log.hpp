@@ -1,10 +1,9 @@
 /// run_log: what a run leaves behind of itself: its report, its digests and its events.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
-#include "runtime/federation/proxy_steps.hpp"
+#include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_records.hpp"
 #include "runtime/federation/run_report.hpp"
-#include "runtime/federation/server_steps.hpp"
 namespace mneme {
 
 class run_log {
@@ -29,10 +28,10 @@ public:
 
   /// An upload reaches the server: the run digest, the counts. @param upload before it is handed over
   void delivered(virtual_time at, const delivery& upload, std::int64_t bytes);
-  /// The same of what reaches the proxy.
-  void received(virtual_time at, const delivery& sent, std::int64_t bytes);
-  /// A client has looked at its rows.
-  void looked(virtual_time at, client_id client);
+  /// The same of what reaches another party.
+  void received(virtual_time at, party_id where, const delivery& sent, std::int64_t bytes);
+  /// A client's activity is over without an upload.
+  void ended_activity(virtual_time at, client_id client);
   /// What a client has counted, once its result holds.
   void counted(const std::map<std::string, double>& counts);
   /// What a client's trainings say of their loss, once its upload is delivered. Null: nothing.
@@ -41,8 +40,8 @@ public:
   void closed() { step_losses_ = std::exchange(open_losses_, {}); }
   /// Those of the round that was closed last.
   [[nodiscard]] const training_losses& step_losses() const noexcept { return step_losses_; }
-  /// What the proxy says from now on, and what it was told.
-  void advised(const mneme::advised& step);
+  /// What a party besides the server says from now on, and what it was told.
+  void advised(party_id who, const step_taken& step);
   /// The model after a server step.
   void stepped(const digest128& model) { digest_.add(model); }
   /// The server has evaluated the model. Returns a line of metrics.jsonl, with what has been counted so far.

@@ -1,6 +1,7 @@
 /// What the federation and its shards tell each other while virtual time waits for real work.
 #pragma once
 #include "runtime/base/virtual_clock.hpp"
+#include "runtime/federation/parties.hpp"
 #include "runtime/method/client_run.hpp"
 #include <optional>
 #include <vector>
@@ -28,8 +29,7 @@ struct issued_job {
 struct finished_round {
   assignment_id id{};
   client_result result{};
-  std::int64_t bytes = 0; ///< The upload's, at wire width.
-  std::int64_t proxy_bytes = 0; ///< The same of what goes to the proxy.
+  party_bytes bytes{}; ///< What it sends to each party weighs so much, at wire width.
 };
 
 /// The jobs of one batch, ascending.

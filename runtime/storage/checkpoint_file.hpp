@@ -7,7 +7,7 @@ namespace mneme {
 
 /// Where each file starts and ends:
 ///   8 bytes "MNEMECKP", uint32 format, label, sections with their lengths in front, 16 bytes XXH3-128 of all before.
-inline constexpr std::uint32_t checkpoint_format = 3;
+inline constexpr std::uint32_t checkpoint_format = 4;
 
 /// Which run a checkpoint belongs to.
 struct checkpoint_label {

@@ -37,8 +37,8 @@ TEST_CASE("batches are counted while they wait, by who has asked for them") {
   batch_queues queues(3, 2, 2);
   (void)queues.put(0, batches(10, 2));
   (void)queues.put(2, batches(20, 1));
-  (void)queues.put(queues.server_queue(), batches(30, 4));
-  CHECK((queues.waiting() == batch_queues::lengths{.clients = 3, .server = 4, .proxy = 0}));
+  (void)queues.put(queues.queue_of(party_id::server), batches(30, 4));
+  CHECK((queues.waiting() == batch_queues::lengths{.clients = 3, .parties = {4, 0}}));
   CHECK(number(queues.take({0})) != 0);
   CHECK(queues.waiting().clients == 2);
 }
@@ -72,11 +72,11 @@ TEST_CASE("a worker that hosts several shards takes turns between them, so that 
 
 TEST_CASE("the server's jobs are taken by whoever has no batch of its own") {
   batch_queues queues(2, 2, 2);
-  (void)queues.put(queues.server_queue(), batches(10, 2));
+  (void)queues.put(queues.queue_of(party_id::server), batches(10, 2));
   (void)queues.put(1, batches(20, 1));
   CHECK(number(queues.take({1})) == 20);
   CHECK(number(queues.take({1})) == 10);
-  CHECK(queues.take({0})->queue == queues.server_queue());
+  CHECK(queues.take({0})->queue == queues.queue_of(party_id::server));
 }
 
 TEST_CASE("only workers that wait are told of a batch, and only once") {
@@ -96,8 +96,8 @@ TEST_CASE("others are told of as many batches as keep them busy, the first worke
   CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, long_job))) == workers{1, 3, 2, 0});
   CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, 1.0))) == workers{1}); // over before another is awake
   batch_queues queues(2, 4, 2);
-  CHECK(numbers(queues.put(queues.server_queue(), batches(10, 1, long_job))) == workers{0});
-  CHECK(numbers(queues.put(queues.server_queue(), batches(20, 3, long_job))) == workers{3, 2});
+  CHECK(numbers(queues.put(queues.queue_of(party_id::server), batches(10, 1, long_job))) == workers{0});
+  CHECK(numbers(queues.put(queues.queue_of(party_id::server), batches(20, 3, long_job))) == workers{3, 2});
 }
 
 TEST_CASE("threads that share the queues run every batch once") {

@@ -90,7 +90,7 @@ TEST_CASE("reports cross without durations; memories may come again, uploads may
                        .rows = 12,
                        .counts = {{"a", 2.0}},
                        .losses = std::make_shared<const training_losses>(losses)};
-  sent.finished.push_back({.id = {8}, .result = std::move(result), .bytes = 12, .proxy_bytes = 0});
+  sent.finished.push_back({.id = {8}, .result = std::move(result), .bytes = {12, 5}});
   sent.failed.push_back({.last_job = {{9}, 0, 1}, .client = {4}, .round = {6}, .reason = "NaN"});
   const auto back = across(sent, shared);
   CHECK((back.issued.at(0).id == job_id{{5}, 1, 2}));
@@ -100,6 +100,7 @@ TEST_CASE("reports cross without durations; memories may come again, uploads may
   CHECK(back.released->at(0).size() == 1);
   CHECK(back.finished.at(0).result.upload->at(flat_weights).numel() == 3);
   CHECK(back.finished.at(0).result.memory->at(flat_weights)[5].item<double>() == 4.0);
+  CHECK(back.finished.at(0).bytes == party_bytes{12, 5});
   CHECK(back.finished.at(0).result.counts.at("a") == 2.0);
   REQUIRE(back.finished.at(0).result.losses);
   CHECK(back.finished.at(0).result.losses->rows == 3.0);
@@ -147,7 +148,8 @@ TEST_CASE("messages with bytes drawn at random are read or refused, and nothing 
   wave_report report{.from = {2}};
   report.issued.push_back({.id = {{5}, 1, 2}, .rows = 40, .bytes = 80, .width = 6});
   report.released = {{{{5}, 1, 2}}};
-  report.finished.push_back({.id = {8}, .result = {.upload = tensors(3, 1.0), .memory = tensors(6, 4.0)}, .bytes = 12});
+  report.finished.push_back(
+      {.id = {8}, .result = {.upload = tensors(3, 1.0), .memory = tensors(6, 4.0)}, .bytes = {12}});
   carry(starts, wave, shared);
   carry(reports, report, shared);
   rng_stream draw({.seed = 3, .purpose = first_method_purpose});

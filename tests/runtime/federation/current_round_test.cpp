@@ -72,7 +72,8 @@ TEST_CASE("clients that are blind are told the round and the classes seen, whate
 TEST_CASE("what the proxy has said comes with the broadcast") {
   const auto settings = three_tasks();
   current_round round;
-  round.open(made_of(5, {}), as_tensors(9));
+  round.heard[index_of(party_id::proxy)].advice = as_tensors(9);
+  round.open(made_of(5, {}));
   CHECK(as_number(round.broadcast_in({0}, settings)->advice) == 9);
   CHECK(as_number(round.broadcast_in({0}, settings)->weights) == 5);
 }

@@ -24,7 +24,7 @@ struct waiting_results {
       added.client = {static_cast<std::uint32_t>(i)};
       added.phase = assignment_phase::finished;
       added.horizon = virtual_time{std::chrono::seconds(arrivals[i])};
-      added.upload_bytes = 10;
+      added.upload_bytes() = 10;
       results.added(table.add(std::move(added)));
     }
   }
@@ -58,8 +58,7 @@ TEST_CASE("an upload delivered while a wave was out counts as if it had waited f
   // What went to the proxy waited as long as the rest.
   const auto upload_of = [](std::int64_t bytes, std::int64_t proxy_bytes) {
     assignment_in_flight owner;
-    owner.upload_bytes = bytes;
-    owner.proxy_bytes = proxy_bytes;
+    owner.sends = {bytes, proxy_bytes};
     return owner;
   };
   CHECK(waiting.results.has_room_during_wave(upload_of(10, 15)));

@@ -178,7 +178,7 @@ TEST_CASE("what goes to the proxy takes links of its own, and its advice comes w
   from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.000128};
   auto toy = toy_of(from);
   toy.settings.upload_size_known = false;
-  toy.settings.has_proxy = true;
+  toy.settings.further_parties = {party_id::proxy};
   toy.upload_bytes_of_all = toy.proxy_bytes_of_all = 16;
   const auto run = played(toy, {.seed = 5, .in_order = false});
   CHECK(events_of(run) == "0.0 scheduler task\n"
@@ -296,7 +296,7 @@ TEST_CASE("a method that promises sizes which its clients do not keep ends the r
     if (second_stage)
       second.issued.push_back({.id = {start->assignments.front().id, 1, 0}, .takes = 1s});
     else
-      second.finished.push_back({.id = start->assignments.front().id, .bytes = 8});
+      second.finished.push_back({.id = start->assignments.front().id, .bytes = {8}});
     run.take(second);
     run.take_commands(commands);
     const auto* const ended = std::get_if<run_report>(&commands.back());

@@ -159,7 +159,7 @@ TEST_CASE("a checkpoint of another scenario, program or format is refused with t
   const auto sum = digest_of(std::as_bytes(std::span(bytes)));
   bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
   write_file(path, bytes);
-  CHECK_THAT(refusal(label), ContainsSubstring("format 99") && ContainsSubstring("format 3"));
+  CHECK_THAT(refusal(label), ContainsSubstring("format 99") && ContainsSubstring("format 4"));
 }
 
 TEST_CASE("what is newer than the checkpoint that a run goes on from is taken away") {

@@ -30,9 +30,8 @@ public:
   run_outcome play();
 
 private:
-  using server_message =
-      std::variant<open_task, open_round, deliveries, close_round, evaluate, save_state, restore_state>;
-  using proxy_message = std::variant<receive, advise, save_proxy, restore_proxy>;
+  using party_message =
+      std::variant<open_task, open_round, deliveries, take_step, evaluate, save_state, restore_state>;
   using recorder_message =
       std::variant<evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state>;
 
@@ -49,22 +48,18 @@ private:
 
   void serve(open_task&) { federation_->take(toy_.plans.at(server_task_++)); }
   void serve(open_round& in);
-  void serve(deliveries& in);
-  void serve(close_round&);
   void serve(evaluate& in);
+  void serve(deliveries& in);
+  void serve(take_step& in);
   void serve(save_state& in);
   void serve(restore_state& in);
-  void counsel(receive& in);
-  void counsel(advise& in);
-  void counsel(save_proxy& in);
-  void counsel(restore_proxy& in);
   void keep(recorded_events& in) { out_.events.insert(out_.events.end(), in.events.begin(), in.events.end()); }
   void keep(evaluation_record& in) { out_.evaluations.push_back(std::move(in)); }
   void keep(keep_state& in);
   void keep(run_warning&) {}
   void keep(progress_snapshot&) {}
   void keep(keep_model&) {}
-  void persist_server(archive& state);
+  void persist(party_id who, archive& state);
 
   const toy_federation& toy_;
   play_style style_;
@@ -76,8 +71,7 @@ private:
   std::vector<std::deque<toy_shard::message>> to_shards_;
   std::vector<shard_journal> journals_; // none where hosts are never lost
   std::vector<bool> is_hosted_;
-  std::deque<server_message> to_server_;
-  std::deque<proxy_message> to_proxy_;
+  std::array<std::deque<party_message>, parties.size()> to_parties_;
   std::deque<recorder_message> to_recorder_;
   toy_server server_;
   toy_proxy proxy_;
@@ -140,8 +134,7 @@ void player::begin() {
     journals_.back().host_found();
   }
   is_hosted_.assign(journals_.size(), true);
-  to_server_.clear();
-  to_proxy_.clear();
+  to_parties_ = {};
   to_recorder_.clear();
   server_ = {};
   proxy_ = {};
@@ -167,16 +160,12 @@ void player::cut_off() {
 /// Lets one peer do one thing. Returns whether there was anything to do.
 bool player::step() {
   std::vector<std::function<void()>> possible;
-  if (!to_server_.empty())
-    possible.push_back([this] {
-      auto next = front_of(to_server_);
-      std::visit([this](auto& in) { serve(in); }, next);
-    });
-  if (!to_proxy_.empty())
-    possible.push_back([this] {
-      auto next = front_of(to_proxy_);
-      std::visit([this](auto& in) { counsel(in); }, next);
-    });
+  for (auto& messages : to_parties_)
+    if (!messages.empty())
+      possible.push_back([this, &messages] {
+        auto next = front_of(messages);
+        std::visit([this](auto& in) { serve(in); }, next);
+      });
   if (!to_recorder_.empty())
     possible.push_back([this] {
       auto next = front_of(to_recorder_);
@@ -212,17 +201,17 @@ void player::route(Command& wanted) {
     report_ = std::move(wanted);
   else if constexpr (std::is_same_v<Command, pause>)
     is_paused_ = true;
-  else if constexpr (requires { wanted.to; }) {
+  else if constexpr (requires { wanted.to.value; }) {
     const auto s = wanted.to.value;
     if (journals_.empty())
       return to_shards_.at(s).push_back(std::move(wanted));
     journals_.at(s).take(std::move(wanted));
     pass_on(s);
   }
-  else if constexpr (std::is_constructible_v<server_message, Command&&>)
-    to_server_.push_back(std::move(wanted));
-  else if constexpr (std::is_constructible_v<proxy_message, Command&&>)
-    to_proxy_.push_back(std::move(wanted));
+  else if constexpr (requires { wanted.to; })
+    to_parties_.at(index_of(wanted.to)).push_back(std::move(wanted));
+  else if constexpr (std::is_constructible_v<party_message, Command&&>)
+    to_parties_.front().push_back(std::move(wanted));
   else
     to_recorder_.push_back(std::move(wanted));
 }
@@ -292,69 +281,57 @@ void player::serve(open_round& in) {
   federation_->take(answer);
 }
 
+void player::serve(evaluate& in) {
+  const task_id last{static_cast<std::uint32_t>(in.masks.size() - 1)};
+  federation_->take(server_.evaluate(last, in.masks.back()));
+}
+
+// -- every party ------------------------------------------------------------------------------------------------------
+
 void player::serve(deliveries& in) {
   require(!in.uploads.empty(), "a bundle holds uploads");
-  for (const auto& upload : in.uploads)
-    server_.fold(upload, as_number(upload.upload));
+  for (const auto& sent : in.uploads)
+    if (in.to == party_id::server)
+      server_.fold(sent, as_number(sent.upload));
+    else
+      proxy_.receive(sent, as_number(sent.upload));
   if (in.tell_when_folded)
     federation_->folded();
 }
 
-void player::serve(close_round&) {
+void player::serve(take_step& in) {
+  if (in.to == party_id::proxy) {
+    const auto digest = proxy_.advise(as_number(in.model));
+    return federation_->take(step_taken{.digest = digest,
+                                        .says = as_tensors(proxy_.advice),
+                                        .says_bytes = toy_proxy::advice_bytes,
+                                        .heard_bytes = toy_proxy::model_bytes});
+  }
   const auto digest = server_.step();
   out_.models.push_back(server_.model);
-  federation_->take(closed_round{.model = digest, .for_proxy = as_tensors(server_.model)});
+  federation_->take(step_taken{.digest = digest, .says = as_tensors(server_.model)});
 }
 
-void player::persist_server(archive& state) {
+void player::persist(party_id who, archive& state) {
+  if (who == party_id::proxy) {
+    state.section("proxy")(proxy_.sum)(proxy_.advice);
+    return;
+  }
   std::uint64_t models = out_.models.size(), task = server_task_;
   state.section("server")(server_.model)(server_.sum)(models)(task);
   out_.models.resize(models);
   server_task_ = task;
 }
 
-void player::serve(evaluate& in) {
-  const task_id last{static_cast<std::uint32_t>(in.masks.size() - 1)};
-  federation_->take(server_.evaluate(last, in.masks.back()));
-}
-
 void player::serve(save_state& in) {
-  persist_server(in.so_far);
+  persist(in.to, in.so_far);
   saved_state answer{.state = std::move(in.so_far)};
   federation_->take(answer);
 }
 
 void player::serve(restore_state& in) {
-  persist_server(in.rest);
-  in.rest.expect_end();
-  federation_->restored();
-}
-
-// -- the proxy --------------------------------------------------------------------------------------------------------
-
-void player::counsel(receive& in) {
-  require(!in.sent.empty(), "what the proxy receives is there");
-  for (const auto& sent : in.sent)
-    proxy_.receive(sent, as_number(sent.upload));
-}
-
-void player::counsel(advise& in) {
-  const auto digest = proxy_.advise(as_number(in.model));
-  federation_->take(advised{.advice = as_tensors(proxy_.advice),
-                            .advice_bytes = toy_proxy::advice_bytes,
-                            .model_bytes = toy_proxy::model_bytes,
-                            .digest = digest});
-}
-
-void player::counsel(save_proxy& in) {
-  in.so_far.section("proxy")(proxy_.sum)(proxy_.advice);
-  saved_proxy answer{.state = std::move(in.so_far)};
-  federation_->take(answer);
-}
-
-void player::counsel(restore_proxy& in) {
-  in.rest.section("proxy")(proxy_.sum)(proxy_.advice);
-  restored_proxy answer{.rest = std::move(in.rest)};
+  persist(in.to, in.rest);
+  restored_state answer{.rest = std::move(in.rest)};
   federation_->take(answer);
 }
 

@@ -97,7 +97,7 @@ private:
     if (folded_ > 0) { // an empty round leaves the model as it is
       digest_.add(server_.step());
       out_.models.push_back(server_.model);
-      if (rules_.has_proxy) {
+      if (!rules_.further_parties.empty()) {
         digest_.add(proxy_.advise(server_.model));
         out_.report.proxy_bytes += toy_proxy::model_bytes;
         note("proxy", "advise", {}, toy_proxy::advice_bytes);

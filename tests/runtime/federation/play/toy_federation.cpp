@@ -117,7 +117,8 @@ void toy_maker::draw_work(toy_federation& made) {
   constexpr auto plenty = toy_federation::plenty;
   auto& settings = made.settings;
   settings.upload_size_known = chance(0.5);
-  settings.has_proxy = !settings.upload_size_known && chance(0.5);
+  if (!settings.upload_size_known && chance(0.5))
+    settings.further_parties = {party_id::proxy};
   settings.blind_clients = chance(0.2);
   settings.observing_costs = chance(0.7);
   made.upload_scale = has_large_uploads_ ? std::int64_t{1} << 21 : 1; // 16 MiB and more
@@ -237,7 +238,7 @@ toy_result toy_federation::result_of(const toy_assignment& given) const {
   }
   if (upload_bytes_of_all > 0)
     made.upload_bytes = upload_bytes_of_all;
-  if (settings.has_proxy && (proxy_bytes_of_all > 0 || value % 5 < 2)) {
+  if (has_proxy() && (proxy_bytes_of_all > 0 || value % 5 < 2)) {
     made.to_proxy = mixed({value, 6}) | 1;
     made.proxy_bytes = proxy_bytes_of_all > 0 ? proxy_bytes_of_all : static_cast<std::int64_t>(8 + 8 * (value % 3));
   }

@@ -1,7 +1,7 @@
 /// toy_federation: a small federation drawn from a seed, whose method works on whole numbers, in an order that shows.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
-#include "runtime/federation/proxy_steps.hpp"
+#include "runtime/federation/party_steps.hpp"
 #include "runtime/method/strategy.hpp"
 #include <stdexcept>
 namespace mneme::test {
@@ -52,6 +52,7 @@ struct toy_federation {
   std::vector<task_plan> plans{}; ///< [tasks]
   std::uint64_t fails_one_of = 0; ///< So many rounds of clients, which follows from the assignment; 0: none fails.
 
+  [[nodiscard]] bool has_proxy() const noexcept { return !settings.further_parties.empty(); }
   /// Every stage is one job.
   [[nodiscard]] bool has_single_jobs() const noexcept { return settings.upload_size_known; }
   /// The jobs of each stage of a round, which follow from the assignment.

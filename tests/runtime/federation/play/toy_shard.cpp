@@ -123,8 +123,7 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
                                           .to_proxy = as_tensors(result.to_proxy),
                                           .counts = {{"toy", result.count}},
                                           .losses = losses_of(result)},
-                               .bytes = result.upload_bytes,
-                               .proxy_bytes = result.proxy_bytes});
+                               .bytes = {result.upload_bytes, result.proxy_bytes}});
     clients_.erase(id);
     return;
   }

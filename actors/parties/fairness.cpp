@@ -1,6 +1,6 @@
 // How unevenly a run's predictor serves its clients. Clients hold training rows only, so a client is judged by test
 // rows like its own: each (task, class) counts by the client's share of training rows in it.
-#include "actors/server/server.hpp"
+#include "actors/parties/server.hpp"
 #include "runtime/base/tuning.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
@@ -19,7 +19,7 @@ std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, c
 caf::result<fairness> server_state::measure() {
   auto answer = self_->make_response_promise<fairness>();
   const auto& tasks = *context_->tasks;
-  const auto learnt = half_->predict();
+  const auto learnt = party_.half().predict();
   plan wanted;
   std::vector<std::size_t> cell_of; // of each job: which (task, class)
   std::size_t cells = 0;
@@ -40,7 +40,7 @@ caf::result<fairness> server_state::measure() {
     answer.deliver(fairness{});
     return answer;
   }
-  steps_.run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes results) mutable {
+  party_.steps().run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes results) mutable {
     std::vector<evaluate_output> sums(cells);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (auto* why = std::get_if<std::string>(&results[i]))

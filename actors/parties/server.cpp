@@ -1,5 +1,4 @@
-#include "actors/server/server.hpp"
-#include "actors/compute/wake.hpp"
+#include "actors/parties/server.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/results/class_scores.hpp"
@@ -50,66 +49,30 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 } // namespace
 
-server_state::server_state(server_actor::pointer self, run_context_ref context,
-                           const std::shared_ptr<batch_queues>& queues, std::vector<worker_actor> workers,
-                           const recorder_actor& recorder)
-    : self_(self), context_(std::move(context)),
-      steps_(*context_, "server",
-             {.put =
-                  [self, queues, workers = std::move(workers)](std::vector<ready_batch> batches) {
-                    put_and_wake(self, *queues, workers, queues->server_queue(), std::move(batches));
-                  },
-              .warn = [self, recorder](std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
-      rows_(std::make_unique<training_rows>(context_)), half_(context_->method->make_server()) {}
+server_state::server_state(server_actor::pointer self, const party_setup& setup)
+    : self_(self), context_(setup.run), party_(self, setup, party_id::server, setup.run->method->make_server()),
+      rows_(std::make_unique<training_rows>(context_)) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
-      [this](const open_task& in) { return open(in); },
-      [this](const open_round& in) -> caf::result<opened_round> {
-        try {
-          return broadcast_of(in.where);
-        } catch (const std::exception& e) {
-          return steps_.error_in("opening a round", e.what());
-        }
-      },
-      [this](const deliveries& in) -> caf::result<void> {
-        try {
-          for (const auto& upload : in.uploads)
-            half_->fold(upload);
-          return {};
-        } catch (const std::exception& e) {
-          return steps_.error_in("folding an upload", e.what());
-        }
-      },
-      [this](const close_round& in) { return close(in); },
-      [this](const evaluate& in) { return evaluate_model(in); },
+      [this](const deliveries& in) { return party_.take(in); },
+      [this](const take_step& in) { return close(in); },
       [this](save_model) { return named_model(); },
+      [this](save_state& in) { return party_.save(in); },
+      [this](restore_state& in) { return party_.restore(in); },
+      [this](batch_done& in) { party_.steps().take(in); },
+      [this](const open_task& in) { return open(in); },
+      [this](const open_round& in) {
+        return party_.tried("opening a round",
+                            [&]() -> caf::result<opened_round> { return broadcast_of(in.where); });
+      },
+      [this](const evaluate& in) { return evaluate_model(in); },
       [this](measure_fairness) { return measure(); },
-      [this](save_state& in) -> caf::result<saved_state> {
-        try {
-          half_->persist(in.so_far.section("server"));
-          return saved_state{.state = std::move(in.so_far)};
-        } catch (const std::exception& e) {
-          return steps_.error_in("saving its state", e.what());
-        }
-      },
-      [this](restore_state& in) -> caf::result<void> {
-        try {
-          half_->persist(in.rest.section("server"));
-          in.rest.expect_end();
-          return {};
-        } catch (const archive_error& e) {
-          return steps_.error_in("going on from a checkpoint", std::string("it ") + e.what());
-        } catch (const std::exception& e) {
-          return steps_.error_in("going on from a checkpoint", e.what());
-        }
-      },
-      [this](batch_done& in) { steps_.take(in); },
   };
 }
 
 opened_round server_state::broadcast_of(const round_place& place) {
-  auto made = half_->open_round(place);
+  auto made = party_.half().open_round(place);
   const auto format = context_->scenario.devices.wire;
   opened_round answer;
   answer.bytes = wire_bytes(made.weights.get(), format) + wire_bytes(made.extra.get(), format);
@@ -126,28 +89,28 @@ opened_round server_state::broadcast_of(const round_place& place) {
 // -- steps of the server half -----------------------------------------------------------------------------------------
 
 caf::result<task_plan> server_state::open(const open_task& in) {
-  return steps_.run(
+  return party_.steps().run(
       self_->make_response_promise<task_plan>(), in.where, rows_.get(),
-      [this](server_context& ctx, const round_place& where) { return half_->open_task(ctx, where); },
+      [this](server_context& ctx, const round_place& where) { return party_.half().open_task(ctx, where); },
       [](task<task_plan>& step) { return step.take(); });
 }
 
-caf::result<closed_round> server_state::close(const close_round& in) {
-  return steps_.run(
-      self_->make_response_promise<closed_round>(), in.where, rows_.get(),
-      [this](server_context& ctx, const round_place& where) { return half_->close_round(ctx, where); },
+caf::result<step_taken> server_state::close(const take_step& in) {
+  return party_.steps().run(
+      self_->make_response_promise<step_taken>(), in.where, rows_.get(),
+      [this](server_context& ctx, const round_place& where) { return party_.half().close_round(ctx, where); },
       [this](task<void>& step) {
         step.take();
-        closed_round answer{.model = model_digest()};
+        step_taken answer{.digest = model_digest()};
         if (context_->needs.has_proxy)
-          answer.for_proxy = half_->predict().weights;
+          answer.says = party_.half().predict().weights;
         return answer;
       });
 }
 
 /// Digest of everything that is learnt: a projection, once chosen, is part of it through the read-out.
 digest128 server_state::model_digest() const {
-  const auto learnt = half_->predict();
+  const auto learnt = party_.half().predict();
   const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
   if (!learnt.readout.defined())
     return weights;
@@ -163,7 +126,7 @@ digest128 server_state::model_digest() const {
 
 plan server_state::evaluation_plan(const evaluate& in) const {
   plan wanted;
-  const auto learnt = half_->predict();
+  const auto learnt = party_.half().predict();
   for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
     const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
@@ -212,14 +175,14 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   }
   labels_.clear();
   answers_.clear();
-  steps_.run_all(std::move(wanted), [this, answer, in, sums = std::move(sums)](outcomes results) mutable {
+  party_.steps().run_all(std::move(wanted), [this, answer, in, sums = std::move(sums)](outcomes results) mutable {
     auto next = results.begin();
     for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
       auto& sum = sums.per_task[t];
       const auto rows = context_->tasks->tasks[t].test.size();
       for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
         if (auto* why = std::get_if<std::string>(&*next))
-          return answer.deliver(steps_.error_in("evaluation", *why));
+          return answer.deliver(party_.steps().error_in("evaluation", *why));
         const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));
         sum.rows += part.rows;
         sum.correct += part.correct;
@@ -237,7 +200,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
 
 /// What is learnt, under the names of files.
 tensors_ref server_state::named_weights() const {
-  const auto predicted = half_->predict();
+  const auto predicted = party_.half().predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
   auto named = flat ? named_parameters(*predicted.net, *flat) : tensor_map{};
   if (predicted.projection.defined())
@@ -248,15 +211,15 @@ tensors_ref server_state::named_weights() const {
 }
 
 learnt server_state::named_model() const {
-  if (steps_.is_interrupted())
+  if (party_.steps().is_interrupted())
     return {};
-  auto figures = half_->figures();
+  auto figures = party_.half().figures();
   if (!answers_.empty())
     figures.merge(class_figures({.labels = labels_, .answers = answers_, .classes = context_->tasks->classes},
                                 context_->scenario.seed));
   return {.model = named_weights(),
           .figures = std::move(figures),
-          .pictures = half_->pictures()};
+          .pictures = party_.half().pictures()};
 }
 
 } // namespace mneme

@@ -1,18 +1,17 @@
 /// server: hosts the server half of the method, one step at a time, and evaluates it.
 #pragma once
-#include "actors/compute/step_host.hpp"
+#include "actors/parties/party_host.hpp"
 namespace mneme {
 
 class server_state {
 public:
   static constexpr const char* name = "mneme.server";
-  server_state(server_actor::pointer self, run_context_ref context, const std::shared_ptr<batch_queues>& queues,
-               std::vector<worker_actor> workers, const recorder_actor& recorder);
+  server_state(server_actor::pointer self, const party_setup& setup);
   server_actor::behavior_type make_behavior();
 
 private:
   caf::result<task_plan> open(const open_task& in);
-  caf::result<closed_round> close(const close_round& in);
+  caf::result<step_taken> close(const take_step& in);
   [[nodiscard]] digest128 model_digest() const;
   opened_round broadcast_of(const round_place& place);
   caf::result<evaluated> evaluate_model(const evaluate& in);
@@ -29,9 +28,8 @@ private:
 
   server_actor::pointer self_;
   run_context_ref context_;
-  step_host steps_;
+  party_host<server_half, &server_half::fold> party_;
   std::unique_ptr<central_rows> rows_;
-  std::unique_ptr<server_half> half_;
   std::vector<std::int32_t> labels_, answers_; // of all test rows, when they were evaluated last
 };
 

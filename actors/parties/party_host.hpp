@@ -1,0 +1,80 @@
+/// party_host: what every party does alike, whichever half of the method it hosts.
+#pragma once
+#include "actors/compute/step_host.hpp"
+#include "actors/compute/wake.hpp"
+#include "runtime/federation/party_steps.hpp"
+namespace mneme {
+
+/// What a party is spawned with.
+struct party_setup {
+  run_context_ref run{};
+  std::shared_ptr<batch_queues> queues{};
+  std::vector<worker_actor> workers{};
+  recorder_actor recorder{};
+};
+
+/// Its actor hands it what every party is asked, and runs the steps that only its half knows.
+/// @tparam Receive the half's member that is given a delivery
+template <class Half, auto Receive>
+class party_host {
+public:
+  template <class Self>
+  party_host(Self* self, const party_setup& setup, party_id who, std::unique_ptr<Half> half)
+      : steps_(*setup.run, row_of(who).name,
+               {.put =
+                    [self, who, queues = setup.queues, workers = setup.workers](std::vector<ready_batch> batches) {
+                      put_and_wake(self, *queues, workers, queues->queue_of(who), std::move(batches));
+                    },
+                .warn =
+                    [self, recorder = setup.recorder](std::string text) {
+                      self->send(recorder, run_warning{std::move(text)});
+                    }}),
+        half_(std::move(half)) {
+    MNEME_CHECK(half_ != nullptr); // the method says that it has one
+  }
+
+  [[nodiscard]] Half& half() const { return *half_; }
+  [[nodiscard]] step_host& steps() { return steps_; }
+  [[nodiscard]] const step_host& steps() const { return steps_; }
+
+  caf::result<void> take(const deliveries& in) {
+    return tried("taking in what clients sent", [&]() -> caf::result<void> {
+      for (const auto& sent : in.uploads)
+        (half_.get()->*Receive)(sent);
+      return {};
+    });
+  }
+  caf::result<saved_state> save(save_state& in) {
+    return tried("saving its state", [&]() -> caf::result<saved_state> {
+      half_->persist(in.so_far.section(section()));
+      return saved_state{.state = std::move(in.so_far)};
+    });
+  }
+  caf::result<restored_state> restore(restore_state& in) {
+    return tried("going on from a checkpoint", [&]() -> caf::result<restored_state> {
+      try {
+        half_->persist(in.rest.section(section()));
+      } catch (const archive_error& e) {
+        return steps_.error_in("going on from a checkpoint", std::string("it ") + e.what());
+      }
+      return restored_state{.rest = std::move(in.rest)};
+    });
+  }
+  /// Runs `act`; what it throws is the answer, in words. @param step names it
+  template <class Act>
+  auto tried(const char* step, Act act) -> decltype(act()) {
+    try {
+      return act();
+    } catch (const std::exception& e) {
+      return steps_.error_in(step, e.what());
+    }
+  }
+
+private:
+  [[nodiscard]] std::string section() const { return std::string(steps_.whose()) + " half"; }
+
+  step_host steps_;
+  std::unique_ptr<Half> half_;
+};
+
+} // namespace mneme

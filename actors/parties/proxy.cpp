@@ -1,0 +1,40 @@
+#include "actors/parties/proxy.hpp"
+#include "runtime/method/wire.hpp"
+#include <caf/typed_event_based_actor.hpp>
+namespace mneme {
+
+proxy_state::proxy_state(party_actor::pointer self, const party_setup& setup)
+    : self_(self), context_(setup.run), party_(self, setup, party_id::proxy, setup.run->method->make_proxy()) {}
+
+party_actor::behavior_type proxy_state::make_behavior() {
+  return {
+      [this](const deliveries& in) { return party_.take(in); },
+      [this](take_step& in) { return look_at_model(in); },
+      [this](save_model) {
+        return party_.steps().is_interrupted() ? learnt{} : learnt{.figures = party_.half().figures()};
+      },
+      [this](save_state& in) { return party_.save(in); },
+      [this](restore_state& in) { return party_.restore(in); },
+      [this](batch_done& in) { party_.steps().take(in); },
+  };
+}
+
+caf::result<step_taken> proxy_state::look_at_model(take_step& in) {
+  model_ = across_the_wire(in.model, context_->scenario.devices.wire, context_->method->wire_layout(*context_->net));
+  return party_.steps().run(
+      self_->make_response_promise<step_taken>(), in.where, nullptr,
+      [this](server_context& ctx, const round_place& where) { return party_.half().advise(ctx, where, model_); },
+      [this](task<tensors_ref>& step) { return answer_of(step.take()); });
+}
+
+step_taken proxy_state::answer_of(const tensors_ref& advice) const {
+  const auto format = context_->scenario.devices.wire;
+  step_taken answer{.says = across_the_wire(advice, format, context_->method->wire_layout(*context_->net)),
+                    .says_bytes = wire_bytes(advice.get(), format),
+                    .heard_bytes = wire_bytes(model_.get(), format)};
+  if (answer.says)
+    answer.digest = digest_of(*answer.says);
+  return answer;
+}
+
+} // namespace mneme

@@ -1,0 +1,58 @@
+#include "runtime/federation/parties.hpp"
+#include "runtime/federation/activities.hpp"
+#include "runtime/federation/federation_event.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <set>
+#include <string>
+using namespace mneme;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("each party has a name, links and events of its own, in the order of their ids") {
+  CHECK(row_of(party_id::server).name == std::string("server"));
+  CHECK(row_of(party_id::proxy).name == std::string("proxy"));
+  std::set<std::string> names, leaves, arrives;
+  for (const auto& party : parties) {
+    names.insert(party.name);
+    leaves.insert(party.leaves_event);
+    arrives.insert(party.arrives_event);
+  }
+  CHECK(names.size() == parties.size());
+  CHECK(leaves.size() == parties.size());
+  CHECK(arrives.size() == parties.size());
+}
+
+TEST_CASE("a part of a client's result takes its party's link") {
+  scenario from;
+  from.clients.count = 2;
+  from.devices.uplink_mbit = 0.000128; // 16 bytes a second
+  from.devices.proxy_uplink_mbit = std::vector{0.000064, 0.0};
+  from.devices.latency = 100ms;
+  const population clients(from);
+  const party_bytes bytes{32, 16};
+  CHECK(upload_time(clients, party_id::server, {0}, bytes) == 2100ms);
+  CHECK(upload_time(clients, party_id::proxy, {0}, bytes) == 2100ms);
+  CHECK(upload_time(clients, party_id::proxy, {1}, bytes) == 100ms);
+  CHECK(sum_of(bytes) == 48);
+}
+
+TEST_CASE("an arrival that takes for ever is blamed on the keys of its party's link") {
+  federation_event event{.event_kind = federation_event::kind::arrival};
+  CHECK_THAT(event.deciding_keys(), ContainsSubstring("devices.uplink_mbit"));
+  event.where = party_id::proxy;
+  CHECK_THAT(event.deciding_keys(), ContainsSubstring("devices.proxy_uplink_mbit"));
+}
+
+TEST_CASE("a round ends with an upload, a look without one, and costs what the scenario says") {
+  const auto &round = row_of(activity_id::round), &look = row_of(activity_id::look);
+  CHECK(round.uploads());
+  CHECK_FALSE(look.uploads());
+  CHECK(look.looks);
+  federation_settings settings;
+  for (const bool costs : {true, false}) {
+    settings.observing_costs = costs;
+    CHECK_FALSE(round.is_free(settings));
+    CHECK(look.is_free(settings) == !costs);
+  }
+}
