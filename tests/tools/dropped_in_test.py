@@ -73,7 +73,7 @@ class DroppedIn(unittest.TestCase):
         return subprocess.run([self.program, *arguments], cwd=ROOT, capture_output=True, text=True)
 
     def test_nothing_else_knows_of_it(self):
-        self.assertEqual(sorted(os.listdir(DROPPED_IN)), ["server_momentum.cpp", "server_momentum.toml"])
+        self.assertEqual(sorted(os.listdir(DROPPED_IN)), ["fedavgm.cpp", "server_momentum.cpp", "server_momentum.toml"])
         self.assertEqual(list(files_that_name_it()), [os.path.join(ROOT, "tests", "tools", "dropped_in_test.py")])
 
     def test_it_is_listed_and_explained(self):
