@@ -289,14 +289,19 @@ def awaits(tree):
                 yield Finding(path, line, "await", "write `auto x = co_await name;`: g++ 12 miscompiles other shapes")
 
 
+def begins_with_header_beside(path, text):
+    match = INCLUDE.match(text)
+    return match is not None and (match.group(1) or "").rpartition("/")[0] == path.rpartition("/")[0]
+
+
 def registrations(tree):
-    """A method, model or data source is one file with its registration line; parts have a header of their name."""
+    """A method, model or data source is one file with its registration line; a method's parts begin with a header."""
     for path, text in tree.items():
         if not path.endswith(".cpp"):
             continue
         code = code_of(text)
         wanted = None
-        if top(path) == "strategies" and path[:-4] + ".hpp" not in tree:  # else a part of a method
+        if top(path) == "strategies" and not begins_with_header_beside(path, text):  # else a part of a method
             wanted = "strategy_registration"
         elif path.startswith("runtime/models/") and re.search(r":\s*public\s+model_kind\b", code):
             wanted = "model_registration"

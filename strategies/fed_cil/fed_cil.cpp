@@ -10,7 +10,7 @@
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "strategies/shared/split_learning.hpp"
-#include "strategies/shared/weighted_average.hpp"
+#include "strategies/shared/averaging.hpp"
 #include <ATen/ops/arange.h>
 #include <ATen/ops/stack.h>
 #include <algorithm>

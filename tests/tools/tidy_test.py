@@ -183,8 +183,10 @@ class Tidy(unittest.TestCase):
         for path in ("strategies/other.cpp", "strategies/simple/other.cpp", "strategies/shared/other.cpp"):
             self.assertIn(("registration", path, 1), found({path: "int x;\n"}))
         part = {"strategies/simple/part.hpp": "/// part: half a method.\n#pragma once\n",
-                "strategies/simple/part.cpp": ""}
+                "strategies/simple/half.cpp": '#include "strategies/simple/part.hpp"\n'}
         self.assertEqual(found(part), [])
+        headed = {**part, "strategies/simple/half.cpp": "// A method.\n" + part["strategies/simple/half.cpp"]}
+        self.assertEqual(found(headed), [("registration", "strategies/simple/half.cpp", 2)])
         model = "class mlp final : public model_kind {\n};\n"
         self.assertEqual(found({"runtime/models/mlp.cpp": model}), [("registration", "runtime/models/mlp.cpp", 2)])
         self.assertEqual(found({"runtime/models/mlp.cpp": model + "const model_registration line{{}};\n"}), [])
