@@ -7,11 +7,11 @@ namespace mneme {
 namespace {
 
 // What a training draws, told apart by the purpose of its stream, counted from that of the job.
-enum draws : std::uint32_t { weights_draw, shuffle_draw, noise_draw, rows_draw, members_draw };
+enum class training_draw : std::uint32_t { weights, shuffle, noise, rows, members };
 
-rng_key drawn_by(const program_call& call, draws which, std::int64_t index = 0) {
+rng_key drawn_by(const program_call& call, training_draw purpose, std::int64_t index = 0) {
   auto key = call.stream;
-  key.purpose += which;
+  key.purpose += static_cast<std::uint32_t>(purpose);
   key.index = static_cast<std::uint64_t>(index);
   return key;
 }
@@ -35,7 +35,7 @@ protected:
   }
   [[nodiscard]] virtual std::int64_t rows(const program_call& call) const { return call.samples.size(); }
   [[nodiscard]] std::vector<std::int64_t> positions(const program_call& call, std::int64_t step) const {
-    return positions_of_step(rows(call), batch_, step, drawn_by(call, shuffle_draw));
+    return positions_of_step(rows(call), batch_, step, drawn_by(call, training_draw::shuffle));
   }
   [[nodiscard]] const latent_shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t batch() const { return batch_; }
@@ -56,7 +56,7 @@ public:
 protected:
   [[nodiscard]] std::int64_t size() const override { return net_.parameters().size(); }
   [[nodiscard]] at::Tensor initial(const program_call& call) const override {
-    return net_.parameters().initial(drawn_by(call, weights_draw));
+    return net_.parameters().initial(drawn_by(call, training_draw::weights));
   }
   [[nodiscard]] at::Tensor loss(const program_call& call, const at::Tensor& weights, std::int64_t step) const override {
     const auto where = positions(call, step);
@@ -83,7 +83,7 @@ protected:
   [[nodiscard]] std::int64_t size() const override { return net_.parameters().size(); }
   [[nodiscard]] std::int64_t rows(const program_call& call) const override { return call.in.at("latents").size(0); }
   [[nodiscard]] at::Tensor initial(const program_call& call) const override {
-    return net_.parameters().initial(drawn_by(call, weights_draw));
+    return net_.parameters().initial(drawn_by(call, training_draw::weights));
   }
   /// E |v - v_theta(x_t, t, c)|^2
   [[nodiscard]] at::Tensor loss(const program_call& call, const at::Tensor& weights, std::int64_t step) const override {
@@ -91,10 +91,10 @@ protected:
     const auto count = std::ssize(where);
     const auto index = numbers(where, call.device());
     const auto x_0 = call.in.at("latents").index_select(0, index);
-    const auto noise = normal_numbers(x_0.sizes(), drawn_by(call, noise_draw, step)).to(call.device());
+    const auto noise = normal_numbers(x_0.sizes(), drawn_by(call, training_draw::noise, step)).to(call.device());
 
     std::vector<std::int64_t> times, dropped;
-    rng_stream draw(drawn_by(call, rows_draw, step));
+    rng_stream draw(drawn_by(call, training_draw::rows, step));
     for (std::int64_t i = 0; i < count; ++i) {
       times.push_back(static_cast<std::int64_t>(draw.below(diffusion_times)));
       dropped.push_back(draw.uniform() < 0.1);
@@ -118,7 +118,7 @@ private:
     std::vector<std::vector<std::int64_t>> members(static_cast<std::size_t>(shape().kinds));
     for (std::int64_t row = 0; row < kinds.size(0); ++row)
       members[static_cast<std::size_t>(kind[row])].push_back(row);
-    rng_stream draw(drawn_by(call, members_draw, step));
+    rng_stream draw(drawn_by(call, training_draw::members, step));
     std::vector<std::int64_t> chosen, first;
     for (std::size_t i = 0; i < where.size(); ++i) {
       first.push_back(std::ssize(chosen));
