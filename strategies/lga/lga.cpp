@@ -21,7 +21,7 @@ at::Tensor probabilities(const at::Tensor& logits, class_likelihood kind) {
   return kind == class_likelihood::softmax ? at::softmax(logits, 1) : at::sigmoid(logits);
 }
 
-at::Tensor label_rows(const at::Tensor& labels, std::int64_t classes) {
+at::Tensor one_hot_rows(const at::Tensor& labels, std::int64_t classes) {
   const auto zeros = at::zeros({labels.size(0), classes}, labels.options().dtype(at::kFloat));
   return zeros.scatter(1, labels.clamp_min(0).unsqueeze(1), 1.0);
 }
@@ -83,7 +83,7 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
 /// Y, the label whose old classes are what the old model says (eqs. 7, 8).
 at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
                          class_likelihood kind) {
-  auto targets = label_rows(labels, classes);
+  auto targets = one_hot_rows(labels, classes);
   targets.narrow(1, 0, taught.size(1)).copy_(probabilities(taught, kind));
   return targets;
 }
@@ -149,7 +149,7 @@ private:
       d_logits.narrow(1, 0, columns).add_(scaled.masked_fill((labels < 0).unsqueeze(1), 0.0f));
     };
 
-    add(0, against(logits, label_rows(labels, classes), terms_.likelihood, classes), of_labels,
+    add(0, against(logits, one_hot_rows(labels, classes), terms_.likelihood, classes), of_labels,
         taught ? terms_.label_factor : 1.0, classes);
     if (taught && terms_.distillation == old_knowledge::icarl) {
       const auto old = in.teacher.size(2);
