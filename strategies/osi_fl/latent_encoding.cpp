@@ -1,6 +1,6 @@
 #include "strategies/osi_fl/latent_encoding.hpp"
 #include "runtime/method/gradients.hpp"
-#include "strategies/osi_fl/pixel_normalisation.hpp"
+#include "strategies/osi_fl/latent_nets.hpp"
 #include "strategies/osi_fl/sliced_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
