@@ -12,8 +12,8 @@ namespace mneme {
 // Axes: n images, C channels, H height, W width, D pixels of all channels; E numbers of an embedding, L of a latent, U
 // units of the denoiser; K conditions in a stack.
 
-/// Parameters of a small net, side by side in one tensor. Filled once, then const. A program takes gradients by the whole
-/// of it and reads its parts as views.
+/// Parameters of a small net, side by side in one tensor. Filled once, then const. A program takes gradients by the
+/// whole of it and reads its parts as views.
 class parameter_list {
 public:
   /// A parameter of this shape, drawn uniformly within +-bound; 0: it begins with zeros. Returns its place in parts().

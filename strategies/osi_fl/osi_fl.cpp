@@ -383,8 +383,8 @@ std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<s
   return chosen;
 }
 
-/// E_t (eqs. 13-15): positions within `fresh`. Scores are lengths of gradients, |d loss(x, y; theta) / d theta| (eq. 13),
-/// or what `criterion` puts in their place.
+/// E_t (eqs. 13-15): positions within `fresh`. Scores are lengths of gradients, |d loss / d theta| (eq. 13), or what
+/// `criterion` puts in their place.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_place& place,
                                                    const labelled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);
