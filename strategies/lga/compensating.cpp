@@ -44,7 +44,7 @@ struct compensating_method::client_memory {
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
 
-  static client_memory of(const tensor_map& from) {
+  static client_memory loaded(const tensor_map& from) {
     client_memory memory;
     if (from.empty())
       return memory;
@@ -161,7 +161,7 @@ std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_
 task<compensating_method::finding> compensating_method::look(client_context& ctx, const broadcast& in,
                                                              tensors_ref weights) const {
   finding now;
-  now.memory = client_memory::of(ctx.memory());
+  now.memory = client_memory::loaded(ctx.memory());
   auto& memory = now.memory;
   memory.hold(*ctx.samples().rows, now.counts);
 

@@ -41,8 +41,8 @@ std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int6
   const auto rows = as_they_are ? raw : raw / raw.norm(2, {1}, true).clamp_min(1e-12);
   const auto mean = rows.mean(0);
   const bool again = how == exemplar_choice::duplicates;
-  const auto wanted = again ? count : std::min(count, rows.size(0));
-  return how == exemplar_choice::rank ? nearest(rows, mean, wanted) : herded(rows, mean, wanted, again);
+  const auto chosen_count = again ? count : std::min(count, rows.size(0));
+  return how == exemplar_choice::rank ? nearest(rows, mean, chosen_count) : herded(rows, mean, chosen_count, again);
 }
 
 } // namespace mneme
