@@ -11,16 +11,14 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "checks"))
-from cpp_text import (BEFORE_HEAD, NOT_CODE, VARIABLE_NAME, Lines, blanked, code_of, declared_name,  # noqa: E402
-                      first_character, pieces, plain_head, top_level_names)
+from cpp_text import NOT_CODE, Lines, blanked, code_of, declared_name, first_character, pieces  # noqa: E402
+from findings import CALLED_BY_OTHERS, CODE, Finding, numbered, top  # noqa: E402
+from name_rules import filler_names, header_names, member_names, spread_names  # noqa: E402
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 LINE_CHARACTERS_MAX = 120
 SKIPPED_FOLDERS = {"build", "runs", ".git", "__pycache__"}
-CODE = (".hpp", ".cpp", ".cu", ".cuh")
-
-Finding = collections.namedtuple("Finding", "path line rule text")
 
 
 # -- The tree ---------------------------------------------------------------------------------------------------------
@@ -52,14 +50,6 @@ def read_tree(root):
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             pass  # not text, or deleted and not yet committed
     return tree
-
-
-def top(path):
-    return path.split("/", 1)[0]
-
-
-def numbered(text):
-    return enumerate(text.split("\n"), start=1)
 
 
 # -- Rules: files -----------------------------------------------------------------------------------------------------
@@ -289,14 +279,19 @@ def awaits(tree):
                 yield Finding(path, line, "await", "write `auto x = co_await name;`: g++ 12 miscompiles other shapes")
 
 
+def begins_with_header_beside(path, text):
+    match = INCLUDE.match(text)
+    return match is not None and (match.group(1) or "").rpartition("/")[0] == path.rpartition("/")[0]
+
+
 def registrations(tree):
-    """A method, model or data source is one file with its registration line; parts have a header of their name."""
+    """A method, model or data source is one file with its registration line; a method's parts begin with a header."""
     for path, text in tree.items():
         if not path.endswith(".cpp"):
             continue
         code = code_of(text)
         wanted = None
-        if top(path) == "strategies" and path[:-4] + ".hpp" not in tree:  # else a part of a method
+        if top(path) == "strategies" and not begins_with_header_beside(path, text):  # else a part of a method
             wanted = "strategy_registration"
         elif path.startswith("runtime/models/") and re.search(r":\s*public\s+model_kind\b", code):
             wanted = "model_registration"
@@ -310,13 +305,6 @@ def registrations(tree):
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # at the left edge, so outside of any function
-# Called by the language or by CAF through names that stand nowhere in the tree.
-CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
-                    "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
-                    "to_string", "from_string", "from_integer", "begin", "end", "exec_later"}
-# Overloads that templates find by the type of their argument, so that each stands beside its type.
-FOUND_BY_ARGUMENT = {"persist"}
-
 
 def is_complete(piece):
     """Whether no definition is owed elsewhere: a body, or `= 0`, `= default`, `= delete`."""
@@ -352,63 +340,6 @@ def dead_declarations(tree):
             yield Finding(path, line, "dead", f"'{name}' is declared and never defined")
         elif words[name] <= declarations[name]:
             yield Finding(path, line, "dead", f"'{name}' is never used")
-
-
-# -- Rules: names -----------------------------------------------------------------------------------------------------
-
-NAMELESS_MEMBERS = {"what", "one", "all", "of"}
-def member_names(tree):
-    """A member is named by what it holds, not `what`, `one`, `all` or `of`. Looks at data members of classes."""
-    for path, text in tree.items():
-        if not path.endswith(CODE):
-            continue
-        code = code_of(text)
-        line_of = Lines(code)
-        for piece in pieces(code):
-            head = plain_head(piece)
-            if piece.opens == "function" or "(" in re.sub(r"=.*", "", head, flags=re.S) or not piece.in_class:
-                continue
-            for declarator in re.sub(r"<[^<>]*>", "", head).split(","):
-                name = VARIABLE_NAME.search(declarator.strip())
-                if name and name.group(1).rstrip("_") in NAMELESS_MEMBERS and not head.startswith(("using", "friend")):
-                    what = f"'{name.group(1)}' does not say what it holds"
-                    yield Finding(path, line_of(piece.end), "member-name", what)
-
-
-def stems(name):
-    """The beginnings of a name's words, enough to see that two names speak of one thing: normalised, normalisation."""
-    return {word[:-1][:4] if word.endswith("s") else word[:4] for word in name.lower().split("_") if word}
-
-
-# Each holds things of one kind, which have names of their own.
-COLLECTIONS = {"messages.hpp", "interfaces.hpp", "elementwise.hpp", "server_steps.hpp", "tuning.hpp"}
-
-
-def header_names(tree):
-    """A header declares something that shares a word with the file's name."""
-    for path, text in tree.items():
-        file = path.rsplit("/", 1)[-1]
-        if not path.endswith((".hpp", ".cuh")) or top(path) == "tests" or file in COLLECTIONS:
-            continue
-        names = sorted({name for _, name, _ in top_level_names(code_of(text))})
-        if names and not any(stems(file.split(".")[0]) & stems(name) for name in names):
-            shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-            yield Finding(path, 1, "header-name", f"declares nothing that the file's name leads to, but {shown}")
-
-
-def spread_names(tree):
-    """A function's name belongs to one folder: headers of two folders do not declare overloads of one name."""
-    places = collections.defaultdict(list)
-    for path, text in tree.items():
-        if path.endswith((".hpp", ".cuh")) and top(path) != "tests":
-            for line, name, is_function in top_level_names(code_of(text)):
-                if is_function and name not in CALLED_BY_OTHERS | FOUND_BY_ARGUMENT:
-                    places[name].append((path, line))
-    for name, found in places.items():
-        folders = {path.rsplit("/", 1)[0] for path, _ in found}
-        if len(folders) > 1:
-            for path, line in found:
-                yield Finding(path, line, "spread-name", f"'{name}' is declared in {len(folders)} folders")
 
 
 # -- Rules: text ------------------------------------------------------------------------------------------------------
@@ -451,7 +382,7 @@ def texts(tree):
 
 RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files, families,
          clocks_and_generators, awaits, registrations, dead_declarations, texts,
-         comment_starts, member_names, header_names, spread_names]
+         comment_starts, filler_names, member_names, header_names, spread_names]
 
 
 def check(root):

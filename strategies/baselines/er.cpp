@@ -148,10 +148,10 @@ memory_ref er::remembered(const client_context& ctx, const broadcast& in) const 
   auto chosen = with_.selection == buffer_selection::reservoir
                     ? sampled(std::move(kept), fresh, met[0], with_.buffer, draw)
                     : last_of_classes(*ctx.samples().source, std::move(kept), fresh, with_.buffer / setup().classes);
-  auto made = std::make_shared<tensor_map>();
-  made->put(rows_name, at::tensor(chosen, at::kLong));
-  made->put(met_name, at::tensor({met[0] + std::ssize(fresh), task}, at::kLong));
-  return made;
+  auto memory = std::make_shared<tensor_map>();
+  memory->put(rows_name, at::tensor(chosen, at::kLong));
+  memory->put(met_name, at::tensor({met[0] + std::ssize(fresh), task}, at::kLong));
+  return memory;
 }
 
 task<client_result> er::client_round(client_context& ctx, const broadcast& in) const {

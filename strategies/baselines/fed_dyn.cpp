@@ -70,9 +70,9 @@ public:
     co_return task_plan{};
   }
   broadcast open_round(const round_place& place) override {
-    auto made = averaging_server::open_round(place);
-    made.weights = travelling_.pick(sent_);
-    return made;
+    auto sent = averaging_server::open_round(place);
+    sent.weights = travelling_.pick(sent_);
+    return sent;
   }
   void fold(const delivery& in) override {
     averaging_server::fold(in);

@@ -83,19 +83,19 @@ public:
   explicit elastic_server(const method_setup& setup)
       : averaging_server(setup), travelling_(setup.net, setup.trainable), base_(setup.initial->at(flat_weights)) {}
   broadcast open_round(const round_place& place) override {
-    auto made = averaging_server::open_round(place);
-    made.extra = hold_;
-    return made;
+    auto sent = averaging_server::open_round(place);
+    sent.extra = hold_;
+    return sent;
   }
   void fold(const delivery& in) override {
     auto learnt = in;
     const auto* const importance = in.upload->find(importance_name);
     if (importance) {
-      auto rest = std::make_shared<tensor_map>();
+      auto weights_alone = std::make_shared<tensor_map>();
       for (const auto& [name, value] : *in.upload)
         if (name != importance_name)
-          rest->put(name, value);
-      learnt.upload = rest;
+          weights_alone->put(name, value);
+      learnt.upload = weights_alone;
     }
     averaging_server::fold(learnt);
     if (!importance || in.rows == 0)
@@ -111,10 +111,10 @@ public:
   /// What the clients of later tasks are held to: O_g and w_g.
   task<task_plan> open_task(server_context&, const round_place&) override {
     if (senders_ > 0) {
-      auto made = std::make_shared<tensor_map>();
-      made->put(importance_name, (importance_ / static_cast<double>(senders_)).to(at::kFloat));
-      made->put(weighted_name, (weighted_ / importance_).to(at::kFloat));
-      hold_ = made;
+      auto hold = std::make_shared<tensor_map>();
+      hold->put(importance_name, (importance_ / static_cast<double>(senders_)).to(at::kFloat));
+      hold->put(weighted_name, (weighted_ / importance_).to(at::kFloat));
+      hold_ = hold;
     }
     co_return task_plan{};
   }

@@ -66,19 +66,19 @@ public:
       const auto known = static_cast<double>(before_.size()), seen = static_cast<double>(seen_.size());
       const auto mean = fresh_.take();
       fisher_ = fisher_.defined() ? fisher_ * (known / seen) + mean * (1.0 - known / seen) : mean;
-      auto made = std::make_shared<tensor_map>();
-      made->put(fisher_name, fisher_);
-      made->put(anchor_name, weights());
-      hold_ = std::move(made);
+      auto hold = std::make_shared<tensor_map>();
+      hold->put(fisher_name, fisher_);
+      hold->put(anchor_name, weights());
+      hold_ = std::move(hold);
     }
     before_ = seen_;
     seen_ = place.opened;
     co_return task_plan{};
   }
   broadcast open_round(const round_place& place) override {
-    auto made = averaging_server::open_round(place);
-    made.extra = hold_;
-    return made;
+    auto sent = averaging_server::open_round(place);
+    sent.extra = hold_;
+    return sent;
   }
   void fold(const delivery& in) override {
     averaging_server::fold(in);

@@ -26,8 +26,8 @@ struct il_plus_options {
 };
 
 /// Mean and variance of the features of each class.
-tensor_map prototypes_of(const extract_output& seen) {
-  const auto features = seen.features.cpu().to(at::kDouble), labels = seen.labels.cpu();
+tensor_map prototypes_of(const extract_output& encoded) {
+  const auto features = encoded.features.cpu().to(at::kDouble), labels = encoded.labels.cpu();
   std::vector<at::Tensor> means, variances;
   std::vector<std::int64_t> classes, counts;
   const auto most = labels.numel() > 0 ? labels.max().item<std::int64_t>() : -1;
@@ -43,12 +43,12 @@ tensor_map prototypes_of(const extract_output& seen) {
   const auto matrix = [&](const std::vector<at::Tensor>& rows) {
     return rows.empty() ? at::zeros({0, features.size(1)}) : at::stack(rows).to(at::kFloat);
   };
-  tensor_map made;
-  made.put(classes_name, at::tensor(classes, at::kInt));
-  made.put(counts_name, at::tensor(counts, at::kInt));
-  made.put(means_name, matrix(means));
-  made.put(variances_name, matrix(variances));
-  return made;
+  tensor_map prototypes;
+  prototypes.put(classes_name, at::tensor(classes, at::kInt));
+  prototypes.put(counts_name, at::tensor(counts, at::kInt));
+  prototypes.put(means_name, matrix(means));
+  prototypes.put(variances_name, matrix(variances));
+  return prototypes;
 }
 
 /// A head alone: a linear net of the same features. Its weights are copied to and fro.
@@ -70,15 +70,15 @@ public:
       size += part.size;
     return parts_.size() == 2 && size == net_->size();
   }
-  [[nodiscard]] at::Tensor of(const at::Tensor& flat) const {
-    auto made = at::empty({net_->size()}, flat.options());
-    copy(flat, made, false);
-    return made;
+  [[nodiscard]] at::Tensor head_in(const at::Tensor& flat) const {
+    auto head = at::empty({net_->size()}, flat.options());
+    copy(flat, head, false);
+    return head;
   }
   [[nodiscard]] at::Tensor put_into(const at::Tensor& flat, const at::Tensor& head) const {
-    auto made = flat.clone();
-    copy(made, head, true);
-    return made;
+    auto whole = flat.clone();
+    copy(whole, head, true);
+    return whole;
   }
 
 private:
@@ -180,7 +180,7 @@ private:
   [[nodiscard]] train_job training_job(const round_place& place) const {
     constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     train_job job{.net = head_.net(),
-                  .start = weights_only(head_.of(weights())),
+                  .start = weights_only(head_.head_in(weights())),
                   .objective = cross_entropy_objective(),
                   .stream = {.seed = setup_.seed,
                              .client = server_itself,
@@ -242,9 +242,9 @@ task<client_result> fed_il_plus::client_round(client_context& ctx, const broadca
   extract_job looking{.net = setup().net, .weights = whole_weights(in.weights, in), .samples = ctx.samples()};
   looking.logits = false;
   auto look = ctx.extract(std::move(looking));
-  auto seen = co_await look;
+  auto encoded = co_await look;
   auto upload = std::make_shared<tensor_map>(*trained.upload);
-  for (const auto& [name, value] : prototypes_of(seen))
+  for (const auto& [name, value] : prototypes_of(encoded))
     upload->put(name, value);
   trained.upload = upload;
   auto memory = std::make_shared<tensor_map>();

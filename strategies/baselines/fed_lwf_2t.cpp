@@ -118,10 +118,10 @@ private:
 constexpr const char *own_teacher = "own_teacher", *own_model = "own_model";
 
 task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcast& in) const {
-  const bool begins = !feature_memory::of(ctx.memory()).knows(in.place.task.value);
+  const bool begins = !feature_memory::saved_in(ctx.memory()).knows(in.place.task.value);
   auto looking = features_of_rows(ctx, in, net(), {.ratio = 0.0});
-  const auto seen = co_await looking;
-  const std::vector<embedding_rows> parts{seen.current()};
+  const auto features = co_await looking;
+  const std::vector<embedding_rows> parts{features.current()};
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
   const auto* const teacher = ctx.memory().find(begins ? own_model : own_teacher);
   const auto old = in.place.current.low;
@@ -145,7 +145,7 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
   auto learning = ctx.train(std::move(job));
   const auto learnt = co_await learning;
   auto memory = std::make_shared<tensor_map>();
-  seen.save(*memory);
+  features.save(*memory);
   memory->put(own_model, learnt.weights->at(flat_weights).cpu());
   if (teacher)
     memory->put(own_teacher, *teacher);

@@ -48,11 +48,11 @@ double weight_of_steps(std::int64_t steps, double momentum, double shrinking) {
 
 /// [P] 1 for parameters, 0 for running statistics.
 at::Tensor parameters_of(const model& net) {
-  auto made = at::ones({net.size()});
+  auto is_parameter = at::ones({net.size()});
   for (const auto& entry : net.layout())
     if (entry.buffer)
-      made.narrow(0, entry.offset, entry.size).zero_();
-  return made;
+      is_parameter.narrow(0, entry.offset, entry.size).zero_();
+  return is_parameter;
 }
 
 class nova_server final : public averaging_server {

@@ -78,9 +78,9 @@ task<task_plan> teaching_server::open_task(server_context&, const round_place& p
 }
 
 broadcast teaching_server::open_round(const round_place& place) {
-  auto made = averaging_server::open_round(place);
-  made.extra = teacher_;
-  return made;
+  auto sent = averaging_server::open_round(place);
+  sent.extra = teacher_;
+  return sent;
 }
 
 void teaching_server::persist(archive& state) {

@@ -96,11 +96,11 @@ public:
     co_return task_plan{};
   }
   broadcast open_round(const round_place& place) override {
-    auto made = averaging_server::open_round(place);
+    auto sent = averaging_server::open_round(place);
     auto extra = std::make_shared<tensor_map>();
     variates_.put(*extra, control_);
-    made.extra = std::move(extra);
-    return made;
+    sent.extra = std::move(extra);
+    return sent;
   }
   void fold(const delivery& in) override {
     if (in.rows == 0)

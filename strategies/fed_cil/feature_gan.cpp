@@ -27,8 +27,8 @@ feature_gan::feature_gan(const gan_shape& shape) : shape_(shape) {
 
 at::Tensor feature_gan::codes(const std::vector<std::int64_t>& labels, const rng_key& key) const {
   const auto width = shape_.latent + shape_.classes;
-  auto made = at::zeros({std::ssize(labels), width}, at::kFloat);
-  auto* row = made.mutable_data_ptr<float>();
+  auto codes = at::zeros({std::ssize(labels), width}, at::kFloat);
+  auto* row = codes.mutable_data_ptr<float>();
   rng_stream draw(key);
   for (const auto label : labels) {
     for (std::int64_t z = 0; z < shape_.latent; ++z)
@@ -36,7 +36,7 @@ at::Tensor feature_gan::codes(const std::vector<std::int64_t>& labels, const rng
     row[shape_.latent + label] = 1.0F;
     row += width;
   }
-  return made;
+  return codes;
 }
 
 namespace {
@@ -61,8 +61,8 @@ public:
   [[nodiscard]] std::string name() const override { return "ac-gan"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{}, {} {} {} {} {} {} {}-{} {} {}", gan_->generator()->identity(), gan_->critic()->identity(),
-                       with_.steps, with_.batch, with_.rates.rate, with_.rates.beta1, with_.rates.beta2, with_.seen.low,
-                       with_.seen.high, with_.old_classes, with_.consistency);
+                       with_.steps, with_.batch, with_.rates.rate, with_.rates.beta1, with_.rates.beta2,
+                       with_.opened.low, with_.opened.high, with_.old_classes, with_.consistency);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     return {{.name = "generator", .shape = {gan_->generator()->size()}},
@@ -95,7 +95,7 @@ private:
   [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const;
   [[nodiscard]] at::Tensor likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const;
   [[nodiscard]] at::Tensor log_p(const at::Tensor& scores) const {
-    return stacked_log_softmax(scores.narrow(2, with_.seen.low, with_.seen.size()));
+    return stacked_log_softmax(scores.narrow(2, with_.opened.low, with_.opened.size()));
   }
   [[nodiscard]] at::Tensor consistency(const at::Tensor& critic, const labelled& real, const labelled& own,
                                        const labelled& server) const;
@@ -125,9 +125,9 @@ labelled gan_game::real_rows(std::span<const program_call> calls, std::int64_t s
   std::vector<at::Tensor> features, labels;
   for (const auto& call : calls) {
     if (call.in.find("generators")) {
-      const auto made = rows_of_generators(call, step);
-      features.push_back(made.features);
-      labels.push_back(made.labels);
+      const auto generated = rows_of_generators(call, step);
+      features.push_back(generated.features);
+      labels.push_back(generated.labels);
       continue;
     }
     const auto& rows = call.in.at("features");
@@ -155,8 +155,8 @@ labelled gan_game::rows_of_generators(const program_call& call, std::int64_t ste
     labels.insert(labels.end(), own.begin(), own.end());
   }
   const auto in = at::stack(codes).to(generators.device()).unflatten(2, {1, 1, -1});
-  const auto made = gan_->generator()->differentiable(generators, in, {}, {}).features; // [M, each, D]
-  return {made.flatten(0, 1).narrow(0, 0, with_.batch),
+  const auto generated = gan_->generator()->differentiable(generators, in, {}, {}).features; // [M, each, D]
+  return {generated.flatten(0, 1).narrow(0, 0, with_.batch),
           at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, with_.batch)};
 }
 
@@ -164,9 +164,9 @@ labelled gan_game::made_rows(std::span<const program_call> calls, std::int64_t s
                              const at::Tensor& generator, const std::function<labels_list(std::size_t)>& labels) const {
   std::vector<at::Tensor> codes, listed;
   for (std::size_t k = 0; k < calls.size(); ++k) {
-    const auto wanted = labels(k);
-    codes.push_back(gan_->codes(wanted, key_of(calls[k], step, kind)));
-    listed.push_back(at::tensor(wanted, at::kLong));
+    const auto labels_of_call = labels(k);
+    codes.push_back(gan_->codes(labels_of_call, key_of(calls[k], step, kind)));
+    listed.push_back(at::tensor(labels_of_call, at::kLong));
   }
   const auto in = at::stack(codes).to(generator.device()).unflatten(2, {1, 1, -1}); // [K, B, 1, 1, Z + C]
   return {gan_->generator()->differentiable(generator, in, {}, {}).features, at::stack(listed).to(generator.device())};
@@ -182,7 +182,7 @@ at::Tensor gan_game::scores(const at::Tensor& critic, const at::Tensor& features
 at::Tensor gan_game::likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const {
   const auto says_real = scores.select(2, scores.size(2) - 1); // [K, B]
   const auto sure = by_element((real ? says_real : -says_real).contiguous(), at::log_sigmoid);
-  const auto of_label = log_p(scores).gather(2, (labels - with_.seen.low).unsqueeze(2)).squeeze(2);
+  const auto of_label = log_p(scores).gather(2, (labels - with_.opened.low).unsqueeze(2)).squeeze(2);
   return mean_of_rows(-sure) + mean_of_rows(-of_label);
 }
 
@@ -193,7 +193,7 @@ at::Tensor gan_game::consistency(const at::Tensor& critic, const labelled& real,
     const auto log_rows = log_p(scores(critic, rows.features));
     return mean_of_rows((by_element(log_rows.contiguous(), at::exp) * (log_rows - log_server)).sum(2));
   };
-  const auto of_label = log_server.gather(2, (server.labels - with_.seen.low).unsqueeze(2)).squeeze(2);
+  const auto of_label = log_server.gather(2, (server.labels - with_.opened.low).unsqueeze(2)).squeeze(2);
   return (from(real) + from(own) + mean_of_rows(-of_label)) * with_.consistency;
 }
 
@@ -216,10 +216,10 @@ void gan_game::play(std::span<const program_call> calls, players& both, std::int
 
   // The critic's step, with the generator as it is.
   const auto fixed = both.generator.weights();
-  const auto made = made_rows(calls, step, gan_draw::made, fixed, labels_of(real.labels));
+  const auto generated = made_rows(calls, step, gan_draw::made, fixed, labels_of(real.labels));
   const auto critic = leaf_of(both.critic.weights());
   auto loss = (likelihood(scores(critic, real.features), real.labels, true) +
-               likelihood(scores(critic, made.features), made.labels, false)) *
+               likelihood(scores(critic, generated.features), generated.labels, false)) *
               share;
   if (replays) {
     const auto own_old = made_rows(calls, step, gan_draw::old_made, fixed, labels_of(old.labels));
@@ -230,7 +230,7 @@ void gan_game::play(std::span<const program_call> calls, players& both, std::int
   if (with_.consistency > 0.0 && calls.front().in.find("server_generator")) {
     const auto server =
         made_rows(calls, step, gan_draw::server, stacked(calls, "server_generator"), labels_of(real.labels));
-    loss = loss + consistency(critic, real, made, server);
+    loss = loss + consistency(critic, real, generated, server);
   }
   both.critic.step(gradients_of(loss, {critic}).front(), with_.rates);
 
@@ -257,7 +257,7 @@ std::vector<program_step> gan_game::run(std::span<const program_call> calls) con
   for (auto step = first; step < last; ++step)
     play(calls, both, step);
 
-  std::vector<program_step> made;
+  std::vector<program_step> steps;
   for (std::int64_t k = 0; k < std::ssize(calls); ++k) {
     program_step step{.finished = last == with_.steps,
                       .progress = static_cast<double>(last) / static_cast<double>(with_.steps)};
@@ -267,9 +267,9 @@ std::vector<program_step> gan_game::run(std::span<const program_call> calls) con
       both.generator.save("generator", k, step.tensors);
       both.critic.save("critic", k, step.tensors);
     }
-    made.push_back(std::move(step));
+    steps.push_back(std::move(step));
   }
-  return made;
+  return steps;
 }
 
 } // namespace

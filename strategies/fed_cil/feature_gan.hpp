@@ -34,7 +34,7 @@ private:
 struct gan_training {
   std::int64_t steps = 400, batch = 32;
   adam_rates rates{.rate = 1e-4, .beta1 = 0.5, .beta2 = 0.99};
-  class_range seen{};           ///< Classes that cross-entropy compares.
+  class_range opened{};         ///< Classes that cross-entropy compares.
   std::int64_t old_classes = 0; ///< Those of earlier tasks: the first ones.
   double consistency = 0.0;     ///< Weight of each of FedCIL's three consistency terms.
 };

@@ -10,7 +10,7 @@
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "strategies/shared/split_learning.hpp"
-#include "strategies/shared/weighted_average.hpp"
+#include "strategies/shared/averaging.hpp"
 #include <ATen/ops/arange.h>
 #include <ATen/ops/stack.h>
 #include <algorithm>
@@ -37,10 +37,10 @@ struct run_settings {
   at::Tensor generator{}; // as drawn [G]
 
   [[nodiscard]] gan_training game(const round_place& place, std::int64_t steps, double consistency) const {
-    gan_training made{.steps = steps, .batch = with.batch, .seen = place.opened, .consistency = consistency};
-    made.old_classes = place.current.low;
-    made.rates.rate = with.learning_rate;
-    return made;
+    gan_training training{.steps = steps, .batch = with.batch, .opened = place.opened, .consistency = consistency};
+    training.old_classes = place.current.low;
+    training.rates.rate = with.learning_rate;
+    return training;
   }
 };
 
@@ -164,10 +164,10 @@ void fed_cil::prepare(const method_setup& setup) {
 
 task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& in) const {
   auto looking = features_of_rows(ctx, in, run_->net, {.ratio = 0.0});
-  const auto seen = co_await looking;
+  const auto features = co_await looking;
   auto memory = std::make_shared<tensor_map>();
-  seen.save(*memory);
-  const auto rows = seen.current().size();
+  features.save(*memory);
+  const auto rows = features.current().size();
   if (rows == 0) { // no rows to learn from: what was received goes back
     auto unchanged = std::make_shared<tensor_map>(*in.weights);
     unchanged->put(generator_name, in.extra->at(generator_name));
@@ -179,8 +179,8 @@ task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& 
   auto tensors = std::make_shared<tensor_map>();
   tensors->put(generator_name, in.extra->at(generator_name));
   tensors->put("critic", in.weights->at(flat_weights));
-  tensors->put("features", seen.current().features);
-  tensors->put("labels", seen.current().labels.to(at::kLong));
+  tensors->put("features", features.current().features);
+  tensors->put("labels", features.current().labels.to(at::kLong));
   if (const auto* const old = in.extra->find(old_generator_name); old && in.place.current.low > 0)
     tensors->put(old_generator_name, *old);
   if (agrees)

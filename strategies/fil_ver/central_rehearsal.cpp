@@ -118,17 +118,17 @@ private:
 // ("current.features.1").
 
 tensor_map without_current(const tensor_map& memory) {
-  tensor_map rest;
+  tensor_map remembered;
   for (const auto& [name, value] : memory)
     if (!name.starts_with("current."))
-      rest.put(name, value);
-  return rest;
+      remembered.put(name, value);
+  return remembered;
 }
 
 at::Tensor numbers_of(const sample_view& view) {
-  auto made = at::empty({view.size()}, at::kLong);
-  std::copy(view.rows->begin(), view.rows->end(), made.mutable_data_ptr<std::int64_t>());
-  return made;
+  auto numbers = at::empty({view.size()}, at::kLong);
+  std::copy(view.rows->begin(), view.rows->end(), numbers.mutable_data_ptr<std::int64_t>());
+  return numbers;
 }
 
 class central_rehearsal final : public strategy {
@@ -173,11 +173,11 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
 
   // A frozen encoder sees the rows of a task once; what is rehearsed of them later is chosen then.
   if (with_.frozen() && recalled(*memory, "current.", task).size() == 0) {
-    extract_job wanted{.net = run_->net->encoder(), .weights = in.first_contact, .samples = samples, .logits = false};
-    auto looking = ctx.extract(std::move(wanted));
-    auto seen = co_await looking;
+    extract_job encoding{.net = run_->net->encoder(), .weights = in.first_contact, .samples = samples, .logits = false};
+    auto looking = ctx.extract(std::move(encoding));
+    auto encoded = co_await looking;
     *memory = without_current(*memory);
-    remember(*memory, "current.", task, on_host(seen));
+    remember(*memory, "current.", task, on_host(encoded));
     if (with_.keeps_embeddings() && run_->noise_encoder) {
       extract_job other{.net = run_->net->encoder(),
                         .weights = run_->noise_encoder,

@@ -21,7 +21,7 @@ void embedding_pool::add(task_id task, const embedding_rows& rows) {
   auto& to = tasks_[task];
   const auto& labels = limits_.labels.at(task.value);
   to.slots.resize(at_index(labels.size()));
-  to.seen.resize(at_index(labels.size()));
+  to.rows_met.resize(at_index(labels.size()));
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     const auto label = rows.labels.const_data_ptr<std::int32_t>()[i];
     const auto place = place_for(task, to, label);
@@ -40,7 +40,7 @@ std::int64_t embedding_pool::place_for(task_id task, part& to, std::int32_t labe
   const auto& labels = limits_.labels.at(task.value);
   MNEME_CHECK(labels.low <= label && label < labels.high, label, labels.low, labels.high);
   const auto& slots = to.slots[at_index(label - labels.low)];
-  const auto before = to.seen[at_index(label - labels.low)]++;
+  const auto before = to.rows_met[at_index(label - labels.low)]++;
   if (limits_.kind == pool_kind::everything || std::ssize(slots) < label_rows_max(task, label))
     return std::ssize(to.labels);
   auto key = limits_.stream;
@@ -64,15 +64,15 @@ std::int64_t embedding_pool::size() const {
 }
 
 std::int64_t embedding_pool::size(task_id task) const {
-  const auto found = tasks_.find(task);
-  return found == tasks_.end() ? 0 : std::ssize(found->second.labels);
+  const auto place = tasks_.find(task);
+  return place == tasks_.end() ? 0 : std::ssize(place->second.labels);
 }
 
 std::int64_t embedding_pool::size(task_id task, std::int32_t label) const {
-  const auto found = tasks_.find(task);
-  return found == tasks_.end()
+  const auto place = tasks_.find(task);
+  return place == tasks_.end()
              ? 0
-             : std::ssize(found->second.slots.at(at_index(label - limits_.labels.at(task.value).low)));
+             : std::ssize(place->second.slots.at(at_index(label - limits_.labels.at(task.value).low)));
 }
 
 embedding_rows embedding_pool::drawn(std::int64_t batches, std::int64_t batch_rows, pool_balance balance,
@@ -82,8 +82,8 @@ embedding_rows embedding_pool::drawn(std::int64_t batches, std::int64_t batch_ro
   for (const auto& [task, part] : tasks_)
     parts.push_back(&part);
   const auto count = batches * batch_rows;
-  embedding_rows made{.features = at::empty({count, width_}, at::kFloat), .labels = at::empty({count}, at::kInt)};
-  auto* values = made.features.mutable_data_ptr<float>();
+  embedding_rows rows{.features = at::empty({count, width_}, at::kFloat), .labels = at::empty({count}, at::kInt)};
+  auto* values = rows.features.mutable_data_ptr<float>();
   rng_stream draw(key);
   const auto rows_of_pool = static_cast<std::uint64_t>(size());
   for (std::int64_t i = 0; i < count; ++i, values += width_) {
@@ -95,9 +95,9 @@ embedding_rows embedding_pool::drawn(std::int64_t batches, std::int64_t batch_ro
       for (chosen_part = 0, row = draw.below(rows_of_pool); row >= parts[chosen_part]->labels.size(); ++chosen_part)
         row -= parts[chosen_part]->labels.size();
     std::copy_n(parts[chosen_part]->features.data() + row * at_index(width_), width_, values);
-    made.labels.mutable_data_ptr<std::int32_t>()[i] = parts[chosen_part]->labels[row];
+    rows.labels.mutable_data_ptr<std::int32_t>()[i] = parts[chosen_part]->labels[row];
   }
-  return made;
+  return rows;
 }
 
 } // namespace mneme

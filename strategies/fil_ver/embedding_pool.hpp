@@ -46,8 +46,8 @@ private:
     std::vector<float> features{}; // [rows, F]
     std::vector<std::int32_t> labels{};
     std::vector<std::vector<std::size_t>> slots{}; // by label, from the task's first: the rows it has
-    std::vector<std::uint64_t> seen{};             // the same: rows that ever came
-    void persist(archive& state) { state(features)(labels)(slots)(seen); }
+    std::vector<std::uint64_t> rows_met{};         // the same: rows that ever came
+    void persist(archive& state) { state(features)(labels)(slots)(rows_met); }
   };
   /// Where a row that comes now is put: a row of the part, one behind its last, or nowhere (-1).
   [[nodiscard]] std::int64_t place_for(task_id task, part& to, std::int32_t label) const;

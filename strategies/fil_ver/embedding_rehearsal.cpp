@@ -56,10 +56,10 @@ encoder_server::encoder_server(const parted_net& parts, const frozen_encoder::op
     : averaging_server(parts.learnt), encoder_(parts.whole, with), rules_(how) {}
 
 broadcast encoder_server::open_round(const round_place& place) {
-  auto made = averaging_server::open_round(place);
+  auto sent = averaging_server::open_round(place);
   if (rules_.frozen)
-    made.first_contact = encoder_.weights();
-  return made;
+    sent.first_contact = encoder_.weights();
+  return sent;
 }
 
 predictor encoder_server::predict() const {
@@ -79,8 +79,8 @@ void encoder_server::persist(archive& state) {
 
 // -- memory -----------------------------------------------------------------------------------------------------------
 
-embedding_rows on_host(const extract_output& seen) {
-  return {.features = seen.features.cpu(), .labels = seen.labels.cpu().to(at::kInt)};
+embedding_rows on_host(const extract_output& encoded) {
+  return {.features = encoded.features.cpu(), .labels = encoded.labels.cpu().to(at::kInt)};
 }
 
 std::string of_task(const std::string& name, std::uint32_t task) { return name + "." + std::to_string(task + 1); }

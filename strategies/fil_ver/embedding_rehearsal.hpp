@@ -66,7 +66,7 @@ private:
 };
 
 /// What an encoder has made of rows, as a memory holds it.
-[[nodiscard]] embedding_rows on_host(const extract_output& seen);
+[[nodiscard]] embedding_rows on_host(const extract_output& encoded);
 /// The name of what is remembered of a task: "features.1".
 [[nodiscard]] std::string of_task(const std::string& name, std::uint32_t task);
 /// Features and labels of a task's rows, as "KINDfeatures.1" and "KINDlabels.1".

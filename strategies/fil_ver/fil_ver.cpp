@@ -230,9 +230,9 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
     extract_job looking{.net = run_->net->encoder(), .weights = in.first_contact, .samples = ctx.samples()};
     looking.logits = false;
     auto look = ctx.extract(std::move(looking));
-    auto seen = co_await look;
-    remember(*memory, "", task, on_host(seen));
-    memory->put("sent", at::zeros({seen.features.size(0)}, at::kByte));
+    auto encoded = co_await look;
+    remember(*memory, "", task, on_host(encoded));
+    memory->put("sent", at::zeros({encoded.features.size(0)}, at::kByte));
   }
 
   // The classifier learns from fresh samples of them and of past tasks (eq. 4).

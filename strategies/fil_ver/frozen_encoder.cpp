@@ -32,10 +32,10 @@ method_setup classifier_setup(const method_setup& setup) {
   MNEME_CHECK(net, setup.net->identity());
   const auto& whole = setup.initial->at(flat_weights);
   const auto size = net->classifier()->size();
-  auto made = setup;
-  made.net = net->classifier();
-  made.initial = weights_only(whole.narrow(0, whole.numel() - size, size).clone());
-  return made;
+  auto behind = setup;
+  behind.net = net->classifier();
+  behind.initial = weights_only(whole.narrow(0, whole.numel() - size, size).clone());
+  return behind;
 }
 
 frozen_encoder::frozen_encoder(const method_setup& setup, options with)
@@ -73,8 +73,8 @@ task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class
     extract_job job{.net = net_->encoder(), .weights = weights_, .samples = spaced(samples, measured_rows)};
     job.logits = false;
     auto looking = ctx.extract(std::move(job));
-    auto seen = co_await looking;
-    measure(ctx, seen.features.cpu());
+    auto encoded = co_await looking;
+    measure(ctx, encoded.features.cpu());
   }
 }
 
@@ -114,9 +114,9 @@ predictor frozen_encoder::with_classifier(const at::Tensor& classifier, const st
   classifier_stage behind{.net = net_->classifier(), .front = whole_, .reads = shape.embedding};
   if (sampled && shape.normal)
     behind.sampled = sampled_features{.stream = *sampled, .low = shape.low, .high = shape.high};
-  predictor made{.net = as_model_, .weights = weights_only(at::cat({weights_->at(flat_weights), classifier}))};
-  made.classifier = behind;
-  return made;
+  predictor whole{.net = as_model_, .weights = weights_only(at::cat({weights_->at(flat_weights), classifier}))};
+  whole.classifier = behind;
+  return whole;
 }
 
 } // namespace mneme

@@ -10,10 +10,10 @@ namespace mneme {
 struct part_weights {
   double fresh = 1.0, old = 0.0;
 };
-[[nodiscard]] part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen);
+[[nodiscard]] part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes);
 
 struct anchored_terms {
-  std::int64_t classes = 0, old = 0, seen = 0; ///< C, O, and those seen, the new ones included.
+  std::int64_t classes = 0, old = 0, opened = 0; ///< C, O, and those opened, the new ones included.
   double anchoring = 0.0;                      ///< l, the weight of the bounding loss.
   double radius = 0.0;                         ///< r: within it the bounding loss is 0.
   double temperature = 2.0;                    ///< The distillation's; it is not multiplied by its square.

@@ -48,42 +48,42 @@ dream_loss loss_of_dreams(const model& net, const dream_settings& with, const at
                           const at::Tensor& anchors, const at::Tensor& past) {
   const class_range outputs{0, with.classes + with.embedding};
   const auto inputs = shown.unsqueeze(0).contiguous(); // [1, B, ...]
-  const auto seen = net.differentiable(teacher.unsqueeze(0), inputs, outputs, {.statistics = true});
-  const auto logits = seen.logits[0].narrow(1, 0, with.seen), log_p = at::log_softmax(logits, 1); // [B, c]
-  dream_loss made;
-  made.labels = -log_p.gather(1, labels.unsqueeze(1)).mean();
+  const auto answered = net.differentiable(teacher.unsqueeze(0), inputs, outputs, {.statistics = true});
+  const auto logits = answered.logits[0].narrow(1, 0, with.opened), log_p = at::log_softmax(logits, 1); // [B, c]
+  dream_loss loss;
+  loss.labels = -log_p.gather(1, labels.unsqueeze(1)).mean();
 
   // |running - (0.1 now + 0.9 before)| of every layer, means and variances (Yin et al. 2020, eq. 4, without squares).
   constexpr double kept = 0.9;
   std::vector<at::Tensor> now;
-  made.statistics = at::zeros({}, shown.options());
+  loss.statistics = at::zeros({}, shown.options());
   std::int64_t at = 0;
   const auto match = [&](const at::Tensor& running, const at::Tensor& value) {
     const auto before = past.defined() ? past.narrow(0, at, value.numel()) : value.detach();
-    made.statistics = made.statistics + (running - (value * (1.0 - kept) + before * kept)).norm();
+    loss.statistics = loss.statistics + (running - (value * (1.0 - kept) + before * kept)).norm();
     now.push_back(before * kept + value.detach() * (1.0 - kept));
     at += value.numel();
   };
-  for (const auto& layer : seen.statistics) {
+  for (const auto& layer : answered.statistics) {
     match(layer.running_mean[0], layer.mean[0]);
     match(layer.running_variance[0], layer.variance[0]);
   }
-  made.seen_statistics = now.empty() ? at::zeros({0}, shown.options()) : at::cat(now);
+  loss.seen_statistics = now.empty() ? at::zeros({0}, shown.options()) : at::cat(now);
 
-  made.bound = made.adversary = at::zeros({}, shown.options());
+  loss.bound = loss.adversary = at::zeros({}, shown.options());
   if (with.embedding > 0) {
-    const auto mapped = seen.logits[0].narrow(1, with.classes, with.embedding);
-    made.bound = at::relu((mapped - anchors.index_select(0, labels)).square().mean(1) - with.radius).mean();
+    const auto mapped = answered.logits[0].narrow(1, with.classes, with.embedding);
+    loss.bound = at::relu((mapped - anchors.index_select(0, labels)).square().mean(1) - with.radius).mean();
   }
   if (student.defined()) { // where both agree, they are to disagree
-    const auto other = net.differentiable(student.unsqueeze(0), inputs, {0, with.seen}, {}).logits[0];
+    const auto other = net.differentiable(student.unsqueeze(0), inputs, {0, with.opened}, {}).logits[0];
     const auto agree = (other.argmax(1) == logits.argmax(1)).to(at::kFloat);
     const auto divergence = (log_p.exp() * (log_p - at::log_softmax(other, 1))).sum(1);
-    made.adversary = -(divergence * agree).mean();
+    loss.adversary = -(divergence * agree).mean();
   }
-  made.total = made.statistics * with.statistics + made.labels * with.labels + made.adversary * with.adversary +
-               made.bound * with.bound;
-  return made;
+  loss.total = loss.statistics * with.statistics + loss.labels * with.labels + loss.adversary * with.adversary +
+               loss.bound * with.bound;
+  return loss;
 }
 
 namespace {
@@ -98,7 +98,7 @@ public:
   [[nodiscard]] std::string name() const override { return "dreams"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{}, {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} [{}] [{}]", net_->identity(),
-                       generator_->identity(), with_.classes, with_.seen, with_.embedding, with_.noise, with_.rounds,
+                       generator_->identity(), with_.classes, with_.opened, with_.embedding, with_.noise, with_.rounds,
                        with_.warm_up, with_.steps, with_.batch, with_.student_steps, with_.rate, with_.input_rate,
                        with_.student_rate, with_.statistics, with_.labels, with_.adversary, with_.bound, with_.radius,
                        with_.student_temperature, fmt::join(with_.scale, " "), fmt::join(with_.shift, " "));
@@ -142,44 +142,44 @@ private:
 
 /// Standard normal numbers.
 at::Tensor drawn_normal(at::IntArrayRef sizes, const rng_key& key) {
-  auto made = at::empty(sizes, at::kFloat);
+  auto values = at::empty(sizes, at::kFloat);
   rng_stream draw(key);
-  for (std::int64_t i = 0; i < made.numel(); ++i)
-    made.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
-  return made;
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    values.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
+  return values;
 }
 
 dreams::dreamer dreams::begun(const program_call& call) const {
   const auto options = at::TensorOptions(at::kFloat).device(call.device());
-  dreamer made;
-  made.generator = initial_weights(*generator_, call.stream.seed).to(call.device());
-  made.student = call.in.at("student");
+  dreamer now;
+  now.generator = initial_weights(*generator_, call.stream.seed).to(call.device());
+  now.student = call.in.at("student");
   std::vector<float> mean, deviation; // v / 255 -> (v / 255 - mean) / deviation
   for (std::size_t c = 0; c < with_.scale.size(); ++c) {
     deviation.push_back(1.0F / (255.0F * with_.scale[c]));
     mean.push_back(-with_.shift[c] * deviation.back());
   }
-  made.mean = at::tensor(mean, at::kFloat).to(options.device());
-  made.deviation = at::tensor(deviation, at::kFloat).to(options.device());
-  made.objective = at::zeros({with_.rounds}, at::kDouble);
-  made.statistics = at::zeros({with_.rounds}, at::kDouble);
-  return made;
+  now.mean = at::tensor(mean, at::kFloat).to(options.device());
+  now.deviation = at::tensor(deviation, at::kFloat).to(options.device());
+  now.objective = at::zeros({with_.rounds}, at::kDouble);
+  now.statistics = at::zeros({with_.rounds}, at::kDouble);
+  return now;
 }
 
 dreams::dreamer dreams::gone_on(const program_call& call) const {
-  const auto found = [&](const char* name) {
+  const auto saved = [&](const char* name) {
     const auto* const value = call.state.find(name);
     return value ? value->clone() : at::Tensor{};
   };
-  return {.generator = found("generator"),
-          .student = found("student"),
-          .mean = found("mean"),
-          .deviation = found("deviation"),
-          .past = found("past"),
-          .images = found("images"),
-          .labels = found("labels"),
-          .objective = found("objective"),
-          .statistics = found("statistics_of_rounds")};
+  return {.generator = saved("generator"),
+          .student = saved("student"),
+          .mean = saved("mean"),
+          .deviation = saved("deviation"),
+          .past = saved("past"),
+          .images = saved("images"),
+          .labels = saved("labels"),
+          .objective = saved("objective"),
+          .statistics = saved("statistics_of_rounds")};
 }
 
 /// Embeddings of labels, normalised over the batch, through linear layers that are drawn anew in each round, one for
@@ -189,19 +189,19 @@ at::Tensor dreams::noisy(const program_call& call, const at::Tensor& labels) con
   const auto embedded = anchors.index_select(0, labels); // [B, E]
   const auto [variance, mean] = at::var_mean(embedded, at::OptionalIntArrayRef({0}), 0, true);
   const auto level = (embedded - mean) / (variance + 1e-5).sqrt();
-  const auto chunks = (with_.batch + with_.seen - 1) / with_.seen;
+  const auto chunks = (with_.batch + with_.opened - 1) / with_.opened;
   const auto layers = drawn_normal({chunks, with_.noise, anchors.size(1)}, key_of(call, dream_draw::noise));
-  std::vector<at::Tensor> made;
+  std::vector<at::Tensor> chunks_of_noise;
   for (std::int64_t i = 0; i < chunks; ++i) {
-    const auto first = i * with_.seen, count = std::min(with_.seen, with_.batch - first);
-    made.push_back(at::mm(level.narrow(0, first, count), layers[i].to(call.device()).t()));
+    const auto first = i * with_.opened, count = std::min(with_.opened, with_.batch - first);
+    chunks_of_noise.push_back(at::mm(level.narrow(0, first, count), layers[i].to(call.device()).t()));
   }
-  return at::cat(made);
+  return at::cat(chunks_of_noise);
 }
 
 /// A round of the generator's training; its best batch joins the pool.
 void dreams::dream(const program_call& call, dreamer& now) const {
-  const auto labels = (at::arange(with_.batch, at::kLong) % with_.seen).to(call.device());
+  const auto labels = (at::arange(with_.batch, at::kLong) % with_.opened).to(call.device());
   const auto codes = noisy(call, labels).unflatten(1, {1, 1, -1}).unsqueeze(0); // [1, B, 1, 1, noise]
   adam generator(now.generator), mean(now.mean), deviation(now.deviation);
   const training_mode training;
@@ -210,8 +210,8 @@ void dreams::dream(const program_call& call, dreamer& now) const {
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t step = 0; step < with_.steps; ++step) {
     const auto g = leaf_of(generator.weights()), m = leaf_of(mean.weights()), d = leaf_of(deviation.weights());
-    const auto seen = generator_->differentiable(g.unsqueeze(0), codes, {}, {.training = &training});
-    const auto pixels = pictures_of(seen.features, with_.shape)[0]; // [B, C, H, W] in [0, 1]
+    const auto generated = generator_->differentiable(g.unsqueeze(0), codes, {}, {.training = &training});
+    const auto pixels = pictures_of(generated.features, with_.shape)[0]; // [B, C, H, W] in [0, 1]
     const auto shown = (pixels - by_channel(m)) / by_channel(d);
     const auto loss = loss_of_dreams(*net_, with_, call.in.at(flat_weights), adverse ? now.student : at::Tensor{},
                                      shown, labels, call.in.at("anchors"), now.past);
@@ -256,16 +256,19 @@ void dreams::teach(const program_call& call, dreamer& now) const {
     const auto taught = net_->differentiable(call.in.at(flat_weights).unsqueeze(0), inputs, outputs, {}).logits[0];
     const auto s = leaf_of(now.student);
     const function_mode learning{.training = &training, .statistics = true};
-    const auto seen = net_->differentiable(s.unsqueeze(0), inputs, outputs, learning);
-    const auto log_s = at::log_softmax(seen.logits[0].narrow(1, 0, with_.seen) / T, 1);
-    const auto log_t = at::log_softmax(taught.narrow(1, 0, with_.seen) / T, 1).detach();
+    const auto answered = net_->differentiable(s.unsqueeze(0), inputs, outputs, learning);
+    const auto log_s = at::log_softmax(answered.logits[0].narrow(1, 0, with_.opened) / T, 1);
+    const auto log_t = at::log_softmax(taught.narrow(1, 0, with_.opened) / T, 1).detach();
     auto loss = (log_t.exp() * (log_t - log_s)).sum(1).mean() * (T * T);
     if (with_.embedding > 0)
-      loss = loss +
-             (seen.logits[0] - taught.detach()).narrow(1, with_.classes, with_.embedding).square().mean() * with_.bound;
+      loss = loss + (answered.logits[0] - taught.detach())
+                            .narrow(1, with_.classes, with_.embedding)
+                            .square()
+                            .mean() *
+                        with_.bound;
     const auto slope = gradients_of(loss, {s}).front();
     const auto moved = now.student - slope * with_.student_rate;
-    now.student = with_moved_statistics(moved.unsqueeze(0), seen.statistics)[0].detach();
+    now.student = with_moved_statistics(moved.unsqueeze(0), answered.statistics)[0].detach();
   }
 }
 

@@ -18,7 +18,7 @@ namespace mneme {
 struct dream_settings {
   std::array<std::int64_t, 3> shape{};    ///< C, H, W of images
   std::vector<float> scale{}, shift{};    ///< [C] how nets see a pixel of 0 .. 255
-  std::int64_t classes = 0, seen = 0;     ///< C, c
+  std::int64_t classes = 0, opened = 0;   ///< C, c
   std::int64_t embedding = 0;             ///< E: the classifier's outputs behind those of classes; 0: none
   std::int64_t noise = 256, filters = 64; ///< Width behind the noise layer; of the generator's last convolution.
   std::int64_t rounds = 50, warm_up = 10, steps = 40, batch = 256;

@@ -15,10 +15,109 @@
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
-#include <ATen/ops/empty.h>
+#include <ATen/ATen.h>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 namespace mneme {
+
+// -- what a client minimises ------------------------------------------------------------------------------------------
+
+part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes) {
+  if (old_classes == 0)
+    return {};
+  const double a = std::log2(static_cast<double>(seen_classes) / 2.0 + 1.0);
+  const double b = std::sqrt(static_cast<double>(old_classes) / static_cast<double>(seen_classes));
+  return {.fresh = 0.2 * (1.0 + 1.0 / a) / b, .old = 0.4 * a * b};
+}
+
+namespace {
+
+class anchored_loss final : public loss {
+public:
+  explicit anchored_loss(anchored_terms terms)
+      : terms_(std::move(terms)), parts_(part_weights_of(terms_.old, terms_.opened)),
+        identity_(fmt::format("anchored {} {} {} {} {} {} {}", terms_.classes, terms_.old, terms_.opened,
+                              terms_.anchoring, terms_.radius, terms_.temperature, terms_.anchors.size(1))) {}
+  std::string identity() const override { return identity_; }
+
+  /// Model by model, so that the bits of one do not depend on the others.
+  loss_output operator()(const loss_input& in) const override {
+    const auto options = in.logits.options().dtype(at::kDouble);
+    loss_output out{.d_logits = at::zeros_like(in.logits)};
+    for (const char* name : {"cross_entropy", "anchoring", "distillation", "map_distillation"})
+      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
+    const auto own = in.logits.size(1) - in.replayed;
+    for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
+      const auto part = [&](const at::Tensor& of_step, std::int64_t first, std::int64_t rows) {
+        return of_step[k].narrow(0, first, rows);
+      };
+      const auto value_of = [&](std::size_t term) { return out.terms[term].value[k]; };
+      learn(part(in.logits, 0, own), part(in.labels, 0, own), part(in.row_weight, 0, own), part(out.d_logits, 0, own),
+            {value_of(0), value_of(1)});
+      if (in.replayed > 0)
+        keep(part(in.logits, own, in.replayed), part(in.teacher, own, in.replayed),
+             part(in.row_weight, own, in.replayed), part(out.d_logits, own, in.replayed), {value_of(2), value_of(3)});
+    }
+    out.values = out.terms[0].value + out.terms[1].value + out.terms[2].value + out.terms[3].value;
+    return out;
+  }
+
+private:
+  /// What rows add to the loss: by the classes, and by the map into the space of the anchors.
+  struct row_values {
+    at::Tensor of_classes{}, of_map{}; // [] float64 each
+  };
+
+  /// Cross-entropy over the new classes, and the bounded pull to the anchors. @param weight [B], 0 where padded
+  void learn(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& weight, at::Tensor d,
+             row_values value) const {
+    const auto fresh = terms_.opened - terms_.old, embedding = terms_.anchors.size(1);
+    const auto real = weight > 0, padded = real.logical_not().unsqueeze(1);
+    const auto shares = (weight * parts_.fresh).unsqueeze(1); // [B, 1]
+    const auto places = (labels - terms_.old).clamp(0, fresh - 1).unsqueeze(1);
+    const auto log_p = at::log_softmax(logits.narrow(1, terms_.old, fresh), 1);
+    auto slope = at::scatter_add(log_p.exp(), 1, places, at::full_like(places, -1, log_p.options()));
+    d.narrow(1, terms_.old, fresh).add_((slope * shares).masked_fill(padded, 0));
+    value.of_classes.sub_((log_p.gather(1, places) * shares).masked_fill(padded, 0).sum(at::kDouble));
+    if (embedding == 0)
+      return;
+    const auto away = logits.narrow(1, terms_.classes, embedding) -
+                      terms_.anchors.to(logits.device()).index_select(0, labels.clamp_min(0)); // [B, E]
+    const auto beyond = away.square().mean(1) - terms_.radius;
+    const auto pulled = (beyond > 0).logical_and(real).to(at::kFloat) * weight * (parts_.fresh * terms_.anchoring);
+    value.of_map.add_((beyond * pulled).sum(at::kDouble));
+    d.narrow(1, terms_.classes, embedding).add_(away * (pulled * (2.0 / static_cast<double>(embedding))).unsqueeze(1));
+  }
+
+  /// Distillation of the old classes, -sum softmax(t / tau) log softmax(s / tau), and of the map.
+  void keep(const at::Tensor& logits, const at::Tensor& taught, const at::Tensor& weight, at::Tensor d,
+            row_values value) const {
+    const auto embedding = terms_.anchors.size(1);
+    const auto padded = (weight <= 0).unsqueeze(1), shares = (weight * parts_.old).unsqueeze(1);
+    const auto log_q = at::log_softmax(logits.narrow(1, 0, terms_.old) / terms_.temperature, 1);
+    const auto p = at::log_softmax(taught.narrow(1, 0, terms_.old) / terms_.temperature, 1).exp();
+    value.of_classes.sub_((p * log_q * shares).masked_fill(padded, 0).sum(at::kDouble));
+    d.narrow(1, 0, terms_.old).add_(((log_q.exp() - p) * (shares / terms_.temperature)).masked_fill(padded, 0));
+    if (embedding == 0)
+      return;
+    const auto away = (logits - taught).narrow(1, terms_.classes, embedding);
+    const double mean = 1.0 / static_cast<double>(embedding);
+    value.of_map.add_((away.square() * shares).masked_fill(padded, 0).sum(at::kDouble) * mean);
+    d.narrow(1, terms_.classes, embedding).add_((away * (shares * (2.0 * mean))).masked_fill(padded, 0));
+  }
+
+  anchored_terms terms_;
+  part_weights parts_;
+  std::string identity_;
+};
+
+} // namespace
+
+loss_ref anchored_objective(const anchored_terms& terms) { return std::make_shared<anchored_loss>(terms); }
+
+// -- the method's parts -----------------------------------------------------------------------------------------------
+
 namespace {
 
 // Axes: C classes of the run, E numbers of an anchor, P weights.
@@ -51,20 +150,20 @@ public:
     if (place.task.value > 0) {
       auto dreaming = ctx.run(dreaming_job(place));
       const auto dreamt = co_await dreaming;
-      auto made = std::make_shared<tensor_map>();
-      made->put("teacher", weights());
-      made->put("images", dreamt.out->at("images"));
-      made->put("labels", dreamt.out->at("labels"));
-      pool_ = made;
+      auto pool = std::make_shared<tensor_map>();
+      pool->put("teacher", weights());
+      pool->put("images", dreamt.out->at("images"));
+      pool->put("labels", dreamt.out->at("labels"));
+      pool_ = pool;
       objective_ = dreamt.out->at("objective").min().item<double>();
       statistics_ = dreamt.out->at("statistics").min().item<double>();
     }
     co_return task_plan{};
   }
   broadcast open_round(const round_place& place) override {
-    auto made = averaging_server::open_round(place);
-    made.extra = pool_;
-    return made;
+    auto sent = averaging_server::open_round(place);
+    sent.extra = pool_;
+    return sent;
   }
   std::map<std::string, double> figures() const override {
     return {{"dream_objective", objective_}, {"dream_statistics", statistics_}};
@@ -78,7 +177,7 @@ private:
   [[nodiscard]] program_job dreaming_job(const round_place& place) const {
     const auto& setup = run_->setup;
     auto settings = run_->with.dreams;
-    settings.seen = place.current.low;
+    settings.opened = place.current.low;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
     in->put("student", initial_weights(*setup.net, setup.seed + 1));
@@ -142,7 +241,7 @@ void lander::prepare(const method_setup& setup) {
 task<client_result> lander::client_round(client_context& ctx, const broadcast& in) const {
   const auto outputs = setup().net->classes();
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = {0, outputs}});
-  anchored_terms terms{.classes = setup().classes, .old = 0, .seen = in.place.opened.high};
+  anchored_terms terms{.classes = setup().classes, .old = 0, .opened = in.place.opened.high};
   terms.anchoring = with_.anchoring;
   terms.radius = with_.radius;
   terms.temperature = with_.temperature;
@@ -179,8 +278,9 @@ diagnostics lander::check(const method_setup& setup) const {
                                                      "expected at most strategy.generator_rounds = {}",
                                                      with_.dreams.warm_up, with_.dreams.rounds)});
   if (const auto file = setup.files.find("label_embeddings"); file != setup.files.end()) {
-    const auto* const found = file->second.find("embeddings");
-    if (!found || found->dim() != 2 || found->size(0) != setup.classes || found->size(1) != with_.embedding)
+    const auto* const embeddings = file->second.find("embeddings");
+    if (!embeddings || embeddings->dim() != 2 || embeddings->size(0) != setup.classes ||
+        embeddings->size(1) != with_.embedding)
       wrong.push_back({"strategy.label_embeddings",
                        fmt::format("{}: expected a tensor 'embeddings' of shape [{}, {}], a row for each class of the "
                                    "run, in its order",

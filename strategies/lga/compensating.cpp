@@ -6,8 +6,6 @@
 namespace mneme {
 namespace {
 
-constexpr std::uint32_t encoder_draw = first_method_purpose + 43;
-
 using row_list = std::vector<std::int64_t>;
 
 row_list list_of(const at::Tensor* rows) {
@@ -27,10 +25,10 @@ at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
 }
 
 std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
-  std::set<std::int64_t> found;
+  std::set<std::int64_t> labels;
   for (const auto row : rows)
-    found.insert(source.label(row));
-  return found;
+    labels.insert(source.label(row));
+  return labels;
 }
 
 } // namespace
@@ -46,27 +44,27 @@ struct compensating_method::client_memory {
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
 
-  static client_memory of(const tensor_map& from) {
-    client_memory made;
-    made.current = list_of(from.find("current"));
-    made.pending = list_of(from.find("pending"));
-    made.exemplars = list_of(from.find("exemplars"));
-    if (const auto* const numbers = from.find("numbers")) {
-      const auto* const at = numbers->const_data_ptr<double>();
-      made.entropy = at[0];
-      made.is_waiting = at[1] != 0.0;
-      made.known_task = static_cast<std::uint32_t>(at[2]);
-    }
-    return made;
+  static client_memory loaded(const tensor_map& from) {
+    client_memory memory;
+    if (from.empty())
+      return memory;
+    memory.current = list_of(from.find("current"));
+    memory.pending = list_of(from.find("pending"));
+    memory.exemplars = list_of(from.find("exemplars"));
+    memory.entropy = from.at("entropy").item<double>();
+    memory.is_waiting = from.at("is_waiting").item<std::int64_t>() != 0;
+    memory.known_task = static_cast<std::uint32_t>(from.at("known_task").item<std::int64_t>());
+    return memory;
   }
   [[nodiscard]] memory_ref saved() const {
-    auto made = std::make_shared<tensor_map>();
-    made->put("current", at::tensor(current, at::kLong));
-    made->put("pending", at::tensor(pending, at::kLong));
-    made->put("exemplars", at::tensor(exemplars, at::kLong));
-    const std::vector<double> numbers{entropy, is_waiting ? 1.0 : 0.0, static_cast<double>(known_task)};
-    made->put("numbers", at::tensor(numbers, at::kDouble));
-    return made;
+    auto fields = std::make_shared<tensor_map>();
+    fields->put("current", at::tensor(current, at::kLong));
+    fields->put("pending", at::tensor(pending, at::kLong));
+    fields->put("exemplars", at::tensor(exemplars, at::kLong));
+    fields->put("entropy", at::tensor(entropy, at::kDouble));
+    fields->put("is_waiting", at::tensor(std::int64_t{is_waiting}, at::kLong));
+    fields->put("known_task", at::tensor(std::int64_t{known_task}, at::kLong));
+    return fields;
   }
 
   /// The rows may be others than last time; then what was held before waits to be remembered.
@@ -88,7 +86,7 @@ struct compensating_method::client_memory {
     }
   }
   /// Exemplars of the pending rows join those that are there, which become fewer of each class.
-  void memorise(const dataset& source, const extract_output& seen, std::int64_t rows_max, exemplar_choice how) {
+  void memorise(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
     auto classes = labels_in(source, exemplars);
     const auto fresh = labels_in(source, pending);
     classes.insert(fresh.begin(), fresh.end());
@@ -96,7 +94,7 @@ struct compensating_method::client_memory {
     std::map<std::int64_t, std::int64_t> kept;
     std::erase_if(exemplars, [&](std::int64_t row) { return fresh.contains(source.label(row)) ||
                                                             ++kept[source.label(row)] > each; });
-    const auto labels = seen.labels.cpu(), features = seen.features.cpu();
+    const auto labels = encoded.labels.cpu(), features = encoded.features.cpu();
     for (const auto label : fresh) {
       const auto places = rows_of_class(labels, label);
       for (const auto place : chosen_exemplars(features.index_select(0, places), each, how))
@@ -107,28 +105,69 @@ struct compensating_method::client_memory {
 };
 
 /// What a client's look has come to.
-struct compensating_method::found {
+struct compensating_method::finding {
   client_memory memory{};
   bool begins = false; ///< The client takes it that a task has begun.
   std::map<std::string, double> counts{
       {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
 
+// -- how clients find out that a task begins, and by which rates they train -------------------------------------------
+
+namespace {
+
+constexpr double entropy_floor = 1e-5;
+
+} // namespace
+
+double mean_entropy(const at::Tensor& logits) {
+  if (logits.size(0) == 0)
+    return 0.0;
+  const auto p = at::softmax(logits.cpu().to(at::kDouble), 1);
+  return -(p * (p + entropy_floor).log()).sum(1).mean().item<double>();
+}
+
+namespace {
+
+constexpr std::int64_t period = 200; // epochs, in the released programs
+
+double factor_from(std::int64_t epoch_of_task) {
+  return epoch_of_task >= 180 ? 1.0 / 125 : epoch_of_task >= 150 ? 1.0 / 25 : epoch_of_task >= 100 ? 1.0 / 5 : 1.0;
+}
+
+} // namespace
+
+std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_of_task, std::int64_t epochs) {
+  std::vector<rate_stretch> stretches;
+  double factor = 1.0;
+  for (std::int64_t e = 0; e < epochs; ++e) {
+    const auto at = (round_of_task * epochs + e) % period;
+    const bool decays = at == 100 || at == 150 || at == 180;
+    if (kind == rate_schedule::persistent_decay || (kind == rate_schedule::code_quirk && decays))
+      factor = factor_from(at);
+    if (!stretches.empty() && stretches.back().factor == factor)
+      ++stretches.back().epochs;
+    else
+      stretches.push_back({.epochs = 1, .factor = factor});
+  }
+  return stretches;
+}
+
 // -- client half ------------------------------------------------------------------------------------------------------
 
 /// Transition detection (Dong et al. 2022, section 4.2): the mean entropy over the client's rows rises where they are
 /// of classes that the model does not know. On a rise the task before is remembered. Rows are shown as they are: the
 /// released programs augment them, which makes the entropy noisy.
-task<compensating_method::found> compensating_method::look(client_context& ctx, const broadcast& in,
-                                                           tensors_ref weights) const {
-  found now;
-  now.memory = client_memory::of(ctx.memory());
+task<compensating_method::finding> compensating_method::look(client_context& ctx, const broadcast& in,
+                                                             tensors_ref weights) const {
+  finding now;
+  now.memory = client_memory::loaded(ctx.memory());
   auto& memory = now.memory;
   memory.hold(*ctx.samples().rows, now.counts);
 
   auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = ctx.samples()});
-  const auto seen = co_await looking;
-  const auto entropy = mean_entropy(seen.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
+  const auto answered = co_await looking;
+  const auto entropy = mean_entropy(answered.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
   now.begins =
       begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
   if (setup().oracle)
@@ -149,14 +188,15 @@ task<compensating_method::found> compensating_method::look(client_context& ctx, 
 
 std::int64_t compensating_method::task_of_class(std::int64_t label) const {
   const auto& tasks = setup().task_classes;
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [&](const class_range& task) { return task.low <= label && label < task.high; });
-  return found - tasks.begin();
+  const auto holder = std::find_if(tasks.begin(), tasks.end(),
+                                   [&](const class_range& task) { return task.low <= label && label < task.high; });
+  return holder - tasks.begin();
 }
 
 /// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
 /// a client that has just found out that another begins, else the best of the task before.
-train_job compensating_method::training(const client_context& ctx, const broadcast& in, const found& after) const {
+train_job compensating_method::training(const client_context& ctx, const broadcast& in,
+                                        const finding& after) const {
   const auto& memory = after.memory;
   auto rows = memory.current;
   rows.insert(rows.end(), memory.exemplars.begin(), memory.exemplars.end());
@@ -192,11 +232,11 @@ sample_view compensating_method::prototypes_of(const client_context& ctx, const 
   row_list labels, chosen;
   for (const auto row : rows)
     labels.push_back(ctx.samples().source->label(row));
-  const auto of_row = at::tensor(labels, at::kLong);
-  const auto seen = features.cpu();
+  const auto label_of_row = at::tensor(labels, at::kLong);
+  const auto host_features = features.cpu();
   for (const auto label : std::set<std::int64_t>(labels.begin(), labels.end())) {
-    const auto places = rows_of_class(of_row, label);
-    const auto nearest = chosen_exemplars(seen.index_select(0, places), 1, exemplar_choice::rank).front();
+    const auto places = rows_of_class(label_of_row, label);
+    const auto nearest = chosen_exemplars(host_features.index_select(0, places), 1, exemplar_choice::rank).front();
     chosen.push_back(rows[static_cast<std::size_t>(places[nearest].item<std::int64_t>())]);
   }
   return view_of(ctx.samples(), std::move(chosen));
@@ -284,9 +324,9 @@ public:
     co_return plan;
   }
   broadcast open_round(const round_place& place) override {
-    auto made = averaging_server::open_round(place);
-    made.first_contact = once_;
-    return made;
+    auto sent = averaging_server::open_round(place);
+    sent.first_contact = once_;
+    return sent;
   }
 
 private:

@@ -1,13 +1,113 @@
 /// compensating: what GLFC and LGA have in common: clients that find out by themselves that a task has begun, keep
 /// exemplars of the one before, weigh rows by how much they are forgotten, and learn from an old model that a proxy
 /// chooses.
+///
+/// Dong et al. 2022, "Federated Class-Incremental Learning" (GLFC), and Dong et al. 2023, "No One Left Behind" (LGA,
+/// TPAMI). The papers write softmax and per-task terms; the released programs train sigmoids with a cumulative
+/// grouping. Both are here.
 #pragma once
-#include "strategies/lga/forgetting_losses.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
-#include "strategies/lga/round_rate.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 namespace mneme {
+
+// Axes: B rows of a step, C classes seen, O of them old (the teacher's), n rows of a client.
+
+// -- what clients minimise, in lga.cpp and glfc.cpp -------------------------------------------------------------------
+
+/// The probability behind classification, and its loss.
+enum class class_likelihood : std::uint8_t {
+  softmax, ///< Cross-entropy of a row.
+  sigmoid, ///< Binary cross-entropy, a mean over the C classes.
+};
+
+/// How rows are weighed by their gradient magnitudes.
+enum class gradient_weighting : std::uint8_t {
+  none,       ///< Not at all.
+  per_task,   ///< LGA: by the mean of their task.
+  cumulative, ///< LGA as released: old rows by the sum over k of w_k, of all old tasks up to k, then within [0.5, 5].
+  old_new,    ///< GLFC: by the mean of old rows, or of new ones.
+};
+
+/// What the teacher adds.
+enum class old_knowledge : std::uint8_t {
+  mixed, ///< The label with its old classes replaced by the teacher's probabilities (L_SD).
+  icarl, ///< Sigmoids of the old classes alone (iCaRL, Rebuffi et al. 2017).
+};
+
+struct forgetting_terms {
+  class_likelihood likelihood = class_likelihood::softmax;
+  gradient_weighting weighting = gradient_weighting::per_task;
+  old_knowledge distillation = old_knowledge::mixed;
+  bool weighs_labels = true, weighs_distillation = true; ///< Rows of a term are weighed, or all alike.
+  double label_factor = 1.0; ///< Multiplies the labels' term where there is a teacher; without one it is 1.
+  double distillation_factor = 1.0;
+};
+
+/// What a client knows of its rows, in train_job::side.
+struct forgetting_side {
+  std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] the old task of a memorised class, or -1: new.
+  std::int64_t old_tasks = 0;                 ///< Tasks before the present one.
+  double exponent = 1.0; ///< a of |V|^a: C_old / (C_old + C_new), or as released t / (t + 1); GLFC 1.
+};
+[[nodiscard]] tensors_ref as_side(const forgetting_side& known);
+
+/// |V| of each row: the gradient of the loss at the label's logit, |p_y - 1|. @param logits [B, C]
+/// @param labels [B], -1 where padded. Returns [B] float64, 0 where padded.
+[[nodiscard]] at::Tensor gradient_magnitudes(const at::Tensor& logits, const at::Tensor& labels, class_likelihood kind);
+
+/// The rows' weights; they carry no gradient. @param magnitudes [B] float64, |V|^a
+/// @param groups [B] int64: the old task of the row, -1 if it is new, less if it is padded.
+/// Returns [B] float64, 0 where padded.
+[[nodiscard]] at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks,
+                                     gradient_weighting kind);
+
+/// values / mean of the values in `group`, 0 elsewhere; 1 in a group whose mean is 0. @param group [B] bool
+[[nodiscard]] at::Tensor relative_to_mean(const at::Tensor& magnitudes, const at::Tensor& group);
+/// row_weights() of GLFC.
+[[nodiscard]] at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups);
+
+/// The label's one-hot row with its first O entries replaced by the teacher's probabilities: [B, C].
+/// @param taught [B, O] the teacher's logits
+[[nodiscard]] at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
+                                       class_likelihood kind);
+
+/// The objective of a client's round; sides are those of as_side(). A job without a teacher has the labels' term alone.
+[[nodiscard]] loss_ref forgetting_objective(const forgetting_terms& terms);
+
+// -- how clients find out that a task begins --------------------------------------------------------------------------
+
+/// Mean over rows of the entropy of softmax(logits), in nats: -sum p ln(p + 1e-5), as the released programs have it.
+/// @param logits [n, C], the classes seen; 0 where n is 0
+[[nodiscard]] double mean_entropy(const at::Tensor& logits);
+/// A client takes it that a task begins where its entropy rises from `before`, 0 in its first round, to `now` by more
+/// than the threshold; a rise of exactly that is enough if `included`.
+[[nodiscard]] constexpr bool begins_task(double before, double now, double threshold, bool included) noexcept {
+  const double rise = now - before;
+  return included ? rise >= threshold : rise > threshold;
+}
+
+// -- how they train ---------------------------------------------------------------------------------------------------
+
+enum class rate_schedule : std::uint8_t {
+  scenario,         ///< That of [training].
+  code_quirk,       ///< A decay holds for the rest of its round only, because each round makes a new optimizer.
+  persistent_decay, ///< A decay holds for the rest of the task.
+};
+
+/// So many epochs at one rate, as a factor of the first.
+struct rate_stretch {
+  std::int64_t epochs = 0;
+  double factor = 1.0;
+  bool operator==(const rate_stretch&) const = default;
+};
+
+/// The stretches of a round, in their order. Epoch e of round r of a task is the e' = `epochs` r + e -th of the task;
+/// the rate is divided by 5, 25 and 125 when e' is 100, 150 and 180 (mod 200), as the released programs have it.
+[[nodiscard]] std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_of_task,
+                                                       std::int64_t epochs);
+
+// -- the method -------------------------------------------------------------------------------------------------------
 
 /// Where the exponent a of |V|^a comes from.
 enum class exponent_rule : std::uint8_t {
@@ -49,9 +149,9 @@ protected:
 
 private:
   struct client_memory;
-  struct found;
-  [[nodiscard]] task<found> look(client_context& ctx, const broadcast& in, tensors_ref weights) const;
-  [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const found& after) const;
+  struct finding;
+  [[nodiscard]] task<finding> look(client_context& ctx, const broadcast& in, tensors_ref weights) const;
+  [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const finding& after) const;
   [[nodiscard]] sample_view prototypes_of(const client_context& ctx, const at::Tensor& features) const;
   [[nodiscard]] std::int64_t task_of_class(std::int64_t label) const;
 

@@ -3,7 +3,14 @@
 // take the place of the labels of old classes (eq. 5), and a proxy scores global models on images reconstructed from
 // the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours.
 #include "strategies/lga/compensating.hpp"
+#include <ATen/ATen.h>
 namespace mneme {
+
+/// |G_i| over the mean of old rows, or of new ones (eqs. 2-4), where G = P_y - 1 is that of lga.cpp.
+at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups) {
+  return relative_to_mean(magnitudes, groups == -1) + relative_to_mean(magnitudes, groups >= 0);
+}
+
 namespace {
 
 enum class glfc_form : std::uint8_t { printed, released };
@@ -35,15 +42,16 @@ public:
 
 protected:
   compensating_options options() const override {
-    auto made = with_;
-    made.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
+    auto with = with_;
+    // 0.5 L_GC + 0.5 L_RD (eq. 6); L_RD, the distillation towards mixed labels (eq. 5), weighs all rows alike.
+    with.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = gradient_weighting::old_new,
                   .distillation = old_knowledge::mixed,
                   .weighs_distillation = false,
                   .label_factor = 0.5,
                   .distillation_factor = 0.5};
-    made.threshold_included = losses_ == glfc_form::printed;
-    return made;
+    with.threshold_included = losses_ == glfc_form::printed;
+    return with;
   }
 
 private:

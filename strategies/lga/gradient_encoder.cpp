@@ -1,7 +1,12 @@
-#include "strategies/lga/gradient_encoder.hpp"
+#include "strategies/lga/gradient_inversion.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/kernels/products.hpp"
+#include "runtime/kernels/sigmoid.hpp"
 #include "runtime/models/function.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 namespace mneme {
 namespace {
@@ -80,14 +85,15 @@ std::vector<at::Tensor> gradient_encoder::gradients(const at::Tensor& weights, c
   const auto targets = at::zeros_like(logits).scatter_(1, labels.unsqueeze(1), 1.0);
 
   auto delta = (at::softmax(logits, 1) - targets).unsqueeze(2); // [K, L, 1]
-  std::vector<at::Tensor> found(8);
-  found[6] = delta * features;
-  found[7] = delta.squeeze(2);
+  std::vector<at::Tensor> d_parameters(8);
+  d_parameters[6] = delta * features;
+  d_parameters[7] = delta.squeeze(2);
   auto d_output = stacked_product(transposed(parameters[6]), transposed(delta)).view_as(outputs[2]);
   for (std::size_t i = 3; i-- > 0;) {
     delta = d_output * outputs[i] * (1.0 - outputs[i]); // [K, filters, pixels]
-    found[2 * i] = stacked_product(delta, columns[i]).view({count, filters, layers_[i].channels, kernel, kernel});
-    found[2 * i + 1] = delta.sum(2);
+    d_parameters[2 * i] =
+        stacked_product(delta, columns[i]).view({count, filters, layers_[i].channels, kernel, kernel});
+    d_parameters[2 * i + 1] = delta.sum(2);
     if (i == 0)
       break;
     const auto& [channels, stride, padding] = layers_[i];
@@ -96,11 +102,294 @@ std::vector<at::Tensor> gradient_encoder::gradients(const at::Tensor& weights, c
                           {stride, stride})
                    .view_as(outputs[i - 1]);
   }
-  return found;
+  return d_parameters;
 }
 
 std::int64_t label_of_gradients(const at::Tensor& last_weight) {
   return last_weight.to(at::kDouble).sum(1).argmin().item<std::int64_t>();
+}
+
+// -- by hand for one image on a CPU -----------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::int64_t kernel = gradient_encoder::kernel, filters = gradient_encoder::filters;
+
+std::size_t floats_of(std::int64_t rows, std::int64_t columns) { return static_cast<std::size_t>(rows * columns); }
+
+const float* values_of(const at::Tensor& tensor) {
+  MNEME_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kFloat && tensor.is_cpu(), tensor.numel());
+  return tensor.const_data_ptr<float>();
+}
+
+/// Filters [F, T] and biases [F] as [F, T + 1].
+void join_bias(const float* weight, const float* bias, std::int64_t terms, float* to) {
+  for (std::int64_t f = 0; f < filters; ++f) {
+    to = std::copy_n(weight + f * terms, terms, to);
+    *to++ = bias[f];
+  }
+}
+
+/// Calls `copy` with the length of a row, which the compiler knows where it is that of the papers' images.
+template <class Copy>
+void with_length(std::int64_t length, const Copy& copy) {
+  if (length == 16)
+    copy(std::integral_constant<std::int64_t, 16>{});
+  else if (length == 8)
+    copy(std::integral_constant<std::int64_t, 8>{});
+  else
+    copy(length);
+}
+
+} // namespace
+
+const float* encoder_distance::layer::filters() const {
+  return factors.data() + mneme::filters * (terms + 1);
+}
+float* encoder_distance::layer::sum_pulls() { return deltas.data() + mneme::filters * pixels; }
+
+sent_gradients sent_by(const std::vector<at::Tensor>& tensors, std::int64_t label) {
+  sent_gradients sent{.layers = {}, .last_weight = tensors.at(6), .last_bias = tensors.at(7), .label = label};
+  for (std::size_t i = 0; i < sent.layers.size(); ++i) {
+    const auto terms = tensors[2 * i].numel() / filters;
+    sent.layers[i].resize(floats_of(filters, terms + 1));
+    join_bias(values_of(tensors[2 * i]), values_of(tensors[2 * i + 1]), terms, sent.layers[i].data());
+  }
+  return sent;
+}
+
+encoder_distance::layer encoder_distance::layer_for(const gradient_encoder::convolution& shape, std::int64_t height,
+                                                    std::int64_t width) {
+  layer l{.channels = shape.channels, .height = height, .width = width, .stride = shape.stride,
+          .padding = shape.padding};
+  l.out_height = gradient_encoder::extent_behind(height, shape);
+  l.out_width = gradient_encoder::extent_behind(width, shape);
+  l.terms = shape.channels * kernel * kernel;
+  l.pixels = l.out_height * l.out_width;
+  l.plane_height = (height + 2 * shape.padding + shape.stride - 1) / shape.stride;
+  l.plane_width = (width + 2 * shape.padding + shape.stride - 1) / shape.stride;
+  l.factors.resize(floats_of(2 * filters, l.terms + 1));
+  l.deltas.resize(floats_of(2 * filters, l.pixels));
+  l.columns.resize(floats_of(l.terms + 1, l.pixels), 1.0F);
+  for (auto* values : {&l.outputs, &l.d_outputs, &l.pulls, &l.d_pulls})
+    values->resize(floats_of(filters, l.pixels));
+  return l;
+}
+
+encoder_distance::encoder_distance(const gradient_encoder& encoder, const at::Tensor& weights)
+    : classes_(encoder.classes()) {
+  const auto* from = values_of(weights);
+  auto height = encoder.image()[1], width = encoder.image()[2];
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    auto& l = layers_[i] = layer_for(encoder.convolutions()[i], height, width);
+    auto* const to = l.factors.data() + filters * (l.terms + 1);
+    join_bias(from, from + filters * l.terms, l.terms, to);
+    from += filters * (l.terms + 1);
+    height = l.out_height, width = l.out_width;
+    const auto planes = l.stride * l.stride * l.plane_height * l.plane_width;
+    planes_.resize(std::max(planes_.size(), floats_of(l.channels, planes)));
+    spread_.resize(std::max(spread_.size(), floats_of(l.terms, l.pixels)));
+    zeros_.resize(std::max(zeros_.size(), floats_of(1, l.terms + 1)));
+  }
+  features_ = filters * height * width;
+  last_weight_.assign(from, from + classes_ * features_);
+  from += classes_ * features_;
+  last_bias_.assign(from, from + classes_);
+  for (auto* values : {&shares_, &d_logits_, &pulls_})
+    values->resize(static_cast<std::size_t>(classes_));
+  last_difference_.resize(floats_of(classes_, features_));
+  zeros_.resize(std::max(zeros_.size(), static_cast<std::size_t>(classes_)));
+}
+
+double encoder_distance::value_and_slope(const float* image, const sent_gradients& sent, float* slope) {
+  pass_forward(image, sent.label);
+  pass_back();
+  const double value = compare(sent);
+  differentiate_back(sent);
+  differentiate_forward(slope);
+  return value;
+}
+
+// -- patches ----------------------------------------------------------------------------------------------------------
+
+// Rows and columns of the padded input are sorted by their remainders by the stride: then the pixels that one tap reads
+// lie side by side, row by row.
+
+/// The patches of `input` [C, H, W] to `columns` [T, P].
+void encoder_distance::patches_of(const layer& l, const float* input, float* columns) {
+    const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
+  std::fill_n(planes_.begin(), l.channels * planes, 0.0F);
+  for (std::int64_t c = 0; c < l.channels; ++c)
+    for (std::int64_t y = 0; y < l.height; ++y) {
+      const auto padded_y = y + l.padding;
+      auto* const rows = planes_.data() + c * planes + padded_y % l.stride * l.stride * plane +
+                         padded_y / l.stride * l.plane_width;
+      for (std::int64_t x = 0; x < l.width; ++x)
+        rows[(x + l.padding) % l.stride * plane + (x + l.padding) / l.stride] = *input++;
+    }
+  with_length(l.out_width, [&](auto length) {
+    for (std::int64_t c = 0; c < l.channels; ++c)
+      for (std::int64_t ky = 0; ky < kernel; ++ky)
+        for (std::int64_t kx = 0; kx < kernel; ++kx) {
+          const auto* from = planes_.data() + c * planes + (ky % l.stride * l.stride + kx % l.stride) * plane +
+                             ky / l.stride * l.plane_width + kx / l.stride;
+          for (std::int64_t y = 0; y < l.out_height; ++y, from += l.plane_width)
+            columns = std::copy_n(from, static_cast<std::int64_t>(length), columns);
+        }
+  });
+}
+
+/// Adds `columns` [T, P] to the pixels of `input` [C, H, W] that they were taken from.
+void encoder_distance::add_patches(const layer& l, const float* columns, float* input) {
+    const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
+  std::fill_n(planes_.begin(), l.channels * planes, 0.0F);
+  with_length(l.out_width, [&](auto length) {
+    for (std::int64_t c = 0; c < l.channels; ++c)
+      for (std::int64_t ky = 0; ky < kernel; ++ky)
+        for (std::int64_t kx = 0; kx < kernel; ++kx) {
+          auto* to = planes_.data() + c * planes + (ky % l.stride * l.stride + kx % l.stride) * plane +
+                     ky / l.stride * l.plane_width + kx / l.stride;
+          for (std::int64_t y = 0; y < l.out_height; ++y, to += l.plane_width, columns += length)
+            for (std::int64_t x = 0; x < length; ++x)
+              to[x] += columns[x];
+        }
+  });
+  for (std::int64_t c = 0; c < l.channels; ++c)
+    for (std::int64_t y = 0; y < l.height; ++y) {
+      const auto padded_y = y + l.padding;
+      const auto* const rows = planes_.data() + c * planes + padded_y % l.stride * l.stride * plane +
+                               padded_y / l.stride * l.plane_width;
+      for (std::int64_t x = 0; x < l.width; ++x)
+        *input++ += rows[(x + l.padding) % l.stride * plane + (x + l.padding) / l.stride];
+    }
+}
+
+// -- the encoder's gradients ------------------------------------------------------------------------------------------
+
+/// z_i = W_i * a_(i-1) + b_i, a_i = sigmoid(z_i); then d_logits = softmax - label.
+void encoder_distance::pass_forward(const float* image, std::int64_t label) {
+  const auto* input = image;
+  for (auto& l : layers_) {
+    patches_of(l, input, l.columns.data());
+    kernels::multiply({.a = l.filters(), .a_row = l.terms + 1, .a_step = 1, .b = l.columns.data(), .b_row = l.pixels,
+                       .c = l.outputs.data(), .c_row = l.pixels, .m = filters, .n = l.pixels, .k = l.terms + 1});
+    kernels::sigmoid(l.outputs.data(), l.outputs.data(), filters * l.pixels);
+    input = l.outputs.data();
+  }
+  kernels::multiply({.a = input, .a_row = features_, .b = last_weight_.data(), .b_row = features_,
+                     .c = shares_.data(), .c_row = classes_, .m = 1, .n = classes_, .k = features_,
+                     .bias = last_bias_.data()});
+  const double largest = *std::max_element(shares_.begin(), shares_.end());
+  double sum = 0.0;
+  for (auto& share : shares_)
+    sum += share = static_cast<float>(std::exp(share - largest));
+  for (auto& share : shares_)
+    share = static_cast<float>(share / sum);
+  d_logits_ = shares_;
+  d_logits_[static_cast<std::size_t>(label)] -= 1.0F;
+}
+
+/// delta_i = d a_i a_i (1 - a_i) and the gradients delta_i * a_(i-1), which go where factors of them will be.
+void encoder_distance::pass_back() {
+  auto* d_output = layers_[2].d_outputs.data();
+  kernels::multiply({.a = d_logits_.data(), .a_row = classes_, .a_step = 1, .b = last_weight_.data(),
+                     .b_row = features_, .c = d_output, .c_row = features_, .m = 1, .n = features_, .k = classes_});
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    auto& l = layers_[i];
+    kernels::sigmoid_backward(l.deltas.data(), l.d_outputs.data(), l.outputs.data(), filters * l.pixels);
+    kernels::multiply({.a = l.deltas.data(), .a_row = l.pixels, .b = l.columns.data(), .b_row = l.pixels,
+                       .c = l.factors.data(), .c_row = l.terms + 1, .m = filters, .n = l.terms + 1, .k = l.pixels,
+                       .bias = zeros_.data()});
+    if (i == 0)
+      break;
+    kernels::multiply({.a = l.filters(), .a_row = 1, .a_step = l.terms + 1, .b = l.deltas.data(), .b_row = l.pixels,
+                       .c = spread_.data(), .c_row = l.pixels, .m = l.terms, .n = l.pixels, .k = filters});
+    auto& before = layers_[i - 1].d_outputs;
+    std::fill(before.begin(), before.end(), 0.0F);
+    add_patches(l, spread_.data(), before.data());
+  }
+}
+
+/// Sum of squared differences; factors become twice the differences.
+double encoder_distance::compare(const sent_gradients& sent) {
+  double value = 0.0;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    auto* const factors = layers_[i].factors.data();
+    const auto count = std::ssize(sent.layers[i]);
+    for (std::int64_t j = 0; j < count; ++j)
+      factors[j] -= sent.layers[i][static_cast<std::size_t>(j)];
+    kernels::add_squares(value, factors, count);
+    for (std::int64_t j = 0; j < count; ++j)
+      factors[j] *= 2.0F;
+  }
+  // sent - d_logits features^T, row by row
+  kernels::multiply({.a = d_logits_.data(), .a_row = 1, .a_step = 1, .b = layers_[2].outputs.data(),
+                     .b_row = features_, .before = values_of(sent.last_weight), .c = last_difference_.data(),
+                     .c_row = features_, .m = classes_, .n = features_, .k = 1, .scale = -1.0F});
+  kernels::add_squares(value, last_difference_.data(), std::ssize(last_difference_));
+  const auto* const bias = values_of(sent.last_bias);
+  for (std::size_t c = 0; c < d_logits_.size(); ++c)
+    value += static_cast<double>(d_logits_[c] - bias[c]) * (d_logits_[c] - bias[c]);
+  return value;
+}
+
+// -- the objective's slope --------------------------------------------------------------------------------------------
+
+/// Derivatives of the objective by what pass_back() has made, the last of it first.
+void encoder_distance::differentiate_back(const sent_gradients& sent) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    auto& l = layers_[i];
+    auto* const pulls = l.sum_pulls(); // by delta_i
+    kernels::multiply({.a = l.factors.data(), .a_row = l.terms + 1, .a_step = 1, .b = l.columns.data(),
+                       .b_row = l.pixels, .c = pulls, .c_row = l.pixels, .m = filters, .n = l.pixels,
+                       .k = l.terms + 1});
+    if (i > 0) {
+      patches_of(l, layers_[i - 1].d_pulls.data(), spread_.data());
+      kernels::multiply({.a = l.filters(), .a_row = l.terms + 1, .a_step = 1, .b = spread_.data(), .b_row = l.pixels,
+                         .before = pulls, .c = pulls, .c_row = l.pixels, .m = filters, .n = l.pixels, .k = l.terms});
+    }
+    for (std::size_t j = 0; j < l.outputs.size(); ++j) {
+      const float a = l.outputs[j];
+      l.d_pulls[j] = pulls[j] * a * (1.0F - a);
+      l.pulls[j] = pulls[j] * l.d_outputs[j] * (1.0F - 2.0F * a);
+    }
+  }
+  // by d_logits: through their sum over the last filters, their own difference, and their product with the features
+  const auto& features = layers_[2];
+  kernels::multiply({.a = features.d_pulls.data(), .a_row = features_, .b = last_weight_.data(), .b_row = features_,
+                     .c = pulls_.data(), .c_row = classes_, .m = 1, .n = classes_, .k = features_,
+                     .bias = zeros_.data()});
+  std::vector<float> along(d_logits_.size());
+  kernels::multiply({.a = features.outputs.data(), .a_row = features_, .b = last_difference_.data(),
+                     .b_row = features_, .c = along.data(), .c_row = classes_, .m = 1, .n = classes_, .k = features_,
+                     .bias = zeros_.data()});
+  const auto* const bias = values_of(sent.last_bias);
+  for (std::size_t c = 0; c < along.size(); ++c)
+    pulls_[c] += 2.0F * (d_logits_[c] - bias[c] - along[c]);
+}
+
+/// Derivatives by what pass_forward() has made, down to the image.
+void encoder_distance::differentiate_forward(float* slope) {
+  double mean = 0.0; // of the derivatives by d_logits, which move with the softmax
+  for (std::size_t c = 0; c < shares_.size(); ++c)
+    mean += static_cast<double>(shares_[c]) * pulls_[c];
+  for (std::size_t c = 0; c < shares_.size(); ++c)
+    pulls_[c] = shares_[c] * static_cast<float>(pulls_[c] - mean);
+  auto* const features = layers_[2].pulls.data();
+  kernels::multiply({.a = pulls_.data(), .a_row = classes_, .a_step = 1, .b = last_weight_.data(), .b_row = features_,
+                     .before = features, .c = features, .c_row = features_, .m = 1, .n = features_, .k = classes_});
+  kernels::multiply({.a = d_logits_.data(), .a_row = classes_, .a_step = 1, .b = last_difference_.data(),
+                     .b_row = features_, .before = features, .c = features, .c_row = features_, .m = 1,
+                     .n = features_, .k = classes_, .scale = -2.0F});
+  std::fill_n(slope, layers_[0].channels * layers_[0].height * layers_[0].width, 0.0F);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    auto& l = layers_[i];
+    kernels::sigmoid_backward(l.sum_pulls(), l.pulls.data(), l.outputs.data(), filters * l.pixels);
+    kernels::multiply({.a = l.factors.data(), .a_row = 1, .a_step = l.terms + 1, .b = l.deltas.data(),
+                       .b_row = l.pixels, .c = spread_.data(), .c_row = l.pixels, .m = l.terms, .n = l.pixels,
+                       .k = 2 * filters});
+    add_patches(l, spread_.data(), i > 0 ? layers_[i - 1].pulls.data() : slope);
+  }
 }
 
 } // namespace mneme

@@ -1,19 +1,151 @@
 #include "strategies/lga/gradient_inversion.hpp"
+#include "runtime/kernels/elementwise.hpp"
+#include "runtime/kernels/products.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
-#include "strategies/lga/encoder_distance.hpp"
-#include "strategies/lga/lbfgs.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <fmt/format.h>
 namespace mneme {
+
+// -- L-BFGS -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::int64_t iterations_max = 20, evaluations_max = 25;
+constexpr std::size_t history_max = 100;
+constexpr double gradient_tolerance = 1e-7, change_tolerance = 1e-9, curvature_min = 1e-10;
+
+// A step reads a history of two hundred vectors twice: on a CPU the calls of operators would take most of its time.
+
+double product_of(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_cpu())
+    return at::dot(a, b).item<double>();
+  double sum = 0.0;
+  kernels::add_products(sum, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel());
+  return sum;
+}
+
+/// to += factor * direction
+void add_scaled(at::Tensor& to, const at::Tensor& direction, double factor) {
+  if (!to.is_cpu()) {
+    to.add_(direction, factor);
+    return;
+  }
+  auto* const values = to.mutable_data_ptr<float>();
+  const auto size = to.numel();
+  const auto scale = static_cast<float>(factor);
+  kernels::multiply({.a = &scale, .b = direction.const_data_ptr<float>(), .before = values, .c = values,
+                     .m = 1, .n = size, .k = 1});
+}
+
+double largest(const at::Tensor& values) { return values.abs().max().item<double>(); }
+
+} // namespace
+
+/// The two loops of Nocedal 1980 over the history, which gains the newest pair where it is curved enough.
+at::Tensor lbfgs::direction(const at::Tensor& gradient) {
+  const auto change = gradient - gradient_before_, move = direction_ * length_;
+  if (const auto curvature = product_of(change, move); curvature > curvature_min) {
+    if (changes_.size() == history_max) {
+      changes_.erase(changes_.begin());
+      moves_.erase(moves_.begin());
+      inverses_.erase(inverses_.begin());
+    }
+    changes_.push_back(change);
+    moves_.push_back(move);
+    inverses_.push_back(1.0 / curvature);
+    scale_ = curvature / product_of(change, change);
+  }
+  std::vector<double> shares(changes_.size());
+  auto along = -gradient;
+  for (auto i = changes_.size(); i-- > 0;) {
+    shares[i] = product_of(moves_[i], along) * inverses_[i];
+    add_scaled(along, changes_[i], -shares[i]);
+  }
+  along.mul_(scale_);
+  for (std::size_t i = 0; i < changes_.size(); ++i)
+    add_scaled(along, moves_[i], shares[i] - product_of(changes_[i], along) * inverses_[i]);
+  return along;
+}
+
+bool lbfgs::tell(double value, const at::Tensor& gradient) {
+  const bool begins = evaluations_ == 0;
+  const auto ends = [&] {
+    evaluations_ = iterations_of_step_ = 0;
+    return false;
+  };
+  ++evaluations_;
+  const bool is_flat = largest(gradient) <= gradient_tolerance;
+  if (begins && is_flat)
+    return ends();
+  if (!begins && (evaluations_ >= evaluations_max || is_flat || largest(direction_ * length_) <= change_tolerance ||
+                  std::abs(value - value_before_) < change_tolerance))
+    return ends();
+
+  ++iterations_of_step_;
+  if (++iterations_ == 1)
+    direction_ = -gradient;
+  else
+    direction_ = direction(gradient);
+  gradient_before_ = gradient.clone();
+  value_before_ = value;
+  length_ = iterations_ == 1 ? std::min(1.0, 1.0 / gradient.abs().sum().item<double>()) * rate_ : rate_;
+  if (product_of(gradient, direction_) > -change_tolerance)
+    return ends();
+  x_ = x_ + direction_ * length_;
+  return iterations_of_step_ == iterations_max ? ends() : true; // the last point of a step is evaluated by the next one
+}
+
+std::map<std::string, at::Tensor> lbfgs::save() const {
+  std::map<std::string, at::Tensor> saved{{"x", x_}};
+  if (direction_.defined()) {
+    saved["direction"] = direction_;
+    saved["gradient"] = gradient_before_;
+  }
+  if (!changes_.empty()) {
+    saved["changes"] = at::stack(changes_);
+    saved["moves"] = at::stack(moves_);
+    saved["inverses"] = at::tensor(inverses_, at::kDouble);
+  }
+  saved["rate"] = at::tensor(rate_, at::kDouble);
+  saved["length"] = at::tensor(length_, at::kDouble);
+  saved["scale"] = at::tensor(scale_, at::kDouble);
+  saved["value"] = at::tensor(value_before_, at::kDouble);
+  saved["iterations"] = at::tensor(iterations_, at::kLong);
+  saved["iterations_of_step"] = at::tensor(iterations_of_step_, at::kLong);
+  saved["evaluations"] = at::tensor(evaluations_, at::kLong);
+  return saved;
+}
+
+void lbfgs::load(const std::map<std::string, at::Tensor>& saved) {
+  x_ = saved.at("x");
+  if (saved.contains("direction")) {
+    direction_ = saved.at("direction");
+    gradient_before_ = saved.at("gradient");
+  }
+  if (saved.contains("changes")) {
+    changes_ = saved.at("changes").unbind(0);
+    moves_ = saved.at("moves").unbind(0);
+    const auto inverses = saved.at("inverses").cpu();
+    inverses_.assign(inverses.const_data_ptr<double>(), inverses.const_data_ptr<double>() + inverses.numel());
+  }
+  rate_ = saved.at("rate").item<double>();
+  length_ = saved.at("length").item<double>();
+  scale_ = saved.at("scale").item<double>();
+  value_before_ = saved.at("value").item<double>();
+  iterations_ = saved.at("iterations").item<std::int64_t>();
+  iterations_of_step_ = saved.at("iterations_of_step").item<std::int64_t>();
+  evaluations_ = saved.at("evaluations").item<std::int64_t>();
+}
+
 namespace {
 
 // -- images from gradients --------------------------------------------------------------------------------------------
 
 constexpr std::int64_t steps_of_slice = 5, restarts_max = 3;
 
-/// One image that is being found. Its numbers never depend on those beside it.
+/// One image that is being image. Its numbers never depend on those beside it.
 struct sought_image {
   lbfgs optimizer{};
   at::Tensor label{};                // [1] int64
@@ -61,8 +193,8 @@ public:
       evaluate(calls, sought, active);
     }
     std::vector<program_step> steps;
-    for (const auto& found : sought)
-      steps.push_back(closed(found));
+    for (const auto& image : sought)
+      steps.push_back(closed(image));
     return steps;
   }
 
@@ -80,42 +212,41 @@ private:
   }
 
   [[nodiscard]] sought_image opened(const program_call& call) const {
-    sought_image found;
+    sought_image image;
     for (const auto& tensor : encoder_.tensors())
-      found.targets.push_back(call.in.at(tensor.name));
-    found.label = at::tensor(label_of_gradients(found.targets[6]), at::kLong).view({1}).to(call.device());
-    found.steps_to_go = steps_of_slice;
+      image.targets.push_back(call.in.at(tensor.name));
+    image.label = at::tensor(label_of_gradients(image.targets[6]), at::kLong).view({1}).to(call.device());
+    image.steps_to_go = steps_of_slice;
     if (call.slice == 0) {
-      found.optimizer = lbfgs(noise(call, 0), with_.learning_rate);
-      found.steps_to_go = std::min(found.steps_to_go, with_.steps);
-      return found;
+      image.optimizer = lbfgs(noise(call, 0), with_.learning_rate);
+      image.steps_to_go = std::min(image.steps_to_go, with_.steps);
+      return image;
     }
     std::map<std::string, at::Tensor> saved;
     for (const auto& [name, value] : call.state)
       saved[name] = value;
-    found.optimizer.load(saved);
+    image.optimizer.load(saved);
     if (saved.contains("kept"))
-      found.kept = saved.at("kept").unbind(0);
-    const auto counts = saved.at("counts").cpu();
-    const auto* const at = counts.const_data_ptr<double>();
-    found.steps = static_cast<std::int64_t>(at[0]);
-    found.restarts = static_cast<std::int64_t>(at[1]);
-    found.first = at[2], found.last = at[3];
-    found.steps_to_go = std::min(found.steps_to_go, with_.steps - found.steps);
-    return found;
+      image.kept = saved.at("kept").unbind(0);
+    image.steps = saved.at("steps").item<std::int64_t>();
+    image.restarts = saved.at("restarts").item<std::int64_t>();
+    image.first = saved.at("first_objective").item<double>();
+    image.last = saved.at("last_objective").item<double>();
+    image.steps_to_go = std::min(image.steps_to_go, with_.steps - image.steps);
+    return image;
   }
 
   /// Image after image: the history of each, two megabytes, stays in the caches as long as it is needed.
   void descend_by_hand(std::span<const program_call> calls, std::vector<sought_image>& sought) const {
     encoder_distance distance(encoder_, calls.front().in.at("encoder"));
     for (std::size_t i = 0; i < sought.size(); ++i) {
-      auto& found = sought[i];
-      const auto sent = sent_by(found.targets, found.label.item<std::int64_t>());
-      while (found.steps_to_go > 0) {
-        const auto slope = at::empty_like(found.optimizer.x());
-        const double value = distance.value_and_slope(found.optimizer.x().const_data_ptr<float>(), sent,
+      auto& image = sought[i];
+      const auto sent = sent_by(image.targets, image.label.item<std::int64_t>());
+      while (image.steps_to_go > 0) {
+        const auto slope = at::empty_like(image.optimizer.x());
+        const double value = distance.value_and_slope(image.optimizer.x().const_data_ptr<float>(), sent,
                                                       slope.mutable_data_ptr<float>());
-        tell(calls[i], found, value, slope);
+        tell(calls[i], image, value, slope);
       }
     }
   }
@@ -131,13 +262,13 @@ private:
     }
     const auto x = leaf_of(at::stack(places));
     const auto images = x.view({x.size(0), channels, height, width});
-    const auto found = encoder_.gradients(calls.front().in.at("encoder"), images, at::cat(labels));
+    const auto gradients = encoder_.gradients(calls.front().in.at("encoder"), images, at::cat(labels));
     auto objective = at::zeros({x.size(0)}, x.options());
-    for (std::size_t g = 0; g < found.size(); ++g) {
-      std::vector<at::Tensor> wanted;
+    for (std::size_t g = 0; g < gradients.size(); ++g) {
+      std::vector<at::Tensor> targets;
       for (const auto i : active)
-        wanted.push_back(sought[i].targets[g]);
-      objective = objective + (found[g] - at::stack(wanted).view_as(found[g])).square().flatten(1).sum(1);
+        targets.push_back(sought[i].targets[g]);
+      objective = objective + (gradients[g] - at::stack(targets).view_as(gradients[g])).square().flatten(1).sum(1);
     }
     const auto slope = gradients_of(objective, {x}).front();
     const auto values = objective.detach().cpu().to(at::kDouble);
@@ -146,52 +277,52 @@ private:
            slope[static_cast<std::int64_t>(k)].clone());
   }
 
-  void tell(const program_call& call, sought_image& found, double value, const at::Tensor& slope) const {
+  void tell(const program_call& call, sought_image& image, double value, const at::Tensor& slope) const {
     if (!std::isfinite(value) || !at::isfinite(slope).all().item<bool>())
-      return restart(call, found);
-    if (found.first < 0.0)
-      found.first = value;
-    found.last = value;
-    if (found.optimizer.tell(value, slope))
+      return restart(call, image);
+    if (image.first < 0.0)
+      image.first = value;
+    image.last = value;
+    if (image.optimizer.tell(value, slope))
       return;
-    ++found.steps;
-    --found.steps_to_go;
-    if (found.steps > with_.steps - with_.kept)
-      found.kept.push_back(found.optimizer.x());
+    ++image.steps;
+    --image.steps_to_go;
+    if (image.steps > with_.steps - with_.kept)
+      image.kept.push_back(image.optimizer.x());
   }
 
-  void restart(const program_call& call, sought_image& found) const {
-    found.steps = 0;
-    found.kept.clear();
-    found.last = -1.0;
-    if (++found.restarts > restarts_max) {
-      found.steps_to_go = 0;
+  void restart(const program_call& call, sought_image& image) const {
+    image.steps = 0;
+    image.kept.clear();
+    image.last = -1.0;
+    if (++image.restarts > restarts_max) {
+      image.steps_to_go = 0;
       return;
     }
-    found.optimizer = lbfgs(noise(call, found.restarts), with_.learning_rate);
+    image.optimizer = lbfgs(noise(call, image.restarts), with_.learning_rate);
   }
 
   /// Values outside [0, 1] are clamped: as released they wrap around, which makes other images of them.
-  [[nodiscard]] program_step closed(const sought_image& found) const {
+  [[nodiscard]] program_step closed(const sought_image& image) const {
     const auto [channels, height, width] = encoder_.image();
-    if (found.failed() || found.steps == with_.steps) {
+    if (image.failed() || image.steps == with_.steps) {
       const std::vector<std::int64_t> shape{with_.kept, channels, height, width};
-      const auto images = found.failed() ? at::zeros(shape, found.label.options().dtype(at::kByte))
-                                         : (at::stack(found.kept).clamp(0.0, 1.0) * 255.0).to(at::kByte).view(shape);
+      const auto images = image.failed() ? at::zeros(shape, image.label.options().dtype(at::kByte))
+                                         : (at::stack(image.kept).clamp(0.0, 1.0) * 255.0).to(at::kByte).view(shape);
       return {.tensors = {{"images", images},
-                          {"label", found.label},
-                          {"objective", at::tensor(std::vector<double>{found.first, found.failed() ? -1.0 : found.last},
+                          {"label", image.label},
+                          {"objective", at::tensor(std::vector<double>{image.first, image.failed() ? -1.0 : image.last},
                                                    at::kDouble)}}};
     }
-    program_step step{.tensors = found.optimizer.save(),
+    program_step step{.tensors = image.optimizer.save(),
                       .finished = false,
-                      .progress = static_cast<double>(found.steps) / static_cast<double>(with_.steps)};
-    if (!found.kept.empty())
-      step.tensors["kept"] = at::stack(found.kept);
-    step.tensors["counts"] =
-        at::tensor(std::vector<double>{static_cast<double>(found.steps), static_cast<double>(found.restarts),
-                                       found.first, found.last},
-                   at::kDouble);
+                      .progress = static_cast<double>(image.steps) / static_cast<double>(with_.steps)};
+    if (!image.kept.empty())
+      step.tensors["kept"] = at::stack(image.kept);
+    step.tensors["steps"] = at::tensor(image.steps, at::kLong);
+    step.tensors["restarts"] = at::tensor(image.restarts, at::kLong);
+    step.tensors["first_objective"] = at::tensor(image.first, at::kDouble);
+    step.tensors["last_objective"] = at::tensor(image.last, at::kDouble);
     return step;
   }
 
@@ -214,10 +345,10 @@ public:
     return fmt::format("{} {} {}", net_->identity(), encoder_.classes(), perturbed_);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job& job) const override {
-    auto made = encoder_.tensors();
-    for (auto& tensor : made)
+    auto gradients = encoder_.tensors();
+    for (auto& tensor : gradients)
       tensor.shape.insert(tensor.shape.begin(), job.samples.size());
-    return made;
+    return gradients;
   }
 
 protected:
@@ -226,10 +357,10 @@ protected:
     auto images = pixels(call);
     if (perturbed_)
       images = moved(call, images, labels);
-    const auto found = encoder_.gradients(call.in.at("encoder"), images, labels);
+    const auto gradients = encoder_.gradients(call.in.at("encoder"), images, labels);
     program_step step;
-    for (std::size_t g = 0; g < found.size(); ++g)
-      step.tensors[encoder_.tensors()[g].name] = found[g];
+    for (std::size_t g = 0; g < gradients.size(); ++g)
+      step.tensors[encoder_.tensors()[g].name] = gradients[g];
     return step;
   }
 
@@ -250,12 +381,12 @@ private:
   }
 
   [[nodiscard]] at::Tensor moved(const program_call& call, at::Tensor images, const at::Tensor& labels) const {
-    const auto seen = call.in.at("seen").item<std::int64_t>();
+    const auto classes = call.in.at("seen").item<std::int64_t>();
     const auto weights = call.in.at("weights").unsqueeze(0);
-    const auto targets = at::zeros({images.size(0), seen}, images.options()).scatter_(1, labels.unsqueeze(1), 1.0);
+    const auto targets = at::zeros({images.size(0), classes}, images.options()).scatter_(1, labels.unsqueeze(1), 1.0);
     for (int step = 0; step < perturbation_steps; ++step) {
       const auto x = leaf_of(images);
-      const auto logits = net_->differentiable(weights, x.unsqueeze(0), {0, seen}, {}).logits[0];
+      const auto logits = net_->differentiable(weights, x.unsqueeze(0), {0, classes}, {}).logits[0];
       const auto loss = (at::softplus(logits) - logits * targets).mean(1).sum(); // rows do not touch each other
       const auto slope = gradients_of(loss, {x}).front();
       images = images - perturbation_rate * (slope + perturbation_decay * images);

@@ -11,7 +11,263 @@
 // - the noise scale that is released comes from training images; here it comes from reconstructions;
 // - gradients that come within the first rounds of a task belong to it, so that clients may find out one by one.
 #include "strategies/lga/compensating.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+#include <fmt/format.h>
 namespace mneme {
+namespace {
+
+at::Tensor probabilities(const at::Tensor& logits, class_likelihood kind) {
+  return kind == class_likelihood::softmax ? at::softmax(logits, 1) : at::sigmoid(logits);
+}
+
+at::Tensor one_hot_rows(const at::Tensor& labels, std::int64_t classes) {
+  const auto zeros = at::zeros({labels.size(0), classes}, labels.options().dtype(at::kFloat));
+  return zeros.scatter(1, labels.clamp_min(0).unsqueeze(1), 1.0);
+}
+
+} // namespace
+
+// -- local forgetting: the category-balanced loss (eqs. 3-6) ----------------------------------------------------------
+
+/// |V| = |P_y - 1| (eq. 3).
+at::Tensor gradient_magnitudes(const at::Tensor& logits, const at::Tensor& labels, class_likelihood kind) {
+  const auto of_label = probabilities(logits.to(at::kDouble), kind).gather(1, labels.clamp_min(0).unsqueeze(1));
+  return (of_label.squeeze(1) - 1.0).abs().masked_fill(labels < 0, 0.0);
+}
+
+/// |V_i|^a over its mean in the group (eq. 4), 0 elsewhere. A group without forgetting weighs 1 each.
+at::Tensor relative_to_mean(const at::Tensor& magnitudes, const at::Tensor& group) {
+  const auto members = group.to(at::kDouble);
+  const auto mean = (magnitudes * members).sum() / members.sum().clamp_min(1.0);
+  return at::where(mean > 0, magnitudes / mean, at::ones_like(magnitudes)) * members;
+}
+
+namespace {
+
+/// Each row by the mean of its own task (eq. 5).
+at::Tensor per_task_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks) {
+  auto sum = relative_to_mean(magnitudes, groups == -1);
+  for (std::int64_t k = 0; k < old_tasks; ++k)
+    sum = sum + relative_to_mean(magnitudes, groups == k);
+  return sum;
+}
+
+/// As released each old row counts by the means of all groups that it is in: S_k holds the rows of old tasks up to k.
+at::Tensor cumulative_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks) {
+  auto sum = relative_to_mean(magnitudes, groups == -1);
+  for (std::int64_t k = 0; k < old_tasks; ++k)
+    sum = sum + relative_to_mean(magnitudes, (groups >= 0).logical_and(groups <= k));
+  return sum.clamp(0.5, 5.0).masked_fill(groups < -1, 0.0);
+}
+
+} // namespace
+
+at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks,
+                       gradient_weighting kind) {
+  switch (kind) {
+  case gradient_weighting::none:
+    return (groups >= -1).to(at::kDouble);
+  case gradient_weighting::per_task:
+    return per_task_weights(magnitudes, groups, old_tasks);
+  case gradient_weighting::cumulative:
+    return cumulative_weights(magnitudes, groups, old_tasks);
+  case gradient_weighting::old_new:
+    return old_new_weights(magnitudes, groups);
+  }
+  return {};
+}
+
+// -- and semantic distillation from an old model (eqs. 7-9) -----------------------------------------------------------
+
+/// Y, the label whose old classes are what the old model says (eqs. 7, 8).
+at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
+                         class_likelihood kind) {
+  auto targets = one_hot_rows(labels, classes);
+  targets.narrow(1, 0, taught.size(1)).copy_(probabilities(taught, kind));
+  return targets;
+}
+
+namespace {
+
+constexpr const char *group_name = "group_of_class", *exponent_name = "exponent", *tasks_name = "old_tasks";
+
+/// Values of rows and their gradients.
+struct row_losses {
+  at::Tensor values{};   // [B]
+  at::Tensor d_logits{}; // [B, columns]
+};
+
+/// Softmax: -sum_c Y_c log P_c, where Y need not sum to 1 (a finite form of the KL of eq. 9, whose zeros make it
+/// infinite). Sigmoid: binary cross-entropies, summed over the columns and divided by `classes`.
+row_losses against(const at::Tensor& logits, const at::Tensor& targets, class_likelihood kind, std::int64_t classes) {
+  if (kind == class_likelihood::softmax) {
+    const auto log_p = at::log_softmax(logits, 1);
+    return {.values = -(targets * log_p).sum(1), .d_logits = log_p.exp() * targets.sum(1, true) - targets};
+  }
+  const auto share = 1.0 / static_cast<double>(classes);
+  return {.values = (at::softplus(logits) - logits * targets).sum(1) * share,
+          .d_logits = (at::sigmoid(logits) - targets) * share};
+}
+
+/// The labels' loss, each row of which counts by its weight (eq. 6), and the distillation's (eq. 9), added up.
+class forgetting_loss final : public loss {
+public:
+  explicit forgetting_loss(const forgetting_terms& terms)
+      : terms_(terms), identity_(fmt::format("forgetting {} {} {} {} {} {} {}", static_cast<int>(terms.likelihood),
+                                             static_cast<int>(terms.weighting), static_cast<int>(terms.distillation),
+                                             terms.weighs_labels, terms.weighs_distillation, terms.label_factor,
+                                             terms.distillation_factor)) {}
+  [[nodiscard]] std::string identity() const override { return identity_; }
+
+  /// Model by model, so that the bits of one do not depend on the others.
+  [[nodiscard]] loss_output operator()(const loss_input& in) const override {
+    const auto options = in.logits.options().dtype(at::kDouble);
+    loss_output out{.d_logits = at::zeros_like(in.logits)};
+    for (const char* name : {"cross_entropy", "distillation"})
+      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
+    for (std::int64_t k = 0; k < in.logits.size(0); ++k)
+      add_model(in, k, out);
+    out.values = out.terms[0].value + out.terms[1].value;
+    return out;
+  }
+
+private:
+  void add_model(const loss_input& in, std::int64_t k, loss_output& out) const {
+    const auto logits = in.logits[k], labels = in.labels[k];
+    const auto classes = logits.size(1);
+    const bool taught = in.teacher.defined();
+    const auto alike = in.row_weight[k].masked_fill(labels < 0, 0.0f); // [B]
+    const auto weighed = alike * weights_of(in, k).to(at::kFloat);
+    const auto &of_labels = terms_.weighs_labels ? weighed : alike,
+               &of_teacher = terms_.weighs_distillation ? weighed : alike;
+    auto d_logits = out.d_logits[k];
+    const auto add = [&](std::size_t place, const row_losses& term, const at::Tensor& weight, double factor,
+                         std::int64_t columns) {
+      out.terms[place].value[k] += (term.values * weight).masked_fill(labels < 0, 0.0f).sum(at::kDouble) * factor;
+      const auto scaled = term.d_logits * (weight * factor).unsqueeze(1);
+      d_logits.narrow(1, 0, columns).add_(scaled.masked_fill((labels < 0).unsqueeze(1), 0.0f));
+    };
+
+    add(0, against(logits, one_hot_rows(labels, classes), terms_.likelihood, classes), of_labels,
+        taught ? terms_.label_factor : 1.0, classes);
+    if (taught && terms_.distillation == old_knowledge::icarl) {
+      const auto old = in.teacher.size(2);
+      add(1, against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, classes),
+          of_teacher, terms_.distillation_factor, old);
+    } else if (taught) {
+      const auto targets = mixed_targets(in.teacher[k], labels, classes, terms_.likelihood);
+      add(1, against(logits, targets, terms_.likelihood, classes), of_teacher, terms_.distillation_factor, classes);
+    }
+  }
+
+  [[nodiscard]] at::Tensor weights_of(const loss_input& in, std::int64_t k) const {
+    const auto labels = in.labels[k];
+    if (terms_.weighting == gradient_weighting::none || !in.sides[static_cast<std::size_t>(k)])
+      return (labels >= 0).to(at::kDouble);
+    const auto& side = *in.sides[static_cast<std::size_t>(k)];
+    const auto group_of_class = side.at(group_name).to(labels.device());
+    const auto groups = group_of_class.index_select(0, labels.clamp_min(0)).masked_fill(labels < 0, -2);
+    const auto exponent = side.at(exponent_name).to(labels.device());
+    const auto magnitudes = gradient_magnitudes(in.logits[k], labels, terms_.likelihood).pow(exponent);
+    return row_weights(magnitudes, groups, side.at(tasks_name).item<std::int64_t>(), terms_.weighting);
+  }
+
+  forgetting_terms terms_;
+  std::string identity_;
+};
+
+} // namespace
+
+loss_ref forgetting_objective(const forgetting_terms& terms) { return std::make_shared<forgetting_loss>(terms); }
+
+tensors_ref as_side(const forgetting_side& known) {
+  auto side = std::make_shared<tensor_map>();
+  side->put(group_name, at::tensor(known.group_of_class, at::kLong));
+  side->put(exponent_name, at::tensor(known.exponent, at::kDouble));
+  side->put(tasks_name, at::tensor(known.old_tasks, at::kLong));
+  return side;
+}
+
+// -- global forgetting: the proxy scores models (eqs. 11-14) ----------------------------------------------------------
+
+namespace {
+
+constexpr double bound_share = 0.1;
+constexpr int draws_max = 20;
+
+} // namespace
+
+/// omega N(0, v), |noise| <= 0.1 sum v (eq. 11).
+at::Tensor accepted_noise(const at::Tensor& variances, const feature_noise& how, rng_stream& stream) {
+  const auto deviations = how.as_printed ? variances.sqrt() : variances;
+  const double bound = bound_share * variances.sum().item<double>();
+  auto noise = at::zeros_like(variances);
+  for (int draw = 0; draw < draws_max; ++draw) {
+    auto* const values = noise.mutable_data_ptr<double>();
+    for (std::int64_t i = 0; i < noise.numel(); ++i)
+      values[i] = stream.normal();
+    noise.mul_(deviations).mul_(how.scale);
+    const double length = noise.norm().item<double>(), measured = how.as_printed ? length : length * length;
+    if (measured <= bound)
+      return noise;
+    if (draw + 1 == draws_max)
+      noise.mul_((how.as_printed ? bound : std::sqrt(bound)) / length * (1.0 - 1e-12));
+  }
+  return noise;
+}
+
+at::Tensor variances_by_class(const at::Tensor& features, const at::Tensor& labels) {
+  const auto rows = features.cpu().to(at::kDouble);
+  const auto classes = std::get<0>(at::_unique(labels.cpu(), /*sorted=*/true));
+  std::vector<at::Tensor> variances;
+  for (std::int64_t c = 0; c < classes.size(0); ++c) {
+    const auto own = rows.index_select(0, (labels.cpu() == classes[c]).nonzero().squeeze(1));
+    variances.push_back(own.size(0) > 1 ? own.var(0, /*unbiased=*/true) : at::zeros({rows.size(1)}, at::kDouble));
+  }
+  return at::stack(variances);
+}
+
+/// omega_t (eq. 12).
+double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces) {
+  const auto fresh = static_cast<double>(traces.size(0)), old = static_cast<double>(old_classes);
+  return ((old_classes == 0 ? 0.0 : old * scale) + traces.sum().item<double>()) / (old + fresh);
+}
+
+/// The share of right answers over noisy copies (eq. 13).
+double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
+                     const at::Tensor& bias, const feature_noise& how, const rng_key& key) {
+  const auto rows = features.cpu().to(at::kDouble), truth = labels.cpu();
+  const auto weight = head.cpu().to(at::kDouble).t(), offset = bias.cpu().to(at::kDouble);
+  const auto right = [&](const at::Tensor& shown) {
+    return (at::addmm(offset, shown, weight).argmax(1) == truth).sum().item<std::int64_t>();
+  };
+  const auto total = static_cast<double>(rows.size(0));
+  if (how.copies == 0)
+    return static_cast<double>(right(rows)) / total;
+  const auto variances = variances_by_class(rows, truth);
+  const auto place = std::get<1>(at::_unique(truth, /*sorted=*/true, /*return_inverse=*/true));
+  rng_stream stream(key);
+  std::int64_t answers = 0;
+  for (std::int64_t copy = 0; copy < how.copies; ++copy) {
+    auto shown = rows.clone();
+    for (std::int64_t i = 0; i < shown.size(0); ++i)
+      shown[i] += accepted_noise(variances[place[i].item<std::int64_t>()], how, stream);
+    answers += right(shown);
+  }
+  return static_cast<double>(answers) / (total * static_cast<double>(how.copies));
+}
+
+/// The best model of the task so far (eq. 14).
+void best_models::offer(double score, const old_model& now) {
+  if (score < best)
+    return;
+  best = score;
+  chosen.latest = now;
+}
+
+// -- the method -------------------------------------------------------------------------------------------------------
+
 namespace {
 
 enum class lga_form : std::uint8_t {
@@ -50,17 +306,17 @@ public:
 
 protected:
   compensating_options options() const override {
-    auto made = with_;
+    auto with = with_;
     const bool printed = losses_ == lga_form::printed;
-    made.terms = {.likelihood = printed ? class_likelihood::softmax : class_likelihood::sigmoid,
+    with.terms = {.likelihood = printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = printed ? gradient_weighting::per_task : gradient_weighting::cumulative,
                   .distillation = semantic_ ? old_knowledge::mixed : old_knowledge::icarl,
                   .weighs_labels = category_balanced_,
                   .weighs_distillation = semantic_};
-    made.exponent = printed ? exponent_rule::own_classes : exponent_rule::tasks;
-    made.threshold_included = printed;
-    made.proxy.noise_as_printed = made.proxy.running_scale = noise_ == lga_form::printed;
-    return made;
+    with.exponent = printed ? exponent_rule::own_classes : exponent_rule::tasks;
+    with.threshold_included = printed;
+    with.proxy.noise_as_printed = with.proxy.running_scale = noise_ == lga_form::printed;
+    return with;
   }
 
 private:

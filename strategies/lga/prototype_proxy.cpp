@@ -5,9 +5,8 @@
 namespace mneme {
 namespace {
 
-constexpr double first_scale = 0.15; // as released
-constexpr std::uint32_t inversion_draw = first_method_purpose + 40, noise_draw = first_method_purpose + 41,
-                        choice_draw = first_method_purpose + 42;
+constexpr double first_scale = 0.15;       // as released
+constexpr std::int64_t noisy_copies = 5;   // of a feature, as released
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -16,25 +15,23 @@ double median_of(std::vector<double> values) {
 }
 
 /// The head's weights [C, D] and biases [C] of the classes seen.
-std::pair<at::Tensor, at::Tensor> head_of(const model& net, const old_model& which) {
-  const auto& flat = which.weights->at(flat_weights);
+std::pair<at::Tensor, at::Tensor> head_of(const model& net, const old_model& old) {
+  const auto& flat = old.weights->at(flat_weights);
   std::pair<at::Tensor, at::Tensor> head;
   for (const auto& part : net.layout())
     if (part.head)
-      (part.shape.size() == 2 ? head.first : head.second) = as_in_files(flat, part).narrow(0, 0, which.classes);
+      (part.shape.size() == 2 ? head.first : head.second) = as_in_files(flat, part).narrow(0, 0, old.classes);
   return head;
 }
 
 /// A compute job's function: its tensors are monitor_score's arguments.
 tensor_map scored(const tensor_map& in) {
-  const auto numbers = in.at("numbers").cpu();
-  const auto* const at = numbers.const_data_ptr<double>();
-  const feature_noise how{.as_printed = at[0] != 0.0, .scale = at[1], .copies = static_cast<std::int64_t>(at[2])};
-  const auto words = in.at("key").cpu();
-  const auto* const key = words.const_data_ptr<std::int64_t>();
-  const rng_key stream{.seed = static_cast<std::uint64_t>(key[0]),
-                       .purpose = noise_draw,
-                       .index = static_cast<std::uint64_t>(key[1])};
+  const feature_noise how{.as_printed = in.at("noise_as_printed").item<std::int64_t>() != 0,
+                          .scale = in.at("noise_scale").item<double>(),
+                          .copies = in.at("noise_copies").item<std::int64_t>()};
+  const rng_key stream{.seed = static_cast<std::uint64_t>(in.at("seed").item<std::int64_t>()),
+                       .purpose = score_noise_draw,
+                       .index = static_cast<std::uint64_t>(in.at("round").item<std::int64_t>())};
   const auto score =
       monitor_score(in.at("features"), in.at("labels"), in.at("head"), in.at("bias"), how, stream);
   tensor_map out;
@@ -42,13 +39,13 @@ tensor_map scored(const tensor_map& in) {
   return out;
 }
 
-void persist_model(archive& state, old_model& which) { state(which.weights)(which.classes); }
+void persist_model(archive& state, old_model& old) { state(old.weights)(old.classes); }
 
-void add_model(tensor_map& to, const char* name, const old_model& which) {
-  if (!which.weights)
+void add_model(tensor_map& to, const char* name, const old_model& old) {
+  if (!old.weights)
     return;
-  to.put(name, which.weights->at(flat_weights));
-  to.put(std::string(name) + "_classes", at::tensor(which.classes, at::kLong));
+  to.put(name, old.weights->at(flat_weights));
+  to.put(std::string(name) + "_classes", at::tensor(old.classes, at::kLong));
 }
 
 old_model read_model(const tensor_map& from, const char* name) {
@@ -71,13 +68,6 @@ void best_models::begin_task(bool forgets) {
   chosen.before = chosen.latest;
   if (forgets)
     best = 0.0;
-}
-
-void best_models::offer(double score, const old_model& now) {
-  if (score < best)
-    return;
-  best = score;
-  chosen.latest = now;
 }
 
 prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
@@ -112,23 +102,23 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place
   if (has_new_images) {
     auto inverting = ctx.run_each(inversions(place));
     auto inverted = co_await inverting;
-    std::vector<tensors_ref> made;
+    std::vector<tensors_ref> inversions;
     for (const auto& single : inverted)
-      made.push_back(single.out);
-    take_images(made);
+      inversions.push_back(single.out);
+    take_images(inversions);
   }
 
   const bool scores = images_.defined() && rounds_ >= with_.first_scored;
   double score = 0.0;
   if (images_.defined() && (scores || (has_new_images && with_.augments))) {
-    extract_job looking{.net = net_, .weights = model, .samples = ctx.rows_of(images_, labels_)};
-    looking.logits = false;
-    auto look = ctx.extract(std::move(looking));
-    auto seen = co_await look;
+    extract_job encoding{.net = net_, .weights = model, .samples = ctx.rows_of(images_, labels_)};
+    encoding.logits = false;
+    auto encode = ctx.extract(std::move(encoding));
+    auto encoded = co_await encode;
     if (has_new_images && with_.augments)
-      learn_scale(seen.features, labels_);
+      learn_scale(encoded.features, labels_);
     if (scores) {
-      auto testing = ctx.compute(scoring(place, now, seen));
+      auto testing = ctx.compute(scoring(place, now, encoded.features));
       auto tested = co_await testing;
       score = tested.out->at("score").item<double>();
     }
@@ -155,13 +145,13 @@ std::vector<program_job> prototype_proxy::inversions(const round_place& place) {
   return jobs;
 }
 
-void prototype_proxy::take_images(const std::vector<tensors_ref>& made) {
+void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   std::vector<at::Tensor> images, labels;
   if (images_.defined()) {
     images.push_back(images_);
     labels.push_back(labels_);
   }
-  for (const auto& single : made) {
+  for (const auto& single : inversions) {
     const auto objective = single->at("objective").cpu();
     const double start = objective[0].item<double>(), end = objective[1].item<double>();
     if (end < 0.0) {
@@ -190,17 +180,19 @@ void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& 
   scaled_classes_ += traces.size(0);
 }
 
-compute_job prototype_proxy::scoring(const round_place& place, const old_model& now, const extract_output& seen) const {
+compute_job prototype_proxy::scoring(const round_place& place, const old_model& now,
+                                     const at::Tensor& features) const {
   const auto [head, bias] = head_of(*net_, now);
   auto in = std::make_shared<tensor_map>();
-  in->put("features", seen.features.contiguous());
+  in->put("features", features.contiguous());
   in->put("labels", labels_);
   in->put("head", head.contiguous());
   in->put("bias", bias.contiguous());
-  in->put("numbers",
-          at::tensor(std::vector<double>{with_.noise_as_printed ? 1.0 : 0.0, scale_, with_.augments ? 5.0 : 0.0},
-                     at::kDouble));
-  in->put("key", at::tensor(std::vector<std::int64_t>{static_cast<std::int64_t>(seed_), place.round.value}, at::kLong));
+  in->put("noise_as_printed", at::tensor(std::int64_t{with_.noise_as_printed}, at::kLong));
+  in->put("noise_scale", at::tensor(scale_, at::kDouble));
+  in->put("noise_copies", at::tensor(with_.augments ? noisy_copies : 0, at::kLong));
+  in->put("seed", at::tensor(static_cast<std::int64_t>(seed_), at::kLong));
+  in->put("round", at::tensor(std::int64_t{place.round.value}, at::kLong));
   return {.name = "monitor score", .run = scored, .in = in};
 }
 
@@ -213,26 +205,26 @@ void prototype_proxy::take_unscored(const round_place& place, const old_model& n
     ++tasks_;
   }
   classes_seen_ = now.classes;
-  rng_stream stream({.seed = seed_, .purpose = choice_draw, .index = place.round.value});
+  rng_stream stream({.seed = seed_, .purpose = any_model_draw, .index = place.round.value});
   if (stream.below(static_cast<std::uint64_t>(++rounds_)) == 0 || with_.reconstructs)
     models_.chosen.latest = now;
 }
 
 tensors_ref prototype_proxy::advice() const {
-  auto said = std::make_shared<tensor_map>();
-  add_model(*said, "before", models_.chosen.before);
-  add_model(*said, "latest", models_.chosen.latest);
-  return said;
+  auto advice = std::make_shared<tensor_map>();
+  add_model(*advice, "before", models_.chosen.before);
+  add_model(*advice, "latest", models_.chosen.latest);
+  return advice;
 }
 
 std::map<std::string, double> prototype_proxy::figures() const {
-  std::map<std::string, double> found{{"reconstructions", static_cast<double>(ends_.size())},
-                                      {"reconstructions_failed", static_cast<double>(failed_)}};
+  std::map<std::string, double> figures{{"reconstructions", static_cast<double>(ends_.size())},
+                                        {"reconstructions_failed", static_cast<double>(failed_)}};
   if (!ends_.empty()) {
-    found["reconstruction_objective_start"] = median_of(starts_);
-    found["reconstruction_objective"] = median_of(ends_);
+    figures["reconstruction_objective_start"] = median_of(starts_);
+    figures["reconstruction_objective"] = median_of(ends_);
   }
-  return found;
+  return figures;
 }
 
 void prototype_proxy::persist(archive& state) {

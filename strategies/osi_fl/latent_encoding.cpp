@@ -1,6 +1,6 @@
 #include "strategies/osi_fl/latent_encoding.hpp"
 #include "runtime/method/gradients.hpp"
-#include "strategies/osi_fl/pixel_normalisation.hpp"
+#include "strategies/osi_fl/latent_nets.hpp"
 #include "strategies/osi_fl/sliced_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -56,10 +56,10 @@ protected:
     const auto directions = call.slice == 0 ? first_directions(call) : call.state.at("directions");
     const auto moved = multiplied(call, centre, directions);
     if (call.slice + 1 == passes_) {
-      auto found = components(centre, directions, moved);
-      found["scale"] = by_channel(call, call.samples.source->scale);
-      found["shift"] = by_channel(call, call.samples.source->shift);
-      return {.tensors = std::move(found)};
+      auto tensors = components(centre, directions, moved);
+      tensors["scale"] = by_channel(call, call.samples.source->scale);
+      tensors["shift"] = by_channel(call, call.samples.source->shift);
+      return {.tensors = std::move(tensors)};
     }
     return {.tensors = {{"centre", centre}, {"directions", std::get<0>(at::linalg_qr(moved))}},
             .finished = false,

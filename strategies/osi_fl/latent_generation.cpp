@@ -1,11 +1,139 @@
 #include "strategies/osi_fl/latent_generation.hpp"
 #include "runtime/base/check.hpp"
+#include "strategies/osi_fl/latent_training.hpp"
 #include "strategies/osi_fl/sliced_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <numeric>
 namespace mneme {
+
+// -- latents under conditions -----------------------------------------------------------------------------------------
+
+latent_sampler::latent_sampler(const latent_shape& shape, const generation_settings& with)
+    : with_(with), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
+
+at::Tensor latent_sampler::latents(const at::Tensor& net, const at::Tensor& conditions, at::Tensor x) const {
+  constexpr double latent_bound = 6.0;
+  const auto times = sampling_times(diffusion_times, with_.steps);
+  const auto told = denoiser_.condition(net, conditions, latent_denoiser::stacked);
+  const auto nothing = denoiser_.no_condition(net).view({1, 1, -1});
+  const auto when = denoiser_.time(net, times);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const ddim_step step{.signal = schedule_.at(times[i]),
+                         .signal_before = schedule_.at(i + 1 < times.size() ? times[i + 1] : -1),
+                         .bound = latent_bound};
+    const auto noise_under = [&](const at::Tensor& condition) {
+      const auto v =
+          denoiser_.velocities(net, x, condition + when[static_cast<std::int64_t>(i)], latent_denoiser::stacked);
+      return noise_of_velocity(v, x, step.signal);
+    };
+    auto noise = noise_under(told);
+    // eps(null) + w (eps(c) - eps(null)) (OSI-FL, eq. 5)
+    if (with_.guidance != 1.0)
+      noise = guided(noise_under(nothing), noise, with_.guidance);
+    x = ddim(step, x, noise);
+  }
+  return x;
+}
+
+// -- moments ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// C^p of a covariance [L, L] float64. No variance counts as less than a ten-thousandth of the largest.
+at::Tensor power(const at::Tensor& covariance, double p) {
+  const auto [widths, directions] = at::linalg_eigh(covariance);
+  const auto least = std::max(widths.max().item<double>() * 1e-4, 1e-12);
+  return at::mm(directions * widths.clamp_min(least).pow(p), directions.t());
+}
+
+at::Tensor covariance_of(const at::Tensor& centred) {
+  return at::mm(centred.t(), centred) / static_cast<double>(centred.size(0));
+}
+
+} // namespace
+
+moment_map::moment_map(const at::Tensor& generated, const at::Tensor& rows) {
+  const auto x = generated.to(at::kDouble), y = rows.to(at::kDouble);
+  const auto mean = x.mean(0), spread = covariance_of(x - mean);
+  const double n = static_cast<double>(rows.size(0)), share = n / (n + static_cast<double>(rows.size(1)));
+  from = mean.to(at::kFloat);
+  to = from;
+  turn = at::eye(rows.size(1), from.options());
+  if (rows.size(0) == 0)
+    return;
+  const auto centre = y.mean(0);
+  to = (share * centre + (1.0 - share) * mean).to(at::kFloat);
+  const auto blended = share * covariance_of(y - centre) + (1.0 - share) * spread;
+  turn = at::mm(power(spread, -0.5), power(blended, 0.5)).to(at::kFloat);
+}
+
+at::Tensor moment_map::moved(const at::Tensor& latents) const { return at::mm(latents - from, turn) + to; }
+
+namespace {
+
+/// Kind by kind, a slice each: latents are made under the mean embedding of the kind's rows, and mapped to them.
+class match_moments final : public looped_program {
+public:
+  match_moments(const latent_shape& shape, const generation_settings& with)
+      : shape_(shape), with_(with), sampler_(shape, with) {}
+  [[nodiscard]] std::string name() const override { return "moments of latents"; }
+  [[nodiscard]] std::string identity() const override {
+    return fmt::format("{} {} {}", shape_.identity(), with_.steps, with_.guidance);
+  }
+  [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
+    const auto L = shape_.latent();
+    return {{.name = moment_tensors[0], .shape = {shape_.kinds, L, L}},
+            {.name = moment_tensors[1], .shape = {shape_.kinds, L}},
+            {.name = moment_tensors[2], .shape = {shape_.kinds, L}}};
+  }
+
+protected:
+  [[nodiscard]] program_step run_call(const program_call& call) const override {
+    const auto kind = static_cast<std::int64_t>(call.slice);
+    const auto map = map_of(call, kind);
+    const std::array parts{map.turn, map.from, map.to};
+    named_tensors tensors;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto* const name = moment_tensors[i];
+      const auto own = parts[i].unsqueeze(0);
+      tensors[name] = kind == 0 ? own : at::cat({call.state.at(name), own});
+    }
+    if (kind + 1 == shape_.kinds)
+      return {.tensors = std::move(tensors)};
+    return {.tensors = std::move(tensors),
+            .finished = false,
+            .progress = static_cast<double>(kind + 1) / static_cast<double>(shape_.kinds)};
+  }
+
+private:
+  [[nodiscard]] moment_map map_of(const program_call& call, std::int64_t kind) const {
+    constexpr std::int64_t generated = 1'000;
+    const auto members = (call.in.at("kinds") == kind).nonzero().flatten();
+    const auto rows = call.in.at("latents").index_select(0, members);
+    const auto embeddings = call.in.at("embeddings").index_select(0, members).to(at::kDouble);
+    const auto condition = (embeddings.sum(0) / static_cast<double>(std::max<std::int64_t>(members.size(0), 1)));
+    auto key = call.stream;
+    key.index = static_cast<std::uint64_t>(kind);
+    const auto noise = normal_numbers({1, generated, shape_.latent()}, key).to(call.device());
+    const auto latents =
+        sampler_.latents(call.in.at("denoiser"), condition.to(at::kFloat).view({1, 1, -1}), noise);
+    return {latents[0], rows};
+  }
+
+  latent_shape shape_;
+  generation_settings with_;
+  latent_sampler sampler_;
+};
+
+} // namespace
+
+program_ref moment_matching(const latent_shape& shape, const generation_settings& with) {
+  return std::make_shared<const match_moments>(shape, with);
+}
+
 namespace {
 
 // -- images from conditions -------------------------------------------------------------------------------------------
@@ -29,16 +157,16 @@ public:
   }
 
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
-    std::vector<program_step> made;
+    std::vector<program_step> steps;
     for (std::size_t first = 0; first < calls.size();) { // those that share their nets lie side by side
       auto last = first + 1;
       while (last < calls.size() && share_nets(calls[first], calls[last]))
         ++last;
       for (auto& images : images_of(calls.subspan(first, last - first)))
-        made.push_back({.tensors = {{"images", std::move(images)}}});
+        steps.push_back({.tensors = {{"images", std::move(images)}}});
       first = last;
     }
-    return made;
+    return steps;
   }
 
 private:
@@ -49,10 +177,12 @@ private:
     const auto is_shared = [&](const char* name) {
       return a.in.at(name).const_data_ptr() == b.in.at(name).const_data_ptr();
     };
-    const bool one = a.in.find("encoder"), other = b.in.find("encoder");
-    const bool moved = a.in.find(moment_tensors[0]), other_moved = b.in.find(moment_tensors[0]);
-    return is_shared("denoiser") && is_shared("basis") && one == other && (!one || is_shared("encoder")) &&
-           moved == other_moved && (!moved || is_shared(moment_tensors[0]));
+    const auto is_shared_or_absent = [&](const char* name) {
+      const bool in_a = a.in.find(name), in_b = b.in.find(name);
+      return in_a == in_b && (!in_a || is_shared(name));
+    };
+    return is_shared("denoiser") && is_shared("basis") && is_shared_or_absent("encoder") &&
+           is_shared_or_absent(moment_tensors[0]);
   }
 
   [[nodiscard]] std::vector<at::Tensor> images_of(std::span<const program_call> calls) const {
@@ -70,8 +200,9 @@ private:
     const auto [C, H, W] = shape_.image;
     std::vector<at::Tensor> images;
     for (std::size_t k = 0; k < calls.size(); ++k) {
-      const auto made = bytes[static_cast<std::int64_t>(k)].reshape({drawn(), C, H, W});
-      images.push_back(with_.candidates == 1 ? made.clone() : recognised(nets, components, conditions[k], made));
+      const auto drawn_images = bytes[static_cast<std::int64_t>(k)].reshape({drawn(), C, H, W});
+      images.push_back(with_.candidates == 1 ? drawn_images.clone()
+                                             : recognised(nets, components, conditions[k], drawn_images));
     }
     return images;
   }
@@ -98,13 +229,13 @@ private:
   /// Those that the encoder takes for what the condition stands for, in their order; where they do not suffice, the
   /// likeliest others behind them. Call by call: convolutions of a stack would have other bits.
   [[nodiscard]] at::Tensor recognised(const tensor_map& nets, const image_components& components,
-                                      const at::Tensor& condition, const at::Tensor& made) const {
+                                      const at::Tensor& condition, const at::Tensor& images) const {
     const auto& net = nets.at("encoder");
-    const auto wanted = kind_of(nets, condition);
-    const auto seen = encoder_.embeddings(net, components.normalised(made));
-    const auto chances = at::softmax(encoder_.logits(net, seen), 1).detach();
-    const auto right = (chances.argmax(1) == wanted).cpu();
-    const auto likely = chances.select(1, wanted).contiguous().cpu();
+    const auto kind = kind_of(nets, condition);
+    const auto embeddings = encoder_.embeddings(net, components.normalised(images));
+    const auto chances = at::softmax(encoder_.logits(net, embeddings), 1).detach();
+    const auto right = (chances.argmax(1) == kind).cpu();
+    const auto likely = chances.select(1, kind).contiguous().cpu();
     std::vector<std::int64_t> order(static_cast<std::size_t>(drawn()));
     std::iota(order.begin(), order.end(), 0);
     const auto* const is_right = right.const_data_ptr<bool>();
@@ -113,7 +244,7 @@ private:
       return is_right[a] != is_right[b] ? is_right[a] : !is_right[a] && chance[a] > chance[b];
     });
     order.resize(static_cast<std::size_t>(with_.images));
-    return made.index_select(0, at::tensor(order, at::kLong).to(made.device()));
+    return images.index_select(0, at::tensor(order, at::kLong).to(images.device()));
   }
 
   latent_shape shape_;
@@ -145,10 +276,10 @@ protected:
       const auto count = std::min(rows_at_once, call.samples.size() - first);
       std::vector<std::int64_t> where(static_cast<std::size_t>(count));
       std::iota(where.begin(), where.end(), first);
-      const auto seen = encoder_.embeddings(call.in.at("encoder"), call.images(where)).detach().to(at::kDouble);
+      const auto embeddings = encoder_.embeddings(call.in.at("encoder"), call.images(where)).detach().to(at::kDouble);
       // A product with one-hot rows: sums in one order on every device.
       const auto members = at::one_hot(labels.narrow(0, first, count), classes_);
-      sums = sums + at::mm(members.to(at::kDouble).t(), seen);
+      sums = sums + at::mm(members.to(at::kDouble).t(), embeddings);
       counts = counts + members.sum(0);
     }
     const auto divisors = counts.clamp_min(1).to(at::kDouble).unsqueeze(1);

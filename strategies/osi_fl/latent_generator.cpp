@@ -94,16 +94,16 @@ task<void> latent_generator::train(server_context& ctx) {
     told->put("embeddings", std::get<0>(learnt).out->at("embeddings"));
   auto encoding = ctx.run({.body = encoding_, .in = told, .samples = open.samples, .stream = stream(encoding_part)});
   auto encoded = co_await encoding;
-  auto seen = std::make_shared<tensor_map>(*encoded.out);
-  seen->put("kinds", open.kinds);
-  auto denoising = ctx.run({.body = denoiser_training_, .in = seen, .stream = stream(denoiser_part)});
+  auto encoded_rows = std::make_shared<tensor_map>(*encoded.out);
+  encoded_rows->put("kinds", open.kinds);
+  auto denoising = ctx.run({.body = denoiser_training_, .in = encoded_rows, .stream = stream(denoiser_part)});
   auto denoised = co_await denoising;
   auto whole = std::make_shared<tensor_map>(*nets);
   whole->put("denoiser", denoised.out->at("weights"));
   if (moment_matching_) {
-    auto made = std::make_shared<tensor_map>(*seen);
-    made->put("denoiser", whole->at("denoiser"));
-    auto matching = ctx.run({.body = moment_matching_, .in = made, .stream = stream(moments_part)});
+    auto to_match = std::make_shared<tensor_map>(*encoded_rows);
+    to_match->put("denoiser", whole->at("denoiser"));
+    auto matching = ctx.run({.body = moment_matching_, .in = to_match, .stream = stream(moments_part)});
     auto matched = co_await matching;
     for (const auto* name : moment_tensors)
       whole->put(name, matched.out->at(name));
@@ -113,9 +113,9 @@ task<void> latent_generator::train(server_context& ctx) {
 
 tensors_ref latent_generator::encoder() const {
   MNEME_CHECK(is_trained());
-  auto made = std::make_shared<tensor_map>();
-  made->put("encoder", nets_->at("encoder"));
-  return made;
+  auto sent = std::make_shared<tensor_map>();
+  sent->put("encoder", nets_->at("encoder"));
+  return sent;
 }
 
 program_job latent_generator::generation(const at::Tensor& condition, const rng_key& stream) const {

@@ -2,14 +2,41 @@
 /// text encoder; principal components, which stand for an autoencoder; and a denoiser of latents (Rombach et al. 2022,
 /// "High-Resolution Image Synthesis with Latent Diffusion Models", in small).
 #pragma once
-#include "strategies/osi_fl/parameter_list.hpp"
+#include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include <algorithm>
 #include <array>
+#include <vector>
 namespace mneme {
 
 // Axes: n images, C channels, H height, W width, D pixels of all channels; E numbers of an embedding, L of a latent, U
 // units of the denoiser; K conditions in a stack.
+
+/// Parameters of a small net, side by side in one tensor. Filled once, then const. A program takes gradients by the
+/// whole of it and reads its parts as views.
+class parameter_list {
+public:
+  /// A parameter of this shape, drawn uniformly within +-bound; 0: it begins with zeros. Returns its place in parts().
+  std::size_t add(std::vector<std::int64_t> shape, double bound);
+  /// Weights [out, in] or [out, in, kernel, kernel] and biases [out] of a layer, drawn as PyTorch draws them: within
+  /// 1 / sqrt(inputs of an output). Returns the place of the weights; the biases follow.
+  std::size_t add_layer(const std::vector<std::int64_t>& shape, bool zeros = false);
+
+  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  /// [size()] float32; a stream for each parameter.
+  [[nodiscard]] at::Tensor initial(const rng_key& key) const;
+  /// Views of `flat` [size()], in the order in which they were added; derivatives go through them.
+  [[nodiscard]] std::vector<at::Tensor> parts(const at::Tensor& flat) const;
+
+private:
+  struct entry {
+    std::vector<std::int64_t> shape{};
+    std::int64_t size = 0;
+    double bound = 0.0;
+  };
+  std::vector<entry> entries_;
+  std::int64_t size_ = 0;
+};
 
 /// The encoder takes images whose sides are multiples of 4 and at least 8 pixels through convolutions, all others flat.
 struct latent_shape {
@@ -24,6 +51,14 @@ struct latent_shape {
   }
   [[nodiscard]] std::int64_t pixels() const noexcept { return image[0] * image[1] * image[2]; }
   [[nodiscard]] std::string identity() const;
+};
+
+/// What the run's data have done to pixels, by channel: row = pixel * scale + shift, pixels in 0 .. 255.
+struct pixel_normalisation {
+  std::vector<float> scale{}, shift{}; ///< [C]
+
+  /// @param rows [n, C, H, W]; no gradient flows back to them @return pixels in [0, 1], where `rows` are
+  [[nodiscard]] at::Tensor pixels_of(const at::Tensor& rows) const;
 };
 
 /// Images to vectors of length 1. Behind it a head that tells kinds apart, which is of use while it is trained.

@@ -85,7 +85,7 @@ protected:
   [[nodiscard]] at::Tensor initial(const program_call& call) const override {
     return net_.parameters().initial(drawn_by(call, training_draw::weights));
   }
-  /// E |v - v_theta(x_t, t, c)|^2
+  /// E |v - v_theta(x_t, t, c)|^2, the loss of eq. 4 by velocities, of latents that are noised by eqs. 2 and 3.
   [[nodiscard]] at::Tensor loss(const program_call& call, const at::Tensor& weights, std::int64_t step) const override {
     const auto where = positions(call, step);
     const auto count = std::ssize(where);

@@ -1,6 +1,6 @@
 // OSI-FL: one-shot incremental federated learning with a generating server. A client speaks once: it sends the mean
 // embedding of each of its classes (eq. 9), and is not heard again. The server makes images under these conditions by
-// latent diffusion with guidance (eqs. 2-4), trains the global model on them and on what it has retained of earlier
+// latent diffusion with guidance (eqs. 2-5), trains the global model on them and on what it has retained of earlier
 // tasks (eq. 16), and then retains the p images of each class whose loss has the largest gradients (eqs. 13-15).
 //
 // - `osi-fl`: all of it;
@@ -17,15 +17,14 @@
 //   (`moment`), by norms of gradients of what is trained (`criterion`), on the images as they are;
 // - the loss covers the classes of tasks opened so far;
 // - in eq. 12, too, each task counts alike.
-#include "strategies/osi_fl/latent_generator.hpp"
-#include "strategies/osi_fl/latent_training.hpp"
-#include "strategies/osi_fl/parts/picture_parts.hpp"
+#include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 #include <numeric>
 namespace mneme {
 namespace {
@@ -33,34 +32,11 @@ namespace {
 // Axes: K classes of an upload, E numbers of a condition, Z images of a client and class, N images of a task, P weights
 // of the global model, D features.
 
+using run_mode = osi_options::run_mode;
+using retention = osi_options::retention;
+using score_moment = osi_options::score_moment;
+
 enum draws : std::uint32_t { summary_draw = first_method_purpose, generation_draw, retention_draw };
-enum class run_mode : std::uint8_t { osi_fl, oscar, oscar_r, oscar_il };
-enum class condition_kind : std::uint8_t { embed512, sd77x768 };
-enum class retention : std::uint8_t { gradient_norm, loss, random, herding };
-enum class score_moment : std::uint8_t { before, after };
-
-struct options {
-  run_mode mode = run_mode::osi_fl;
-  condition_kind condition = condition_kind::embed512;
-  std::int64_t p = 5;
-  retention criterion = retention::gradient_norm;
-  score_moment moment = score_moment::before;
-  bool weighs_tasks = true; // eq. 16; else all rows alike
-  double lambda = 0.1;
-  generator_settings generator{};
-  picture_parts parts{};
-  std::vector<std::int64_t> shape{}; // of a condition: tokens, numbers of each; none: as the condition's name says
-
-  [[nodiscard]] bool uses_diffusion_parts() const { return condition == condition_kind::sd77x768; }
-  [[nodiscard]] bool captions() const { return uses_diffusion_parts() || parts.describes(); }
-  [[nodiscard]] condition_shape condition_numbers() const {
-    if (shape.size() == 2)
-      return {.tokens = shape[0], .width = shape[1]};
-    return uses_diffusion_parts() ? condition_shape{.tokens = 77, .width = 768} : condition_shape{};
-  }
-  [[nodiscard]] std::int64_t retained() const { return mode == run_mode::osi_fl ? p : 0; }
-  [[nodiscard]] bool keeps_everything() const { return mode == run_mode::oscar; }
-};
 
 /// Images with their classes, as they travel to jobs.
 struct labelled_images {
@@ -97,39 +73,77 @@ std::vector<double> doubles_in(const at::Tensor& values) {
   return {whole.const_data_ptr<double>(), whole.const_data_ptr<double>() + whole.numel()};
 }
 
-/// Cross-entropy of each row over the open classes.
-std::vector<double> losses_of(const extract_output& seen, const at::Tensor& labels, class_range open) {
-  const auto logits = seen.logits.cpu().to(at::kDouble).narrow(1, open.low, open.size());
-  return doubles_in(-at::log_softmax(logits, 1).gather(1, (labels - open.low).unsqueeze(1)));
-}
-
-/// The rows of each label whose mean stays near the class mean (Rebuffi et al. 2017, iCaRL, Algorithm 4).
-std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<std::int64_t>& labels,
-                                 std::int64_t count) {
-  std::map<std::int64_t, std::vector<std::int64_t>> by_label;
-  for (std::int64_t row = 0; row < std::ssize(labels); ++row)
-    by_label[labels[static_cast<std::size_t>(row)]].push_back(row);
-  std::vector<std::int64_t> chosen;
-  for (const auto& [label, rows] : by_label)
-    for (const auto place :
-         chosen_exemplars(features.index_select(0, at::tensor(rows, at::kLong)), count, exemplar_choice::greedy))
-      chosen.push_back(rows[static_cast<std::size_t>(place)]);
-  return chosen;
-}
-
-// -- an upload --------------------------------------------------------------------------------------------------------
+// -- client half: the message of class means (eq. 9) ------------------------------------------------------------------
 
 // "task" [1], "classes" [K] and "counts" [K] int32, "means" [K, E] float32: 4 (2 + E) bytes a class, and 4.
 
-tensors_ref packed(const program_output& seen, task_id task) {
-  const auto counts = seen.out->at("counts").cpu();
+tensors_ref packed(const program_output& summed, task_id task) {
+  const auto counts = summed.out->at("counts").cpu();
   const auto classes = counts.nonzero().flatten();
   auto upload = std::make_shared<tensor_map>();
   upload->put("task", at::tensor({static_cast<std::int64_t>(task.value)}, at::kInt));
   upload->put("classes", classes.to(at::kInt));
   upload->put("counts", counts.index_select(0, classes).to(at::kInt));
-  upload->put("means", seen.out->at("means").index_select(0, classes.to(seen.out->at("means").device())));
+  upload->put("means", summed.out->at("means").index_select(0, classes.to(summed.out->at("means").device())));
   return upload;
+}
+
+class osi_fl final : public strategy {
+public:
+  void keys(key_table& table) override { with_.keys(table); }
+  /// Images are made of all uploads of a round together.
+  method_needs needs() const override {
+    const std::string share = with_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
+    method_needs needs{
+        .round_barrier = true, .feature_folder = with_.cache, .defaults = "[partition]\nover = \"enrolled\"\n" + share};
+    with_.parts.add_to(needs);
+    return needs;
+  }
+  std::vector<preset> presets() const override {
+    return {{.name = "paper",
+             .meaning = "training of the server as in the paper's table: Adam at 1e-3, decay 1e-4, 20 epochs, batches "
+                        "of 256",
+             .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
+                     "batch = 256\n"}};
+  }
+  diagnostics check(const method_setup& setup) const override { return with_.check(setup); }
+  void prepare(const method_setup& setup) override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+private:
+  method_setup setup_;
+  osi_options with_;
+  program_ref summary_, pictures_; // made once, in prepare()
+};
+
+void osi_fl::prepare(const method_setup& setup) {
+  setup_ = setup;
+  if (!with_.captions()) {
+    summary_ = class_means(latent_generator::shape_of(setup), setup.classes);
+    return;
+  }
+  const auto describing = with_.parts.made_captioner(setup);
+  const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
+  summary_ = described_class_means(describing, pixels, setup.classes);
+  const auto& sampling = with_.generator.sampling;
+  if (with_.uses_diffusion_parts())
+    pictures_ = guided_pictures(with_.parts.made_diffusion(setup, sampling.steps, sampling.guidance), describing,
+                                setup.shape, sampling.images);
+  else {
+    with_.generator.embedding = describing->embedding_width();
+    with_.generator.describing = described_rows(describing, pixels);
+  }
+}
+
+/// Describes each image, and sends the mean of each class (eq. 9). Nothing is trained, nothing remembered.
+task<client_result> osi_fl::client_round(client_context& ctx, const broadcast& in) const {
+  program_job job{
+      .body = summary_, .in = in.first_contact, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
+  job.rows = ctx.samples().size();
+  auto summing = ctx.run(std::move(job));
+  auto summed = co_await summing;
+  co_return client_result{.upload = packed(summed, in.place.task), .memory = nullptr, .rows = ctx.samples().size()};
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
@@ -139,7 +153,7 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 class osi_server final : public server_half {
 public:
   /// @param pictures makes images of a condition [E]; null: the generator that is trained in the run does
-  osi_server(const method_setup& setup, const options& with, program_ref pictures)
+  osi_server(const method_setup& setup, const osi_options& with, program_ref pictures)
       : setup_(setup), with_(with), generator_(setup, with.generator), pictures_(std::move(pictures)),
         weights_(setup.initial->at(flat_weights)) {}
 
@@ -184,7 +198,7 @@ public:
 private:
   [[nodiscard]] std::vector<program_job> generation_jobs() const;
   [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
-  [[nodiscard]] labelled_images collected(const std::vector<program_output>& made);
+  [[nodiscard]] labelled_images collected(const std::vector<program_output>& generated);
   [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_place& place) const;
   [[nodiscard]] std::vector<std::int64_t> sizes_kept() const;
   [[nodiscard]] std::int64_t held_bytes(const labelled_images& fresh) const;
@@ -192,7 +206,7 @@ private:
                                          tensors_ref weights) const;
 
   method_setup setup_;
-  options with_;
+  osi_options with_;
   latent_generator generator_;
   program_ref pictures_;
   at::Tensor weights_;                           // [P]
@@ -205,6 +219,8 @@ private:
   // of a round, images made and kept, the global model. What computing takes comes on top, and is the machine's.
   std::int64_t client_held_bytes_ = 0, server_held_bytes_ = 0;
 };
+
+// -- images under the conditions (eqs. 2-5) ---------------------------------------------------------------------------
 
 program_job osi_server::generation(const at::Tensor& condition, const rng_key& stream) const {
   if (!pictures_)
@@ -231,12 +247,12 @@ std::vector<program_job> osi_server::generation_jobs() const {
 }
 
 /// The images of all clients in one: client by client, class by class.
-labelled_images osi_server::collected(const std::vector<program_output>& made) {
+labelled_images osi_server::collected(const std::vector<program_output>& generated) {
   constexpr std::int64_t shown_of_class = 10;
   std::vector<labelled_images> parts;
   for (const auto& [from, upload] : received_)
     for (const auto label : numbers_in(upload->at("classes"))) {
-      const auto images = made[parts.size()].out->at("images").cpu();
+      const auto images = generated[parts.size()].out->at("images").cpu();
       parts.push_back({.images = images, .labels = at::full({images.size(0)}, label, at::kLong)});
       generated_ += images.size(0);
       if (!shown_.contains(label))
@@ -261,7 +277,29 @@ std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
   return held;
 }
 
-/// J_t (eq. 16), eq. 12 where everything is kept, or eq. 11, by the scenario's training.
+} // namespace
+
+// -- the global model (eqs. 11, 12, 16) -------------------------------------------------------------------------------
+
+/// J_t = mean loss over new images + sum over tasks before of that over E_i (eq. 16), as a weight for each row.
+std::vector<float> weights_by_task(std::int64_t fresh, std::span<const std::int64_t> retained) {
+  std::vector<std::int64_t> sizes{fresh};
+  sizes.insert(sizes.end(), retained.begin(), retained.end());
+  std::erase(sizes, 0);
+  std::int64_t rows = 0;
+  for (const auto size : sizes)
+    rows += size;
+  std::vector<float> weights;
+  for (const auto size : sizes) // the sum of 1 / size over the rows of a task is 1, so the mean is tasks / rows
+    weights.insert(weights.end(), static_cast<std::size_t>(size),
+                   static_cast<float>(static_cast<double>(rows) / static_cast<double>(std::ssize(sizes) * size)));
+  return weights;
+}
+
+namespace {
+
+/// Training on the new images alone (eq. 11), on all of every task, from the initial model (eq. 12), or on what is
+/// retained beside the new ones (eq. 16), by the scenario's training.
 train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
   constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
   return {.net = setup_.net,
@@ -274,8 +312,8 @@ train_job osi_server::training_job(const labelled_images& pool, const context& c
 
 task<void> osi_server::close_round(server_context& ctx, const round_place& place) {
   auto generating = ctx.run_each(generation_jobs());
-  auto made = co_await generating;
-  const auto fresh = collected(made);
+  auto generated = co_await generating;
+  const auto fresh = collected(generated);
   server_held_bytes_ = std::max(server_held_bytes_, held_bytes(fresh));
   received_.clear();
   if (fresh.size() == 0)
@@ -301,7 +339,52 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
   kept_.push_back(fresh.at(positions));
 }
 
-/// E_t (eqs. 13-15): positions within `fresh`.
+} // namespace
+
+// -- what is retained (eqs. 13-15) ------------------------------------------------------------------------------------
+
+/// E_t,k = arg max of the summed scores over subsets of p images (eq. 14), and their union over the classes (eq. 15).
+std::vector<std::int64_t> retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
+                                        std::int64_t count) {
+  MNEME_CHECK(scores.size() == labels.size(), scores.size(), labels.size());
+  std::map<std::int64_t, std::vector<std::int64_t>> by_label;
+  for (std::int64_t row = 0; row < std::ssize(labels); ++row)
+    by_label[labels[static_cast<std::size_t>(row)]].push_back(row);
+  std::vector<std::int64_t> chosen;
+  for (auto& [label, rows] : by_label) {
+    std::stable_sort(rows.begin(), rows.end(), [&](std::int64_t a, std::int64_t b) {
+      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+    });
+    rows.resize(static_cast<std::size_t>(std::min(count, std::ssize(rows))));
+    chosen.insert(chosen.end(), rows.begin(), rows.end());
+  }
+  return chosen;
+}
+
+namespace {
+
+/// Cross-entropy of each row over the open classes.
+std::vector<double> losses_of(const extract_output& shown, const at::Tensor& labels, class_range open) {
+  const auto logits = shown.logits.cpu().to(at::kDouble).narrow(1, open.low, open.size());
+  return doubles_in(-at::log_softmax(logits, 1).gather(1, (labels - open.low).unsqueeze(1)));
+}
+
+/// The rows of each label whose mean stays near the class mean (Rebuffi et al. 2017, iCaRL, Algorithm 4).
+std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<std::int64_t>& labels,
+                                 std::int64_t count) {
+  std::map<std::int64_t, std::vector<std::int64_t>> by_label;
+  for (std::int64_t row = 0; row < std::ssize(labels); ++row)
+    by_label[labels[static_cast<std::size_t>(row)]].push_back(row);
+  std::vector<std::int64_t> chosen;
+  for (const auto& [label, rows] : by_label)
+    for (const auto place :
+         chosen_exemplars(features.index_select(0, at::tensor(rows, at::kLong)), count, exemplar_choice::greedy))
+      chosen.push_back(rows[static_cast<std::size_t>(place)]);
+  return chosen;
+}
+
+/// E_t (eqs. 13-15): positions within `fresh`. Scores are lengths of gradients, |d loss / d theta| (eq. 13), or what
+/// `criterion` puts in their place.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_place& place,
                                                    const labelled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);
@@ -325,11 +408,13 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
   }
   extract_job job{.net = setup_.net, .weights = weights, .samples = ctx.rows_of(fresh.images, fresh.labels)};
   auto looking = ctx.extract(std::move(job));
-  auto seen = co_await looking;
+  auto shown = co_await looking;
   if (with_.criterion == retention::loss)
-    co_return retained_rows(losses_of(seen, fresh.labels, place.opened), labels, with_.retained());
-  co_return herded(seen.features.cpu(), labels, with_.retained());
+    co_return retained_rows(losses_of(shown, fresh.labels, place.opened), labels, with_.retained());
+  co_return herded(shown.features.cpu(), labels, with_.retained());
 }
+
+// -- what the engine is told ------------------------------------------------------------------------------------------
 
 std::map<std::string, double> osi_server::figures() const {
   std::map<std::uint32_t, std::int64_t> by_client;
@@ -354,138 +439,8 @@ std::map<std::string, at::Tensor> osi_server::pictures() const {
   return {{"samples", at::cat(rows, 1)}};
 }
 
-// -- client half ------------------------------------------------------------------------------------------------------
-
-class osi_fl final : public strategy {
-public:
-  void keys(key_table& table) override;
-  /// Images are made of all uploads of a round together.
-  method_needs needs() const override {
-    const std::string share = with_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
-    method_needs needed{
-        .round_barrier = true, .feature_folder = cache_, .defaults = "[partition]\nover = \"enrolled\"\n" + share};
-    with_.parts.add_to(needed);
-    return needed;
-  }
-  std::vector<preset> presets() const override {
-    return {{.name = "paper",
-             .meaning = "training of the server as in the paper's table: Adam at 1e-3, decay 1e-4, 20 epochs, batches "
-                        "of 256",
-             .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
-                     "batch = 256\n"}};
-  }
-  diagnostics check(const method_setup& setup) const override;
-  void prepare(const method_setup& setup) override;
-  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<osi_server>(setup_, with_, pictures_);
-  }
-
-private:
-  method_setup setup_;
-  options with_;
-  std::filesystem::path cache_;
-  program_ref summary_, pictures_; // made once, in prepare()
-};
-
-void osi_fl::prepare(const method_setup& setup) {
-  setup_ = setup;
-  if (!with_.captions()) {
-    summary_ = class_means(latent_generator::shape_of(setup), setup.classes);
-    return;
-  }
-  const auto describing = with_.parts.made_captioner(setup);
-  const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
-  summary_ = described_class_means(describing, pixels, setup.classes);
-  const auto& sampling = with_.generator.sampling;
-  if (with_.uses_diffusion_parts())
-    pictures_ = guided_pictures(with_.parts.made_diffusion(setup, sampling.steps, sampling.guidance), describing,
-                                setup.shape, sampling.images);
-  else {
-    with_.generator.embedding = describing->embedding_width();
-    with_.generator.describing = described_rows(describing, pixels);
-  }
-}
-
-/// Describes each image, and sends the mean of each class (eq. 9). Nothing is trained, nothing remembered.
-task<client_result> osi_fl::client_round(client_context& ctx, const broadcast& in) const {
-  program_job job{
-      .body = summary_, .in = in.first_contact, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
-  job.rows = ctx.samples().size();
-  auto summing = ctx.run(std::move(job));
-  auto summed = co_await summing;
-  co_return client_result{.upload = packed(summed, in.place.task), .memory = nullptr, .rows = ctx.samples().size()};
-}
-
-diagnostics osi_fl::check(const method_setup& setup) const {
-  diagnostics wrong;
-  if (setup.net->classes() == 0)
-    wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
-                                               "one",
-                                               setup.net->identity())});
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
-  if (setup.public_rows == 0 && !with_.uses_diffusion_parts())
-    wrong.push_back({"partition.public_share",
-                     "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
-                     "none; expected a share such as 0.15"});
-  if (with_.generator.matches_moments && with_.captions())
-    wrong.push_back({"strategy.match_moments",
-                     "no effect where a captioner describes rows: the encoder of the run tells which kind a condition "
-                     "stands for; leave the key away"});
-  if (!with_.shape.empty() && (with_.shape.size() != 2 || !with_.captions()))
-    wrong.push_back({"strategy.condition_shape", with_.captions() ? "expected two numbers, tokens and numbers of each"
-                                                                  : "no effect without the modules of a captioner"});
-  else if (with_.captions())
-    for (auto& found : with_.parts.check(setup, with_.condition_numbers(), with_.uses_diffusion_parts()))
-      wrong.push_back(std::move(found));
-  return wrong;
-}
-
-void osi_fl::keys(key_table& table) {
-  table.choice("mode", with_.mode,
-               {{"osi-fl", run_mode::osi_fl},
-                {"oscar", run_mode::oscar},
-                {"oscar-r", run_mode::oscar_r},
-                {"oscar-il", run_mode::oscar_il}},
-               "Selected images are retained; all are, and each task trains anew; the model is held back; nothing.");
-  table.choice("condition", with_.condition,
-               {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
-               "What a client sends of a class and the generator is told: 512 numbers, or 77 tokens of 768.");
-  table.integers("condition_shape", with_.shape, {.low = 1, .high = 100'000},
-                 "Tokens, and numbers of each, of modules that have others than the condition's name says.");
-  with_.parts.keys(table);
-  table.integer("p", with_.p, {.low = 0, .high = 1'000'000}, "osi-fl: images retained of each class and task.");
-  table.choice("criterion", with_.criterion,
-               {{"gradient-norm", retention::gradient_norm},
-                {"loss", retention::loss},
-                {"random", retention::random},
-                {"herding", retention::herding}},
-               "osi-fl: which are retained: those of the largest gradient or loss, any, or those near the class mean.");
-  table.choice("moment", with_.moment, {{"before", score_moment::before}, {"after", score_moment::after}},
-               "osi-fl: the model that judges them: the one before the task was learnt, or after.");
-  table.choice("replay", with_.weighs_tasks, {{"eq16", true}, {"concat", false}},
-               "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
-  table.number("lambda", with_.lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
-  auto& made = with_.generator;
-  table.integer("images", made.sampling.images, {.low = 1, .high = 100'000}, "Images made for each client and class.");
-  table.integer("candidates", made.sampling.candidates, {.low = 1, .high = 1'000},
-                "Images made for each that is kept: the encoder keeps those that it recognises; 1: all are kept.");
-  table.number("guidance", made.sampling.guidance, {.low = 0.0, .high = 100.0},
-               "w of unconditional + w (conditional - unconditional); 1: the condition alone.");
-  table.integer("sampling_steps", made.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
-  table.integer("components", made.components, {.low = 1, .high = 100'000},
-                "Principal components of an image, which are what is generated; no more than there are pixels.");
-  table.flag("match_moments", made.matches_moments,
-             "Whether what is generated of a kind is given the mean and covariance of its public rows' components.");
-  table.integer("encoder_passes", made.encoder_passes, {.low = 1, .high = 100'000},
-                "Passes over the public rows in which the encoder is trained.");
-  table.integer("component_passes", made.component_passes, {.low = 1, .high = 100'000},
-                "The same for the principal components.");
-  table.integer("denoiser_passes", made.denoiser_passes, {.low = 1, .high = 100'000}, "The same for the denoiser.");
-  table.path("generator_cache", cache_,
-             "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");
-  table.integer("generator_batch", made.batch, {.low = 1, .high = 65'536}, "Rows of a step of these three.");
+std::unique_ptr<server_half> osi_fl::make_server() const {
+  return std::make_unique<osi_server>(setup_, with_, pictures_);
 }
 
 const strategy_registration line{

@@ -62,16 +62,17 @@ std::vector<declared_tensor> sliced_training::outcome(const program_job&) const 
 }
 
 program_step sliced_training::run_call(const program_call& call) const {
-  const auto all = steps(call), first = call.slice * steps_of_slice(), last = std::min(all, first + steps_of_slice());
+  const auto total = steps(call), first = call.slice * steps_of_slice();
+  const auto last = std::min(total, first + steps_of_slice());
   auto state = call.slice == 0 ? adam_state(initial(call).to(call.device())) : adam_state(call.state);
   for (auto step = first; step < last; ++step) {
     const auto moving = leaf_of(state.weights);
-    take_step(state, gradients_of(loss(call, moving, step), {moving}).front(), with_, step, all);
+    take_step(state, gradients_of(loss(call, moving, step), {moving}).front(), with_, step, total);
   }
-  if (last == all)
+  if (last == total)
     return {.tensors = {{"weights", with_.averages ? state.mean : state.weights}}};
   return {
-      .tensors = state.saved(), .finished = false, .progress = static_cast<double>(last) / static_cast<double>(all)};
+      .tensors = state.saved(), .finished = false, .progress = static_cast<double>(last) / static_cast<double>(total)};
 }
 
 std::vector<std::int64_t> positions_of_step(std::int64_t rows, std::int64_t batch, std::int64_t step, rng_key key) {
@@ -90,12 +91,12 @@ std::int64_t steps_of_passes(std::int64_t rows, std::int64_t batch, std::int64_t
 }
 
 at::Tensor normal_numbers(at::IntArrayRef shape, const rng_key& key) {
-  auto made = at::empty(shape, at::kFloat);
-  auto* const value = made.mutable_data_ptr<float>();
+  auto numbers = at::empty(shape, at::kFloat);
+  auto* const value = numbers.mutable_data_ptr<float>();
   rng_stream draw(key);
-  for (std::int64_t i = 0; i < made.numel(); ++i)
+  for (std::int64_t i = 0; i < numbers.numel(); ++i)
     value[i] = static_cast<float>(draw.normal());
-  return made;
+  return numbers;
 }
 
 } // namespace mneme

@@ -33,12 +33,12 @@ adam adam::loaded(const std::string& name, std::span<const program_call> calls) 
       rows.push_back(call.state.at(tensor));
     return at::stack(rows);
   };
-  adam made;
-  made.weights_ = stacked(name);
-  made.first_ = stacked(name + ".first");
-  made.second_ = stacked(name + ".second");
-  made.steps_ = calls.front().state.at(name + ".steps").item<std::int64_t>();
-  return made;
+  adam state;
+  state.weights_ = stacked(name);
+  state.first_ = stacked(name + ".first");
+  state.second_ = stacked(name + ".second");
+  state.steps_ = calls.front().state.at(name + ".steps").item<std::int64_t>();
+  return state;
 }
 
 } // namespace mneme

@@ -1,9 +1,112 @@
 #include "strategies/shared/averaging.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/base/non_owning.hpp"
+#include "runtime/kernels/fold.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 namespace mneme {
+
+// -- sums of uploads --------------------------------------------------------------------------------------------------
+
+void weighted_average::add(const at::Tensor& value, double weight) {
+  check_upload(value, weight, sum_);
+  if (!sum_.defined())
+    sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
+  if (value.device() != sum_.device()) // it comes from a checkpoint
+    sum_ = sum_.to(value.device());
+  waiting_.push_back({.values = value, .weight = weight});
+  weight_ += weight;
+  if (waiting_.size() == kernels::folded_at_once_max)
+    fold_waiting();
+}
+
+void weighted_average::fold_waiting() {
+  if (!waiting_.empty())
+    fold_uploads(sum_, waiting_);
+  waiting_.clear();
+}
+
+at::Tensor weighted_average::take() {
+  MNEME_CHECK(!empty());
+  fold_waiting();
+  return take_mean(sum_, std::exchange(weight_, 0.0));
+}
+
+void weighted_average::persist(archive& state) {
+  fold_waiting();
+  auto sum = empty() ? at::Tensor() : sum_; // else zeros
+  state(sum)(weight_);
+  const bool holds =
+      sum.defined() ? weight_ > 0.0 && sum.scalar_type() == at::kDouble && sum.dim() == 1 : weight_ == 0.0;
+  if (state.loading() && !holds)
+    throw archive_error("has a mean of no uploads, or uploads without a mean");
+  sum_ = sum;
+}
+
+namespace {
+
+constexpr std::size_t starts_held_max = 16; // old models that stay in memory until they are summed
+
+} // namespace
+
+void weighted_change::add(const at::Tensor& value, const at::Tensor& start, double weight) {
+  check_upload(value, weight, sum_);
+  check_upload(start, weight, value);
+  if (!sum_.defined())
+    sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
+  empty_ = false;
+  waiting_.push_back({.values = value, .weight = weight});
+  const auto known = std::find_if(starts_.begin(), starts_.end(), [&](const weighted_upload& known_start) {
+    return known_start.values.is_same(start);
+  });
+  if (known != starts_.end())
+    known->weight -= weight;
+  else
+    starts_.push_back({.values = start, .weight = -weight});
+  if (waiting_.size() == kernels::folded_at_once_max)
+    fold_waiting();
+  if (starts_.size() > starts_held_max)
+    fold_starts();
+}
+
+void weighted_change::fold_waiting() {
+  fold_uploads(sum_, waiting_);
+  waiting_.clear();
+}
+
+void weighted_change::fold_starts() {
+  fold_uploads(sum_, starts_);
+  starts_.clear();
+}
+
+/// What waits is kept apart: when it is folded, and by which starts, decides the last bits.
+void weighted_change::persist(archive& state) {
+  state(sum_);
+  for (auto* held : {&waiting_, &starts_}) {
+    std::uint64_t count = held->size();
+    state(count);
+    if (state.loading())
+      held->clear();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto& upload = state.loading() ? held->emplace_back() : (*held)[i];
+      state.frozen(upload.values)(upload.weight);
+    }
+  }
+}
+
+at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
+  MNEME_CHECK(!empty());
+  fold_waiting();
+  fold_starts();
+  auto moved = sum_.mul_(scale).add_(base).to(at::kFloat);
+  sum_.zero_();
+  empty_ = true;
+  return moved;
+}
+
+// -- which tensors travel ---------------------------------------------------------------------------------------------
 
 travelling_weights::travelling_weights(model_ref net, trainable_part part) {
   const auto trained = trained_parameters(*net, part);

@@ -1,10 +1,57 @@
-/// averaging: the two halves that all weight-averaging methods share (McMahan et al. 2017, Algorithm 1).
+/// averaging: the sums and the two halves that all weight-averaging methods share (McMahan et al. 2017, Algorithm 1).
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/method/strategy.hpp"
-#include "strategies/shared/weighted_average.hpp"
-#include "strategies/shared/weighted_change.hpp"
+#include "runtime/training/folding.hpp"
+#include <vector>
 namespace mneme {
+
+// -- sums of uploads --------------------------------------------------------------------------------------------------
+
+/// The running mean of uploads, in float64. Sums as it goes, so memory does not grow with the cohort. Order of add()
+/// decides the last bits: call it in delivery order.
+class weighted_average {
+public:
+  /// A few values wait to be summed in one pass, so what is given is frozen, as tensors of a tensor_map are.
+  /// @param value [P] float32, contiguous @param weight > 0
+  void add(const at::Tensor& value, double weight);
+  [[nodiscard]] bool empty() const noexcept { return weight_ == 0.0; }
+  /// The mean as float32 [P]; forgets everything. @pre not empty()
+  [[nodiscard]] at::Tensor take();
+  void persist(archive& state);
+
+private:
+  void fold_waiting();
+
+  at::Tensor sum_{};                     // [P] float64
+  std::vector<weighted_upload> waiting_; // added and not yet in the sum
+  double weight_ = 0.0;
+};
+
+/// The running sum of what uploads changed, c (w - start), in float64, where each began from weights of its own. Those
+/// that share their start are told from it once, so a sum costs little more than one of the uploads alone. Order of
+/// add() decides the last bits: call it in delivery order.
+class weighted_change {
+public:
+  /// What is given is frozen, as tensors of a tensor_map are.
+  /// @param value, start [P] float32, contiguous @param weight > 0
+  void add(const at::Tensor& value, const at::Tensor& start, double weight);
+  [[nodiscard]] bool empty() const noexcept { return empty_; }
+  /// base + scale * sum as float32 [P]; forgets everything. @pre not empty()
+  [[nodiscard]] at::Tensor take(const at::Tensor& base, double scale);
+  void persist(archive& state);
+
+private:
+  void fold_waiting();
+  void fold_starts();
+
+  at::Tensor sum_{}; // [P] float64; kept for the next sum
+  bool empty_ = true;
+  std::vector<weighted_upload> waiting_; // added and not yet in the sum
+  std::vector<weighted_upload> starts_;  // the same, to be subtracted; in the order of their first uploads
+};
+
+// -- the server half --------------------------------------------------------------------------------------------------
 
 /// Which named tensors of a net travel: all weights as one, or, where only the head is trained, or adapters beside a
 /// frozen body, what is trained, while the rest is sent at first contact.
@@ -65,6 +112,8 @@ private:
   std::map<std::string, weighted_change> changes_; // the same: FedBuff
   double change_weight_ = 0.0;                     // sum of c_k: FedBuff
 };
+
+// -- the client half --------------------------------------------------------------------------------------------------
 
 /// What a client learns from in a round.
 struct local_data {

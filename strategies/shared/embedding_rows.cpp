@@ -27,30 +27,30 @@ void copy_columns(std::span<const embedding_rows> parts, std::int64_t first, at:
 
 embedding_rows embedding_rows::at(std::span<const std::int64_t> positions) const {
   const auto width = features.size(1), count = std::ssize(positions);
-  embedding_rows made{.features = at::empty({count, width}, at::kFloat), .labels = at::empty({count}, at::kInt)};
-  auto* const values = made.features.mutable_data_ptr<float>();
+  embedding_rows chosen{.features = at::empty({count, width}, at::kFloat), .labels = at::empty({count}, at::kInt)};
+  auto* const values = chosen.features.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < count; ++i) {
     const auto from = positions[static_cast<std::size_t>(i)];
     MNEME_CHECK(0 <= from && from < size(), from, size());
     std::copy_n(features.const_data_ptr<float>() + from * width, width, values + i * width);
-    made.labels.mutable_data_ptr<std::int32_t>()[i] = labels.const_data_ptr<std::int32_t>()[from];
+    chosen.labels.mutable_data_ptr<std::int32_t>()[i] = labels.const_data_ptr<std::int32_t>()[from];
   }
-  return made;
+  return chosen;
 }
 
 at::Tensor sampled(const embedding_rows& rows, const embedding_shape& shape, const rng_key& key) {
   const auto width = shape.embedding;
   MNEME_CHECK(rows.features.size(1) == 2 * width, rows.features.sizes(), width);
-  auto made = at::empty({rows.size(), width}, at::kFloat);
+  auto samples = at::empty({rows.size(), width}, at::kFloat);
   rng_stream draw(key);
   const auto* feature = rows.features.const_data_ptr<float>();
-  auto* value = made.mutable_data_ptr<float>();
+  auto* value = samples.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < rows.size(); ++i, feature += 2 * width)
     for (std::int64_t d = 0; d < width; ++d) {
       const auto log = std::clamp<double>(feature[width + d], shape.low, shape.high);
       *value++ = static_cast<float>(feature[d] + std::exp(log) * draw.normal());
     }
-  return made;
+  return samples;
 }
 
 sample_view training_set(std::span<const embedding_rows> parts, const embedding_shape& shape, bool points) {

@@ -5,8 +5,6 @@
 namespace mneme {
 namespace {
 
-constexpr double entropy_floor = 1e-5;
-
 std::vector<std::int64_t> nearest(const at::Tensor& rows, const at::Tensor& mean, std::int64_t count) {
   const auto distances = (rows - mean).square().sum(1);
   const auto order = std::get<1>(distances.sort(/*stable=*/true, 0, false)).contiguous();
@@ -43,15 +41,8 @@ std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int6
   const auto rows = as_they_are ? raw : raw / raw.norm(2, {1}, true).clamp_min(1e-12);
   const auto mean = rows.mean(0);
   const bool again = how == exemplar_choice::duplicates;
-  const auto wanted = again ? count : std::min(count, rows.size(0));
-  return how == exemplar_choice::rank ? nearest(rows, mean, wanted) : herded(rows, mean, wanted, again);
-}
-
-double mean_entropy(const at::Tensor& logits) {
-  if (logits.size(0) == 0)
-    return 0.0;
-  const auto p = at::softmax(logits.cpu().to(at::kDouble), 1);
-  return -(p * (p + entropy_floor).log()).sum(1).mean().item<double>();
+  const auto chosen_count = again ? count : std::min(count, rows.size(0));
+  return how == exemplar_choice::rank ? nearest(rows, mean, chosen_count) : herded(rows, mean, chosen_count, again);
 }
 
 } // namespace mneme

@@ -22,14 +22,4 @@ enum class exemplar_choice : std::uint8_t {
   return classes > 0 ? memory / classes : 0;
 }
 
-/// Mean over rows of the entropy of softmax(logits), in nats: -sum p ln(p + 1e-5), as the released programs have it.
-/// @param logits [n, C], the classes seen; 0 where n is 0
-[[nodiscard]] double mean_entropy(const at::Tensor& logits);
-/// A client takes it that a task begins where its entropy rises from `before`, 0 in its first round, to `now` by more
-/// than the threshold; a rise of exactly that is enough if `included`.
-[[nodiscard]] constexpr bool begins_task(double before, double now, double threshold, bool included) noexcept {
-  const double rise = now - before;
-  return included ? rise >= threshold : rise > threshold;
-}
-
 } // namespace mneme

@@ -11,10 +11,10 @@ namespace {
 using places = std::vector<std::int64_t>;
 
 std::map<std::int32_t, places> places_by_class(const embedding_rows& rows) {
-  std::map<std::int32_t, places> found;
+  std::map<std::int32_t, places> by_class;
   for (std::int64_t i = 0; i < rows.size(); ++i)
-    found[rows.labels.const_data_ptr<std::int32_t>()[i]].push_back(i);
-  return found;
+    by_class[rows.labels.const_data_ptr<std::int32_t>()[i]].push_back(i);
+  return by_class;
 }
 
 embedding_rows loaded(const tensor_map& from, const std::string& name) {
@@ -72,18 +72,18 @@ sample_view rows_to_train(std::span<const embedding_rows> parts, std::int64_t fe
   return training_set(filled, {.embedding = features, .normal = false}, /*points=*/true);
 }
 
-feature_memory feature_memory::of(const tensor_map& from) {
-  feature_memory made;
+feature_memory feature_memory::saved_in(const tensor_map& from) {
+  feature_memory memory;
   const auto* const task = from.find("task");
   if (!task)
-    return made;
-  made.task_ = task->item<std::int64_t>();
-  made.current_ = loaded(from, "current");
-  made.old_ = loaded(from, "old");
+    return memory;
+  memory.task_ = task->item<std::int64_t>();
+  memory.current_ = loaded(from, "current");
+  memory.old_ = loaded(from, "old");
   if (const auto* const chosen = from.find("chosen"))
-    made.chosen_.assign(chosen->const_data_ptr<std::int64_t>(),
+    memory.chosen_.assign(chosen->const_data_ptr<std::int64_t>(),
                         chosen->const_data_ptr<std::int64_t>() + chosen->numel());
-  return made;
+  return memory;
 }
 
 void feature_memory::begin(std::uint32_t task, embedding_rows rows, const exemplar_rules& rules) {

@@ -31,7 +31,7 @@ struct exemplar_rules {
 
 class feature_memory {
 public:
-  [[nodiscard]] static feature_memory of(const tensor_map& from);
+  [[nodiscard]] static feature_memory saved_in(const tensor_map& from);
   /// True if it holds the features of this task's rows.
   [[nodiscard]] bool knows(std::uint32_t task) const { return task_ == static_cast<std::int64_t>(task); }
   /// The client takes part in a task for the first time: exemplars of the one before become old.

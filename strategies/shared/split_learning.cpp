@@ -31,15 +31,15 @@ model_ref backbone_of(const method_setup& setup, const std::string& layer) {
 }
 
 split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial) {
-  split_net made{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
-  made.chain = std::make_shared<const chained_model>(made.backbone, back);
-  made.learnt.net = std::move(back);
-  made.learnt.initial = weights_only(initial);
-  made.learnt.trainable = trainable_part::all;
-  made.learnt.shape = {1, 1, made.features()};
-  made.backbone_weights = setup.initial;
-  made.front = weights_only(at::cat({setup.initial->at(flat_weights), initial}));
-  return made;
+  split_net net{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
+  net.chain = std::make_shared<const chained_model>(net.backbone, back);
+  net.learnt.net = std::move(back);
+  net.learnt.initial = weights_only(initial);
+  net.learnt.trainable = trainable_part::all;
+  net.learnt.shape = {1, 1, net.features()};
+  net.backbone_weights = setup.initial;
+  net.front = weights_only(at::cat({setup.initial->at(flat_weights), initial}));
+  return net;
 }
 
 diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer) {
@@ -78,17 +78,17 @@ task<task_plan> split_server::open_task(server_context&, const round_place& plac
 }
 
 broadcast split_server::open_round(const round_place& place) {
-  auto made = averaging_server::open_round(place);
+  auto sent = averaging_server::open_round(place);
   if (how_.sends_teacher)
-    made.extra = teacher_;
-  return made;
+    sent.extra = teacher_;
+  return sent;
 }
 
 predictor predictor_of(const split_net& net, const at::Tensor& back) {
   const auto& backbone = net.backbone_weights->at(flat_weights);
-  predictor made{.net = net.chain, .weights = weights_only(at::cat({backbone, back.to(backbone.device())}))};
-  made.classifier = classifier_stage{.net = net.learnt.net, .front = net.front, .reads = net.features()};
-  return made;
+  predictor whole{.net = net.chain, .weights = weights_only(at::cat({backbone, back.to(backbone.device())}))};
+  whole.classifier = classifier_stage{.net = net.learnt.net, .front = net.front, .reads = net.features()};
+  return whole;
 }
 
 predictor split_server::predict() const { return predictor_of(*net_, weights()); }
@@ -102,15 +102,16 @@ void split_server::persist(archive& state) {
 
 task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
                                       exemplar_rules rules) {
-  auto memory = feature_memory::of(ctx.memory());
+  auto memory = feature_memory::saved_in(ctx.memory());
   const auto task = in.place.task.value;
   if (!memory.knows(task)) {
     extract_job looking{.net = net.backbone, .weights = net.backbone_weights, .samples = ctx.samples()};
     looking.logits = false;
     looking.frozen = true;
     auto extracting = ctx.extract(std::move(looking));
-    const auto seen = co_await extracting;
-    embedding_rows rows{.features = seen.features.cpu().contiguous(), .labels = seen.labels.cpu().to(at::kInt)};
+    const auto extracted = co_await extracting;
+    embedding_rows rows{.features = extracted.features.cpu().contiguous(),
+                        .labels = extracted.labels.cpu().to(at::kInt)};
     memory.begin(task, std::move(rows), rules);
   }
   co_return memory;
@@ -124,12 +125,12 @@ train_job split_method::training(const client_context& ctx, const broadcast& in,
 
 task<client_result> split_method::client_round(client_context& ctx, const broadcast& in) const {
   auto looking = features_of_rows(ctx, in, *net_, {.ratio = 0.0});
-  const auto seen = co_await looking;
-  const std::vector<embedding_rows> parts{seen.current()};
+  const auto features = co_await looking;
+  const std::vector<embedding_rows> parts{features.current()};
   auto learning = ctx.train(training(ctx, in, rows_to_train(parts, net_->features())));
   const auto learnt = co_await learning;
   auto memory = std::make_shared<tensor_map>();
-  seen.save(*memory);
+  features.save(*memory);
   co_return client_result{.upload = learnt.weights, .memory = memory, .rows = learnt.rows_seen};
 }
 
@@ -169,8 +170,8 @@ method_needs split_method::needs() const {
 
 diagnostics split_method::check(const method_setup& setup) const {
   auto wrong = wrong_with_backbone(setup, with_.layer);
-  if (const auto found = wrong_shape(with_.net); !found.why.empty())
-    wrong.push_back({"strategy." + found.key, found.why});
+  if (const auto fault = wrong_shape(with_.net); !fault.why.empty())
+    wrong.push_back({"strategy." + fault.key, fault.why});
   return wrong;
 }
 

@@ -18,15 +18,15 @@ std::shared_ptr<const std::vector<std::int32_t>> dummy_of_rows(const sample_view
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return label(a) < label(b); });
 
   const auto each = samples.size() / parts;
-  auto made = std::make_shared<std::vector<std::int32_t>>(order.size());
+  auto parts_of_rows = std::make_shared<std::vector<std::int32_t>>(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
     const auto part = split == dummy_split::stratified ? at % parts
                       : each == 0                      ? parts - 1
                                                        : std::min(at / each, parts - 1);
-    (*made)[static_cast<std::size_t>(order[i])] = static_cast<std::int32_t>(part);
+    (*parts_of_rows)[static_cast<std::size_t>(order[i])] = static_cast<std::int32_t>(part);
   }
-  return made;
+  return parts_of_rows;
 }
 
 } // namespace mneme

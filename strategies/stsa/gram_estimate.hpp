@@ -18,7 +18,7 @@ struct class_sums {
 };
 
 /// Adds the estimate of the class's Gram matrix to `gram`, a triangle (triangle.hpp), float64. With N = sum n_k and
-/// m = sum c_k / N (STSA, eq. 11 in the form that is positive semi-definite by construction; specs sheet, E2):
+/// m = sum c_k / N (STSA, eq. 11 in the form that is positive semi-definite by construction):
 ///     G = N m m^T + (N - 1) / (kappa - 1) sum_k n_k (c_k / n_k - m)(c_k / n_k - m)^T
 /// kappa = 1 leaves the scatter out. No rows: nothing is added.
 /// @param clamp_b the official code's way where N < kappa: the negative coefficient of the second term of

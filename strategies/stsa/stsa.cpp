@@ -7,7 +7,7 @@
 // STSA-E sends C_k and the class counts of `dummies` parts of each client only; the server estimates G from them
 // (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official".
 //
-// Equations 7, 8, 10 and 11 are computed in shared/statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
+// Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
 #include "runtime/storage/safetensors.hpp"
@@ -144,7 +144,7 @@ task<client_result> stsa::client_round(client_context& ctx, const broadcast& in)
   const auto privacy = privacy_of(ctx);
   if (!privacy.changes_upload())
     co_return client_result{.upload = upload, .memory = nullptr, .rows = ctx.samples().size()};
-  upload->put(privacy_options::tensor_name, as_tensor(privacy));
+  put_privacy(*upload, privacy);
   tensors_ref plain = std::move(upload);
   auto hiding = ctx.compute({.name = "privacy", .run = &hidden, .in = plain});
   auto sent = co_await hiding;
@@ -283,12 +283,12 @@ public:
 
 private:
   /// What solve() works on.
-  [[nodiscard]] tensors_ref equations_of(class_range seen) const {
-    auto made = std::make_shared<tensor_map>();
-    made->put("gram", statistics_->gram());
-    made->put("sums", statistics_->sums().narrow(0, 0, seen.high));
-    made->put("ridge", at::scalar_tensor(run_->with.ridge, at::kDouble));
-    return made;
+  [[nodiscard]] tensors_ref equations_of(class_range opened) const {
+    auto equations = std::make_shared<tensor_map>();
+    equations->put("gram", statistics_->gram());
+    equations->put("sums", statistics_->sums().narrow(0, 0, opened.high));
+    equations->put("ridge", at::scalar_tensor(run_->with.ridge, at::kDouble));
+    return equations;
   }
 
   std::shared_ptr<const run_settings> run_;
@@ -319,16 +319,16 @@ diagnostics stsa::check(const method_setup& setup) const {
   auto wrong = with_.adaptation == adaptation_kind::none ? diagnostics{} : averaging_method::check(setup);
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
-    const auto* found = file->second.find("W_R");
-    if (!found)
+    const auto* projection = file->second.find("W_R");
+    if (!projection)
       wrong.push_back({"strategy.projection_file", with_.projection_file.string() +
                                                        ": found no tensor 'W_R'; expected W_R of shape [" +
                                                        std::to_string(width) + ", projection width]"});
-    else if (found->dim() != 2 || found->size(0) != width || found->size(1) < 1 ||
-             !at::isFloatingType(found->scalar_type()))
+    else if (projection->dim() != 2 || projection->size(0) != width || projection->size(1) < 1 ||
+             !at::isFloatingType(projection->scalar_type()))
       wrong.push_back({"strategy.projection_file",
-                       with_.projection_file.string() + ": found W_R of shape " + c10::str(found->sizes()) + ", " +
-                           c10::toString(found->scalar_type()) + "; expected floating-point numbers of shape [" +
+                       with_.projection_file.string() + ": found W_R of shape " + c10::str(projection->sizes()) + ", " +
+                           c10::toString(projection->scalar_type()) + "; expected floating-point numbers of shape [" +
                            std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
                            " features"});
   }

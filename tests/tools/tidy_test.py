@@ -9,6 +9,8 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 import tidy  # noqa: E402
 
+import name_rules  # noqa: E402, found by tidy
+
 HEADER = """/// thing: a thing that tests look at.
 #pragma once
 #include <vector>
@@ -40,8 +42,8 @@ METHOD = """// A method.
 namespace mneme {
 namespace {
 
-task<int> round(thing one) {
-  auto training = train(one.doubled());
+task<int> round(thing whole) {
+  auto training = train(whole.doubled());
   const auto [a, b] = co_await training;
   co_return a;
 }
@@ -183,8 +185,10 @@ class Tidy(unittest.TestCase):
         for path in ("strategies/other.cpp", "strategies/simple/other.cpp", "strategies/shared/other.cpp"):
             self.assertIn(("registration", path, 1), found({path: "int x;\n"}))
         part = {"strategies/simple/part.hpp": "/// part: half a method.\n#pragma once\n",
-                "strategies/simple/part.cpp": ""}
+                "strategies/simple/half.cpp": '#include "strategies/simple/part.hpp"\n'}
         self.assertEqual(found(part), [])
+        headed = {**part, "strategies/simple/half.cpp": "// A method.\n" + part["strategies/simple/half.cpp"]}
+        self.assertEqual(found(headed), [("registration", "strategies/simple/half.cpp", 2)])
         model = "class mlp final : public model_kind {\n};\n"
         self.assertEqual(found({"runtime/models/mlp.cpp": model}), [("registration", "runtime/models/mlp.cpp", 2)])
         self.assertEqual(found({"runtime/models/mlp.cpp": model + "const model_registration line{{}};\n"}), [])
@@ -234,6 +238,24 @@ class Tidy(unittest.TestCase):
                      "namespace mneme {\nint f(int what) {\n  auto what2 = what;\n}\n}\n",
                      "struct a {\n  a(int what) : n_(what) {}\n  int n_;\n  void g() { int what = 1; }\n};\n"):
             self.assertEqual(found({path: text}, rules), [], text)
+
+    def test_a_declaration_is_not_named_by_filler(self):
+        path, rules = "strategies/a.cpp", [tidy.filler_names]
+        for bad in ("auto made = f();", "for (const auto& found : x)", "std::vector<int> wanted;", "T* const one{};",
+                    "void f(const job& which) {", "int seen_;", "double of(int n);", "const auto [what, n] = f();",
+                    "const auto [n, rest] = f();", "for (auto& [all, n] : x)", "f([](int what, int n) {});"):
+            self.assertEqual(found({path: "\n" + bad + "\n"}, rules), [("filler", path, 2)], bad)
+        for good in ("return made;", "co_return found;", "f(made, seen);", "x = seen;", "if (a && found)",
+                     "y.made = 1;", "// auto made = f();", 'say("auto made = f();");', "a > made;",
+                     "auto made_rows = f();", "rows[made] = 1;", "const auto [n, m] = f(made);"):
+            self.assertEqual(found({path: good + "\n"}, rules), [], good)
+
+    def test_names_by_filler_grow_fewer_where_they_are_left(self):
+        rules, left = [tidy.filler_names], name_rules.FILLERS_LEFT["tools"]
+        text = "auto made = f();\n"
+        self.assertEqual(found({"tools/a.cpp": text * left}, rules), [])
+        self.assertEqual(found({"tools/a.cpp": text * left, "tools/b.cpp": text}, rules),
+                         [("filler", "tools/checks/name_rules.py", 1)])
 
     def test_a_header_declares_something_of_its_name(self):
         start, rules = "/// A header.\n#pragma once\nnamespace mneme {\n", [tidy.header_names]

@@ -91,13 +91,15 @@ function(mneme_check_awaits)
 endfunction()
 
 # mneme_check_registrations(): of every method, data source and kind of model. A source below strategies/ is a method, in
-# whatever folder, unless a header of its name stands beside it: then it is a part of one.
+# whatever folder, unless its first line includes a header from beside it: then it is a part of one.
 function(mneme_check_registrations)
   file(GLOB_RECURSE candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/strategies/*.cpp)
   set(methods)
   foreach(file IN LISTS candidates)
-    string(REGEX REPLACE "cpp$" "hpp" header ${file})
-    if(NOT EXISTS ${header})
+    cmake_path(GET file PARENT_PATH folder)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+    file(STRINGS ${file} first_line LIMIT_COUNT 1)
+    if(NOT first_line MATCHES "^#include \"${folder}/[a-z0-9_]+\\.hpp\"")
       list(APPEND methods ${file})
     endif()
   endforeach()

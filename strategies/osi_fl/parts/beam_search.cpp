@@ -16,18 +16,18 @@ beam_search::beam_search(const beam_settings& with)
 
 /// Twice as many as there are beams: enough to go on with where half of them end.
 std::vector<beam_search::continuation> beam_search::best_continuations(std::span<const float> log_probabilities) const {
-  const auto wanted = static_cast<std::size_t>(2 * with_.beams);
+  const auto continuations_max = static_cast<std::size_t>(2 * with_.beams);
   std::vector<continuation> best;
   for (std::size_t beam = 0; beam < running_.size(); ++beam)
     for (std::int64_t word = 0; word < with_.words; ++word) {
       const auto place = beam * static_cast<std::size_t>(with_.words) + static_cast<std::size_t>(word);
       const float score = log_probabilities[place] + scores_[beam];
-      if (best.size() == wanted && !(score > best.back().score))
+      if (best.size() == continuations_max && !(score > best.back().score))
         continue;
       const auto behind =
           std::find_if(best.begin(), best.end(), [&](const auto& other) { return score > other.score; });
       best.insert(behind, {score, beam, word});
-      if (best.size() > wanted)
+      if (best.size() > continuations_max)
         best.pop_back();
     }
   return best;

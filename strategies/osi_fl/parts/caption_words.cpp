@@ -13,12 +13,12 @@ tl::expected<caption_words, std::string> caption_words::read(std::string_view js
   auto known = read_vocabulary(json);
   if (!known)
     return tl::unexpected(known.error());
-  caption_words made;
-  made.known_ = std::move(*known);
-  made.end_ = made.known_.number_of("<|endoftext|>");
-  if (made.end_ < 0)
+  caption_words words;
+  words.known_ = std::move(*known);
+  words.end_ = words.known_.number_of("<|endoftext|>");
+  if (words.end_ < 0)
     return tl::unexpected(std::string("the vocabulary lacks '<|endoftext|>'; expected one of GPT-2's tokenizer"));
-  return made;
+  return words;
 }
 
 std::string caption_words::text(std::span<const std::int64_t> numbers) const {
@@ -27,9 +27,9 @@ std::string caption_words::text(std::span<const std::int64_t> numbers) const {
   for (const auto number : numbers)
     if (number != end_)
       for (const auto point : points_of(known_.tokens.at(static_cast<std::size_t>(number)))) {
-        const auto* const found = std::find(letters.begin(), letters.end(), point);
-        if (found != letters.end())
-          bytes += static_cast<char>(found - letters.begin());
+        const auto* const letter = std::find(letters.begin(), letters.end(), point);
+        if (letter != letters.end())
+          bytes += static_cast<char>(letter - letters.begin());
         else
           add_point(bytes, point);
       }

@@ -14,14 +14,15 @@ at::Tensor as_shown(const at::Tensor& pictures, std::int64_t side) {
 }
 
 /// Number of words, words and zeros, what the encoder has made of the picture.
-void put_row(at::Tensor row, const std::vector<std::int64_t>& beginning, std::int64_t length, const at::Tensor& seen) {
+void put_row(at::Tensor row, const std::vector<std::int64_t>& beginning, std::int64_t length,
+             const at::Tensor& encoded) {
   auto words = at::zeros({1 + length}, at::kFloat);
   auto* const values = words.mutable_data_ptr<float>();
   values[0] = static_cast<float>(beginning.size());
   for (std::size_t i = 0; i < beginning.size(); ++i)
     values[i + 1] = static_cast<float>(beginning[i]);
   row.narrow(0, 0, 1 + length).copy_(words);
-  row.narrow(0, 1 + length, seen.size(0)).copy_(seen);
+  row.narrow(0, 1 + length, encoded.size(0)).copy_(encoded);
 }
 
 } // namespace
@@ -48,7 +49,8 @@ std::string captioner::identity() const {
 
 /// All beginnings of all pictures whose search is not over go through the decoder together.
 std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pictures) const {
-  const auto seen = results_of(parts_.caption_encoder, as_shown(pictures, parts_.caption_encoder.input[1])); // [n, X]
+  const auto shown = as_shown(pictures, parts_.caption_encoder.input[1]);
+  const auto encoded = results_of(parts_.caption_encoder, shown); // [n, X]
   const auto length = caption_length(), words = parts_.caption_decoder.net->feature_width();
   std::vector<beam_search> searches(static_cast<std::size_t>(pictures.size(0)),
                                     beam_search({.beams = parts_.beams,
@@ -63,11 +65,11 @@ std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pic
         open.push_back(i);
     if (open.empty())
       break;
-    auto rows = at::empty({std::ssize(open) * parts_.beams, 1, 1, 1 + length + seen.size(1)}, seen.options());
+    auto rows = at::empty({std::ssize(open) * parts_.beams, 1, 1, 1 + length + encoded.size(1)}, encoded.options());
     std::int64_t row = 0;
     for (const auto picture : open)
       for (const auto& beginning : searches[static_cast<std::size_t>(picture)].beginnings())
-        put_row(rows[row++].flatten(), beginning, length, seen[picture]);
+        put_row(rows[row++].flatten(), beginning, length, encoded[picture]);
     const auto logits = results_of(parts_.caption_decoder, rows).cpu();
     for (std::size_t i = 0; i < open.size(); ++i) { // each by itself: bits of a sum may follow from a row's place
       const auto own = logits.narrow(0, static_cast<std::int64_t>(i) * parts_.beams, parts_.beams).clone();
@@ -76,10 +78,10 @@ std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pic
           {likely.const_data_ptr<float>(), static_cast<std::size_t>(likely.numel())});
     }
   }
-  std::vector<std::vector<std::int64_t>> found;
+  std::vector<std::vector<std::int64_t>> best_captions;
   for (const auto& search : searches)
-    found.push_back(search.best());
-  return found;
+    best_captions.push_back(search.best());
+  return best_captions;
 }
 
 at::Tensor captioner::embeddings(const std::vector<std::string>& texts, const at::Device& device) const {

@@ -22,12 +22,12 @@ public:
     for (const auto& call : calls)
       if (const auto places = places_of(call); !places.empty())
         pictures.push_back(pixels_.pixels_of(call.images(places)));
-    const auto seen = pictures.empty() ? at::Tensor{} : by_->embeddings(at::cat(pictures)).cpu();
+    const auto embeddings = pictures.empty() ? at::Tensor{} : by_->embeddings(at::cat(pictures)).cpu();
     std::vector<program_step> steps;
     std::int64_t first = 0;
     for (const auto& call : calls) {
       const auto places = places_of(call);
-      const auto own = places.empty() ? at::zeros({0, width()}) : seen.narrow(0, first, std::ssize(places));
+      const auto own = places.empty() ? at::zeros({0, width()}) : embeddings.narrow(0, first, std::ssize(places));
       first += std::ssize(places);
       const bool finished = (call.slice + 1) * rows_of_slice >= call.samples.size();
       steps.push_back({.tensors = added(call, places, own, finished),
@@ -46,7 +46,7 @@ protected:
   }
   /// The state with these rows' embeddings [places, E] on the host, or what is made of it at last.
   [[nodiscard]] virtual named_tensors added(const program_call& call, const std::vector<std::int64_t>& places,
-                                            const at::Tensor& seen, bool finished) const = 0;
+                                            const at::Tensor& embeddings, bool finished) const = 0;
 
 private:
   [[nodiscard]] static std::vector<std::int64_t> places_of(const program_call& call) {
@@ -74,14 +74,14 @@ public:
 
 protected:
   [[nodiscard]] named_tensors added(const program_call& call, const std::vector<std::int64_t>& places,
-                                    const at::Tensor& seen, bool finished) const override {
+                                    const at::Tensor& embeddings, bool finished) const override {
     const bool first = call.slice == 0;
     auto sums = first ? at::zeros({classes_, width()}, at::kDouble) : call.state.at("sums").cpu().clone();
     auto counts = first ? at::zeros({classes_}, at::kLong) : call.state.at("counts").cpu().clone();
     for (std::size_t i = 0; i < places.size(); ++i) {
       const auto row = (*call.samples.rows)[static_cast<std::size_t>(places[i])];
       const auto label = call.samples.source->label(row);
-      sums[label] += seen[static_cast<std::int64_t>(i)].to(at::kDouble);
+      sums[label] += embeddings[static_cast<std::int64_t>(i)].to(at::kDouble);
       counts[label] += 1;
     }
     if (!finished)
@@ -104,9 +104,9 @@ public:
   }
 
 protected:
-  [[nodiscard]] named_tensors added(const program_call& call, const std::vector<std::int64_t>&, const at::Tensor& seen,
-                                    bool) const override {
-    const auto whole = call.slice == 0 ? seen : at::cat({call.state.at("embeddings").cpu(), seen});
+  [[nodiscard]] named_tensors added(const program_call& call, const std::vector<std::int64_t>&,
+                                    const at::Tensor& embeddings, bool) const override {
+    const auto whole = call.slice == 0 ? embeddings : at::cat({call.state.at("embeddings").cpu(), embeddings});
     return {{"embeddings", whole.to(call.device())}};
   }
 };

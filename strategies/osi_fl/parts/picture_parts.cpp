@@ -11,10 +11,10 @@ class part_check {
 public:
   /// @param texts where the texts of the setup were read
   part_check(const method_setup& setup, std::map<std::string, std::filesystem::path> texts,
-             const condition_shape& wanted, std::int64_t beams)
-      : setup_(setup), texts_(std::move(texts)), wanted_(wanted), beams_(beams) {}
+             const condition_shape& condition, std::int64_t beams)
+      : setup_(setup), texts_(std::move(texts)), condition_(condition), beams_(beams) {}
 
-  diagnostics found(bool generates) {
+  diagnostics findings(bool generates) {
     check_data();
     check_captioner();
     check_text();
@@ -38,10 +38,10 @@ private:
   }
 
   void check_captioner() {
-    const auto& seen = input("caption_encoder");
-    if (seen[0] != 3 || seen[1] != seen[2])
+    const auto& pictures = input("caption_encoder");
+    if (pictures[0] != 3 || pictures[1] != pictures[2])
       add("caption_encoder",
-          fmt::format("the module takes rows [{}]; expected square pictures [3, S, S]", fmt::join(seen, ", ")));
+          fmt::format("the module takes rows [{}]; expected square pictures [3, S, S]", fmt::join(pictures, ", ")));
     const auto numbers = width("caption_encoder"), length = input("caption_decoder")[2] - 1 - numbers;
     if (length < 2)
       add("caption_decoder",
@@ -67,14 +67,14 @@ private:
 
   void check_text() {
     const auto numbers = width("text_encoder"), tokens = input("text_encoder")[2];
-    if (numbers != wanted_.numbers())
+    if (numbers != condition_.numbers())
       add("text_encoder", fmt::format("the module returns {} numbers for a text; the condition has {} x {} = {}: "
                                       "text_encoder.pt of the export is for \"embed512\", text_states.pt for "
                                       "\"sd77x768\"",
-                                      numbers, wanted_.tokens, wanted_.width, wanted_.numbers()));
-    if (tokens < 2 || (wanted_.tokens > 1 && tokens != wanted_.tokens))
+                                      numbers, condition_.tokens, condition_.width, condition_.numbers()));
+    if (tokens < 2 || (condition_.tokens > 1 && tokens != condition_.tokens))
       add("text_encoder",
-          fmt::format("the module takes {} tokens; the condition has states of {}", tokens, wanted_.tokens));
+          fmt::format("the module takes {} tokens; the condition has states of {}", tokens, condition_.tokens));
     if (const auto read = text_tokens::read(setup_.texts.at("text_tokens"), setup_.texts.at("text_merges")); !read)
       add_of_file(read.error().starts_with("line") ? "text_merges" : "text_tokens", read.error());
   }
@@ -82,25 +82,25 @@ private:
   void check_diffusion() {
     const auto& latents = input("picture_decoder");
     const auto count = latents[0] * latents[1] * latents[2];
-    if (input("denoiser")[2] != count + 1 + wanted_.numbers())
+    if (input("denoiser")[2] != count + 1 + condition_.numbers())
       add("denoiser",
           fmt::format("the module takes {} numbers for a row; expected the [{}] latents of picture_decoder, "
                       "a time and {} x {} of the condition, {}",
-                      input("denoiser")[2], fmt::join(latents, ", "), wanted_.tokens, wanted_.width,
-                      count + 1 + wanted_.numbers()));
+                      input("denoiser")[2], fmt::join(latents, ", "), condition_.tokens, condition_.width,
+                      count + 1 + condition_.numbers()));
     if (width("denoiser") != count)
       add("denoiser", fmt::format("the module returns {} numbers for a row; expected the noise of its {} latents",
                                   width("denoiser"), count));
-    const auto made = width("picture_decoder");
-    const auto side = std::lround(std::sqrt(static_cast<double>(made) / 3.0));
-    if (made != 3 * side * side)
+    const auto pixels = width("picture_decoder");
+    const auto side = std::lround(std::sqrt(static_cast<double>(pixels) / 3.0));
+    if (pixels != 3 * side * side)
       add("picture_decoder",
-          fmt::format("the module returns {} numbers for a row; expected a square picture of 3 channels", made));
+          fmt::format("the module returns {} numbers for a row; expected a square picture of 3 channels", pixels));
   }
 
   const method_setup& setup_;
   std::map<std::string, std::filesystem::path> texts_;
-  condition_shape wanted_;
+  condition_shape condition_;
   std::int64_t beams_;
   diagnostics wrong_;
 };
@@ -141,12 +141,12 @@ diagnostics picture_parts::check_keys(bool generates) const {
   return wrong;
 }
 
-diagnostics picture_parts::check(const method_setup& setup, const condition_shape& wanted, bool generates) const {
+diagnostics picture_parts::check(const method_setup& setup, const condition_shape& condition, bool generates) const {
   if (auto wrong = check_keys(generates); !wrong.empty())
     return wrong;
   method_needs read;
   add_to(read);
-  return part_check(setup, read.text_files, wanted, beams_).found(generates);
+  return part_check(setup, read.text_files, condition, beams_).findings(generates);
 }
 
 std::shared_ptr<const captioner> picture_parts::made_captioner(const method_setup& setup) const {

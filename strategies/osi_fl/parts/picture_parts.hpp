@@ -22,7 +22,7 @@ public:
 
   /// What is wrong with the keys, the vocabularies and the modules' shapes, all at once.
   /// @param generates denoiser and decoder are read, too
-  [[nodiscard]] diagnostics check(const method_setup& setup, const condition_shape& wanted, bool generates) const;
+  [[nodiscard]] diagnostics check(const method_setup& setup, const condition_shape& condition, bool generates) const;
   /// @pre nothing is wrong
   [[nodiscard]] std::shared_ptr<const captioner> made_captioner(const method_setup& setup) const;
   [[nodiscard]] std::shared_ptr<const picture_diffusion> made_diffusion(const method_setup& setup, std::int64_t steps,

@@ -9,9 +9,9 @@ namespace {
 constexpr const char *start_token = "<|startoftext|>", *end_token = "<|endoftext|>", *word_end = "</w>";
 
 std::string letter_of(std::uint8_t byte) {
-  std::string made;
-  add_point(made, byte_letters()[byte]);
-  return made;
+  std::string letter;
+  add_point(letter, byte_letters()[byte]);
+  return letter;
 }
 
 /// 's, 't, 're, 've, 'm, 'll or 'd at the start: points of it, or 0.
@@ -69,37 +69,37 @@ tl::expected<text_tokens, std::string> text_tokens::read(std::string_view json, 
   auto known = read_vocabulary(json);
   if (!known)
     return tl::unexpected(known.error());
-  text_tokens made;
-  made.known_ = std::move(*known);
-  std::vector<std::string> wanted{start_token, end_token};
+  text_tokens tokens;
+  tokens.known_ = std::move(*known);
+  std::vector<std::string> required{start_token, end_token};
   for (std::uint32_t byte = 0; byte < 256; ++byte)
     for (const auto* const end : {"", word_end})
-      wanted.push_back(letter_of(static_cast<std::uint8_t>(byte)) + end);
-  for (const auto& token : wanted)
-    if (made.known_.number_of(token) < 0)
+      required.push_back(letter_of(static_cast<std::uint8_t>(byte)) + end);
+  for (const auto& token : required)
+    if (tokens.known_.number_of(token) < 0)
       return tl::unexpected(fmt::format("the vocabulary lacks '{}'; expected one of CLIP's tokenizer", token));
-  auto ranks = read_merges(merges, made.known_);
+  auto ranks = read_merges(merges, tokens.known_);
   if (!ranks)
     return tl::unexpected(ranks.error());
-  made.ranks_ = std::move(*ranks);
-  made.start_ = made.known_.number_of(start_token);
-  made.end_ = made.known_.number_of(end_token);
-  return made;
+  tokens.ranks_ = std::move(*ranks);
+  tokens.start_ = tokens.known_.number_of(start_token);
+  tokens.end_ = tokens.known_.number_of(end_token);
+  return tokens;
 }
 
 std::vector<std::int64_t> text_tokens::numbers(std::string_view text, std::int64_t length) const {
-  std::vector<std::int64_t> made{start_};
+  std::vector<std::int64_t> numbers_of_tokens{start_};
   while (!text.empty()) { // the two special tokens stand for themselves
     const auto start = text.find(start_token), end = text.find(end_token), next = std::min(start, end);
-    add_plain(in_small_letters(points_of(text.substr(0, next))), made);
+    add_plain(in_small_letters(points_of(text.substr(0, next))), numbers_of_tokens);
     if (next == std::string_view::npos)
       break;
-    made.push_back(next == start ? start_ : end_);
+    numbers_of_tokens.push_back(next == start ? start_ : end_);
     text.remove_prefix(next + std::string_view(next == start ? start_token : end_token).size());
   }
-  made.resize(std::min(made.size(), static_cast<std::size_t>(length) - 1));
-  made.resize(static_cast<std::size_t>(length), end_);
-  return made;
+  numbers_of_tokens.resize(std::min(numbers_of_tokens.size(), static_cast<std::size_t>(length) - 1));
+  numbers_of_tokens.resize(static_cast<std::size_t>(length), end_);
+  return numbers_of_tokens;
 }
 
 void text_tokens::add_plain(std::u32string_view text, std::vector<std::int64_t>& into) const {
@@ -121,8 +121,8 @@ void text_tokens::add_piece(std::u32string_view piece, std::vector<std::int64_t>
     auto lowest = std::numeric_limits<std::size_t>::max();
     std::size_t where = 0;
     for (std::size_t i = 0; i + 1 < parts.size(); ++i)
-      if (const auto found = ranks_.find({parts[i], parts[i + 1]}); found != ranks_.end() && found->second < lowest) {
-        lowest = found->second;
+      if (const auto rank = ranks_.find({parts[i], parts[i + 1]}); rank != ranks_.end() && rank->second < lowest) {
+        lowest = rank->second;
         where = i;
       }
     if (lowest == std::numeric_limits<std::size_t>::max())

@@ -255,38 +255,38 @@ bool is_space_point(char32_t point) {
 }
 
 std::u32string in_small_letters(std::u32string_view text) {
-  std::u32string made;
+  std::u32string small;
   for (const auto point : text) {
     if (point == 0x130) { // the one letter that becomes two: i and a dot above
-      made += U"i\x307";
+      small += U"i\x307";
       continue;
     }
     const auto* range = std::upper_bound(capitals.begin(), capitals.end(), point,
                                          [](char32_t value, const case_range& entry) { return value < entry.first; });
     const bool capital = range != capitals.begin() && point <= std::prev(range)->last &&
                          (point - std::prev(range)->first) % std::prev(range)->step == 0;
-    made += capital ? static_cast<char32_t>(static_cast<std::int32_t>(point) + std::prev(range)->distance) : point;
+    small += capital ? static_cast<char32_t>(static_cast<std::int32_t>(point) + std::prev(range)->distance) : point;
   }
-  return made;
+  return small;
 }
 
 std::u32string points_of(std::string_view bytes) {
-  std::u32string made;
+  std::u32string points;
   for (std::size_t at = 0; at < bytes.size();) {
     const auto lead = static_cast<std::uint8_t>(bytes[at]);
-    const auto wanted = bytes_from(lead);
+    const auto length = bytes_from(lead);
     std::size_t taken = 1;
-    char32_t point = wanted == 1 ? lead : lead & (0x7FU >> wanted);
-    for (; wanted > 0 && taken < wanted && at + taken < bytes.size(); ++taken) {
+    char32_t point = length == 1 ? lead : lead & (0x7FU >> length);
+    for (; length > 0 && taken < length && at + taken < bytes.size(); ++taken) {
       const auto next = static_cast<std::uint8_t>(bytes[at + taken]);
       if (taken == 1 ? !follows(lead, next) : (next & 0xC0U) != 0x80)
         break;
       point = point << 6U | (next & 0x3FU);
     }
-    made += taken == wanted ? point : U'\xFFFD';
+    points += taken == length ? point : U'\xFFFD';
     at += taken;
   }
-  return made;
+  return points;
 }
 
 void add_point(std::string& text, char32_t point) {
@@ -307,10 +307,10 @@ void add_point(std::string& text, char32_t point) {
 }
 
 std::string bytes_of(std::u32string_view points) {
-  std::string made;
+  std::string bytes;
   for (const auto point : points)
-    add_point(made, point);
-  return made;
+    add_point(bytes, point);
+  return bytes;
 }
 
 } // namespace mneme

@@ -52,7 +52,7 @@ private:
   int depth_ = 0;
 };
 
-std::array<char32_t, 256> made_byte_letters() {
+std::array<char32_t, 256> new_byte_letters() {
   std::array<char32_t, 256> letters{};
   char32_t others = 0;
   for (std::uint32_t byte = 0; byte < letters.size(); ++byte) {
@@ -65,13 +65,13 @@ std::array<char32_t, 256> made_byte_letters() {
 } // namespace
 
 const std::array<char32_t, 256>& byte_letters() {
-  static const auto letters = made_byte_letters();
+  static const auto letters = new_byte_letters();
   return letters;
 }
 
 std::int64_t vocabulary::number_of(const std::string& token) const {
-  const auto found = numbers.find(token);
-  return found == numbers.end() ? -1 : found->second;
+  const auto entry = numbers.find(token);
+  return entry == numbers.end() ? -1 : entry->second;
 }
 
 tl::expected<vocabulary, std::string> read_vocabulary(std::string_view text) {
@@ -79,20 +79,20 @@ tl::expected<vocabulary, std::string> read_vocabulary(std::string_view text) {
   if (!json::sax_parse(text, &read))
     return tl::unexpected(std::move(read.wrong));
   const auto count = read.entries.size();
-  vocabulary made;
-  made.tokens.resize(count);
+  vocabulary known;
+  known.tokens.resize(count);
   std::vector<bool> taken(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& [token, number] = read.entries[i];
-    if (!made.numbers.try_emplace(token, static_cast<std::int64_t>(number)).second)
+    if (!known.numbers.try_emplace(token, static_cast<std::int64_t>(number)).second)
       return tl::unexpected(fmt::format("entry {}: '{}' is there twice", i + 1, token));
     if (number >= count || taken[number])
       return tl::unexpected(fmt::format("entry {}: number {} of '{}' is {}; {} tokens count from 0 without a gap",
                                         i + 1, number, token, number >= count ? "too large" : "there twice", count));
     taken[number] = true;
-    made.tokens[number] = token;
+    known.tokens[number] = token;
   }
-  return made;
+  return known;
 }
 
 } // namespace mneme

@@ -52,7 +52,7 @@ TEST_CASE("Adam's steps are PyTorch's, worked out by hand") {
 
 TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 60, .batch = 6, .seen = {0, 4}};
+  gan_training with{.steps = 60, .batch = 6, .opened = {0, 4}};
   with.rates.rate = 1e-3;
   for (const bool replays : {false, true}) {
     with.old_classes = replays ? 2 : 0;
@@ -66,7 +66,7 @@ TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices
 
 TEST_CASE("the critic learns to tell classes apart, and the generator makes what it takes for them") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 300, .batch = 16, .seen = {0, 2}};
+  gan_training with{.steps = 300, .batch = 16, .opened = {0, 2}};
   with.rates.rate = 5e-3;
   const auto device = make_executor("cpu");
   const std::vector<job> batch{{.id = {}, .request = job_of(gan, 3, with, false)}};

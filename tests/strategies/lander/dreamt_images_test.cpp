@@ -61,7 +61,7 @@ TEST_CASE("LANDER's generator makes in few steps what its teacher takes for the 
   const auto tasks = make_task_stream(settings, *raw).value();
   const std::array<std::int64_t, 3> image{3, 32, 32};
   const auto net = model_named("resnet8", image, classes + embedding);
-  anchored_terms terms{.classes = classes, .old = 0, .seen = classes, .anchoring = 5.0, .radius = 0.015};
+  anchored_terms terms{.classes = classes, .old = 0, .opened = classes, .anchoring = 5.0, .radius = 0.015};
   terms.anchors = drawn({classes, embedding}, 7);
   const auto teacher = learnt(net, half(tasks, 0), {0, classes + embedding}, anchored_objective(terms));
   const auto plain = model_named("resnet8", image, classes);
@@ -69,7 +69,7 @@ TEST_CASE("LANDER's generator makes in few steps what its teacher takes for the 
 
   // Three times the steps of scenarios/small: 12 rounds of 15 steps instead of 50 of 40, 80 images instead of 256.
   dream_settings with{.shape = image, .scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes};
-  with.seen = classes, with.embedding = embedding;
+  with.opened = classes, with.embedding = embedding;
   with.noise = 64, with.filters = 16, with.rounds = 12, with.warm_up = 4, with.steps = 15, with.batch = 80;
   with.student_steps = 10;
   auto in = std::make_shared<tensor_map>();

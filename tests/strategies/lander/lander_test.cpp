@@ -77,7 +77,7 @@ TEST_CASE("parts weigh as in the public code: ten old classes of twenty") {
 
 TEST_CASE("a client's loss and its gradient are those of the formula, and nothing pulls within the radius") {
   const std::vector<std::int64_t> labels{2, 3, 3, 2, -1, 0, 1, 1}; // a padded row, then three that are replayed
-  anchored_terms terms{.classes = 6, .old = 2, .seen = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
+  anchored_terms terms{.classes = 6, .old = 2, .opened = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
   terms.anchors = drawn({6, 5}, 7);
   auto logits = drawn({8, 11}, 1);
   logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: within
@@ -111,7 +111,7 @@ TEST_CASE("a client's loss and its gradient are those of the formula, and nothin
 
 TEST_CASE("a generator's objective is PyTorch's, step by step") {
   const auto net = classifier();
-  dream_settings with{.shape = image, .classes = classes, .seen = 4, .embedding = embedding};
+  dream_settings with{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
   const auto teacher = moved_weights(*net, 1), student = moved_weights(*net, 2);
   const auto anchors = drawn({classes, embedding}, 3);
   const auto labels = at::arange(12, at::kLong) % 4;
@@ -168,7 +168,7 @@ TEST_CASE("matching batch statistics through a residual net is PyTorch's, step b
   const auto values_of = [](const std::string& name, at::IntArrayRef sizes) {
     return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
   };
-  const dream_settings with{.shape = {3, px, px}, .classes = classes, .seen = 4, .embedding = embedding};
+  const dream_settings with{.shape = {3, px, px}, .classes = classes, .opened = 4, .embedding = embedding};
   const auto anchors = values_of("anchors", {classes, embedding});
   const auto labels = at::arange(images, at::kLong) % 4;
   adam pixels(2 * values_of("pixels", {images, 3, px, px}));
@@ -198,7 +198,7 @@ TEST_CASE("matching batch statistics through a residual net is PyTorch's, step b
 
 TEST_CASE("the pool has a batch of each round from the last of the warm-up on, every seen class, and falls in loss") {
   const auto net = classifier();
-  dream_settings with{.shape = image, .classes = classes, .seen = 4, .embedding = embedding};
+  dream_settings with{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
   with.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
   with.shift = {-1.0F, -1.0F, -1.0F};
   with.noise = 8, with.filters = 4, with.rounds = 5, with.warm_up = 3, with.steps = 6, with.batch = 10;
@@ -225,7 +225,7 @@ TEST_CASE("the pool has a batch of each round from the last of the warm-up on, e
 
 TEST_CASE("the student is fooled after the warm-up alone, and learns as fast at any temperature") {
   const auto net = classifier();
-  dream_settings usual{.shape = image, .classes = classes, .seen = 4, .embedding = embedding};
+  dream_settings usual{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
   usual.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
   usual.shift = {-1.0F, -1.0F, -1.0F};
   usual.noise = 8, usual.filters = 4, usual.rounds = 5, usual.warm_up = 3, usual.steps = 6, usual.batch = 10;

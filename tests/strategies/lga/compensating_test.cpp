@@ -1,8 +1,7 @@
 // What clients of GLFC and LGA train on, and how they find out that a task begins, by hand.
 #include "runtime/base/digest.hpp"
-#include "strategies/lga/forgetting_losses.hpp"
+#include "strategies/lga/compensating.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
-#include "strategies/lga/round_rate.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/shown_steps.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

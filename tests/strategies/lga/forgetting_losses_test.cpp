@@ -1,7 +1,6 @@
 // The losses of GLFC and LGA against float64 and LibTorch's autograd, row by row.
 #include "runtime/method/gradients.hpp"
-#include "strategies/lga/forgetting_losses.hpp"
-#include "strategies/lga/round_rate.hpp"
+#include "strategies/lga/compensating.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/tensors.hpp"
 #include <ATen/ATen.h>

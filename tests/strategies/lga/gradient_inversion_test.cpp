@@ -1,8 +1,7 @@
 // The proxy's images: the encoder, its gradients, and what comes back from them.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/gradient_inversion.hpp"
-#include "strategies/lga/lbfgs.hpp"
-#include "strategies/lga/monitor_score.hpp"
+#include "strategies/lga/prototype_proxy.hpp"
 #include "tests/support/program_check.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_approx.hpp>

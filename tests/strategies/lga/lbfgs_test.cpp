@@ -1,5 +1,5 @@
 // L-BFGS against the dense BFGS formula in float64: what its two loops compute without a matrix.
-#include "strategies/lga/lbfgs.hpp"
+#include "strategies/lga/gradient_inversion.hpp"
 #include "tests/support/reference_algebra.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <vector>

@@ -1,5 +1,5 @@
 // How the proxy's models are scored: noise draw by draw, and answers of a head with biases.
-#include "strategies/lga/monitor_score.hpp"
+#include "strategies/lga/prototype_proxy.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 #include <catch2/catch_approx.hpp>

@@ -45,7 +45,7 @@ TEST_CASE("lengths count for the nearest rows, and not for iCaRL's herding") {
 
 TEST_CASE("a task's exemplars become old when the next one begins, and stay within the limit") {
   const exemplar_rules rules{.ratio = 0.5};
-  auto memory = feature_memory::of({});
+  auto memory = feature_memory::saved_in({});
   CHECK_FALSE(memory.knows(0));
   memory.begin(0, points(), rules);
   CHECK(memory.knows(0));
@@ -53,7 +53,7 @@ TEST_CASE("a task's exemplars become old when the next one begins, and stay with
 
   tensor_map saved;
   memory.save(saved);
-  auto later = feature_memory::of(saved);
+  auto later = feature_memory::saved_in(saved);
   CHECK(later.knows(0));
   CHECK(same_bits(later.current().features, points().features));
   embedding_rows next = points();

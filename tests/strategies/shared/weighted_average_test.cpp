@@ -1,4 +1,4 @@
-#include "strategies/shared/weighted_average.hpp"
+#include "strategies/shared/averaging.hpp"
 #include "runtime/base/archive.hpp"
 #include "tests/support/tensors.hpp"
 #include <ATen/ATen.h>

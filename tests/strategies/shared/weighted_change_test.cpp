@@ -1,4 +1,4 @@
-#include "strategies/shared/weighted_change.hpp"
+#include "strategies/shared/averaging.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
 
 #include <catch2/catch_test_macros.hpp>

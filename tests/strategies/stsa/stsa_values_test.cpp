@@ -134,7 +134,7 @@ TEST_CASE("noise is added draw by draw in name order: to counts before they are 
     how.noise = 3.0;
     how.noise_key = key;
     auto asked = in;
-    asked.put(privacy_options::tensor_name, as_tensor(how));
+    put_privacy(asked, how);
     return hidden(asked);
   };
 

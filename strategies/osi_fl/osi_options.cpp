@@ -1,0 +1,78 @@
+#include "strategies/osi_fl/osi_options.hpp"
+#include "strategies/osi_fl/latent_training.hpp"
+#include <fmt/format.h>
+namespace mneme {
+
+diagnostics osi_options::check(const method_setup& setup) const {
+  diagnostics wrong;
+  if (setup.net->classes() == 0)
+    wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
+                                               "one",
+                                               setup.net->identity())});
+  if (setup.tokens > 0)
+    wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
+  if (setup.public_rows == 0 && !uses_diffusion_parts())
+    wrong.push_back({"partition.public_share",
+                     "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
+                     "none; expected a share such as 0.15"});
+  if (generator.matches_moments && captions())
+    wrong.push_back({"strategy.match_moments",
+                     "no effect where a captioner describes rows: the encoder of the run tells which kind a condition "
+                     "stands for; leave the key away"});
+  if (!shape.empty() && (shape.size() != 2 || !captions()))
+    wrong.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and numbers of each"
+                                                                  : "no effect without the modules of a captioner"});
+  else if (captions())
+    for (auto& finding : parts.check(setup, condition_numbers(), uses_diffusion_parts()))
+      wrong.push_back(std::move(finding));
+  return wrong;
+}
+
+void osi_options::keys(key_table& table) {
+  table.choice("mode", mode,
+               {{"osi-fl", run_mode::osi_fl},
+                {"oscar", run_mode::oscar},
+                {"oscar-r", run_mode::oscar_r},
+                {"oscar-il", run_mode::oscar_il}},
+               "Selected images are retained; all are, and each task trains anew; the model is held back; nothing.");
+  table.choice("condition", condition,
+               {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
+               "What a client sends of a class and the generator is told: 512 numbers, or 77 tokens of 768.");
+  table.integers("condition_shape", shape, {.low = 1, .high = 100'000},
+                 "Tokens, and numbers of each, of modules that have others than the condition's name says.");
+  parts.keys(table);
+  table.integer("p", p, {.low = 0, .high = 1'000'000}, "osi-fl: images retained of each class and task.");
+  table.choice("criterion", criterion,
+               {{"gradient-norm", retention::gradient_norm},
+                {"loss", retention::loss},
+                {"random", retention::random},
+                {"herding", retention::herding}},
+               "osi-fl: which are retained: those of the largest gradient or loss, any, or those near the class mean.");
+  table.choice("moment", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
+               "osi-fl: the model that judges them: the one before the task was learnt, or after.");
+  table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
+               "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
+  table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
+  table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
+                "Images made for each client and class.");
+  table.integer("candidates", generator.sampling.candidates, {.low = 1, .high = 1'000},
+                "Images made for each that is kept: the encoder keeps those that it recognises; 1: all are kept.");
+  table.number("guidance", generator.sampling.guidance, {.low = 0.0, .high = 100.0},
+               "w of unconditional + w (conditional - unconditional); 1: the condition alone.");
+  table.integer("sampling_steps", generator.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
+  table.integer("components", generator.components, {.low = 1, .high = 100'000},
+                "Principal components of an image, which are what is generated; no more than there are pixels.");
+  table.flag("match_moments", generator.matches_moments,
+             "Whether what is generated of a kind is given the mean and covariance of its public rows' components.");
+  table.integer("encoder_passes", generator.encoder_passes, {.low = 1, .high = 100'000},
+                "Passes over the public rows in which the encoder is trained.");
+  table.integer("component_passes", generator.component_passes, {.low = 1, .high = 100'000},
+                "The same for the principal components.");
+  table.integer("denoiser_passes", generator.denoiser_passes, {.low = 1, .high = 100'000},
+                "The same for the denoiser.");
+  table.path("generator_cache", cache,
+             "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");
+  table.integer("generator_batch", generator.batch, {.low = 1, .high = 65'536}, "Rows of a step of these three.");
+}
+
+} // namespace mneme

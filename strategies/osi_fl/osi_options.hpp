@@ -1,0 +1,39 @@
+/// osi_options: what OSI-FL's keys say, and what of it does not fit a run.
+#pragma once
+#include "strategies/osi_fl/latent_generator.hpp"
+#include "strategies/osi_fl/parts/picture_parts.hpp"
+namespace mneme {
+
+struct osi_options {
+  enum class run_mode : std::uint8_t { osi_fl, oscar, oscar_r, oscar_il };
+  enum class condition_kind : std::uint8_t { embed512, sd77x768 };
+  enum class retention : std::uint8_t { gradient_norm, loss, random, herding };
+  enum class score_moment : std::uint8_t { before, after };
+
+  run_mode mode = run_mode::osi_fl;
+  condition_kind condition = condition_kind::embed512;
+  std::int64_t p = 5;
+  retention criterion = retention::gradient_norm;
+  score_moment moment = score_moment::before;
+  bool weighs_tasks = true; // eq. 16; else all rows alike
+  double lambda = 0.1;
+  generator_settings generator{};
+  picture_parts parts{};
+  std::vector<std::int64_t> shape{}; // of a condition: tokens, numbers of each; none: as the condition's name says
+  std::filesystem::path cache{};     // where what training has made is kept; empty: nowhere
+
+  [[nodiscard]] bool uses_diffusion_parts() const { return condition == condition_kind::sd77x768; }
+  [[nodiscard]] bool captions() const { return uses_diffusion_parts() || parts.describes(); }
+  [[nodiscard]] condition_shape condition_numbers() const {
+    if (shape.size() == 2)
+      return {.tokens = shape[0], .width = shape[1]};
+    return uses_diffusion_parts() ? condition_shape{.tokens = 77, .width = 768} : condition_shape{};
+  }
+  [[nodiscard]] std::int64_t retained() const { return mode == run_mode::osi_fl ? p : 0; }
+  [[nodiscard]] bool keeps_everything() const { return mode == run_mode::oscar; }
+
+  void keys(key_table& table);
+  [[nodiscard]] diagnostics check(const method_setup& setup) const;
+};
+
+} // namespace mneme

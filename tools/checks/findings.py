@@ -1,0 +1,21 @@
+"""What rules of tools/tidy.py have in common: a finding, and which text they look at."""
+import collections
+
+CODE = (".hpp", ".cpp", ".cu", ".cuh")
+
+# Called by the language or by CAF through names that stand nowhere in the tree.
+CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
+                    "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
+                    "to_string", "from_string", "from_integer", "begin", "end", "exec_later"}
+# Overloads that templates find by the type of their argument, so that each stands beside its type.
+FOUND_BY_ARGUMENT = {"persist"}
+
+Finding = collections.namedtuple("Finding", "path line rule text")
+
+
+def top(path):
+    return path.split("/", 1)[0]
+
+
+def numbered(text):
+    return enumerate(text.split("\n"), start=1)
