@@ -12,7 +12,6 @@ bool assignment_in_flight::fits(std::uint32_t stage, virtual_duration takes) con
 
 virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
   MNEME_CHECK(fits(stage, takes), id.value, stage, takes.count());
-  stages_run = stage + 1;
   if (stage == stages.size()) {
     stages.push_back(std::min(takes, end_of_runs - horizon)); // what comes later never happens
     return horizon += stages.back();
