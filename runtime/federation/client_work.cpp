@@ -1,5 +1,6 @@
 #include "runtime/federation/client_work.hpp"
 #include "runtime/population/staleness.hpp"
+#include <algorithm>
 #include <cmath>
 namespace mneme {
 

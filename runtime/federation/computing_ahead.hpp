@@ -24,7 +24,7 @@ public:
 
   // -- assignments
   /// It begins with the next wave. @param ready when its download is over
-  void start(assignment given, virtual_time ready) { start_queue_.add(std::move(given), ready); }
+  void start(assignment&& given, virtual_time ready) { start_queue_.add(std::move(given), ready); }
   /// Its result was loaded from a checkpoint.
   void has_result(const assignment_in_flight& owner) { results_.added(owner); }
   /// Its result leaves for the server, or holds from now on.

@@ -1,4 +1,5 @@
 #include "runtime/federation/dispatcher.hpp"
+#include <algorithm>
 namespace mneme {
 
 dispatcher::dispatcher(const federation_settings& settings, run_clock& clock, current_round& round,
@@ -82,7 +83,7 @@ virtual_duration dispatcher::download_time(client_id client, std::int64_t bytes)
 }
 
 /// Its first event is the end of its download.
-void dispatcher::start_work(assignment_in_flight added) {
+void dispatcher::start_work(assignment_in_flight&& added) {
   const auto client = added.client;
   added.round = round_.place.round;
   added.task = settings_.rows->central() ? round_.place.task : pool_.task_of(client);

@@ -55,7 +55,7 @@ public:
 private:
   void begin_work(client_id client, activity_id kind);
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
-  void start_work(assignment_in_flight added);
+  void start_work(assignment_in_flight&& added);
   void take(const availability_change& change);
   void leave(client_id client);
   void persist_memories(archive& state);

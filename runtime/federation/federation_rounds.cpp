@@ -1,6 +1,7 @@
 // The federation's rounds: tasks begin, clients are drawn and sent off, rounds close. An asynchronous round is what
 // lies between two server steps.
 #include "runtime/federation/federation.hpp"
+#include <string>
 namespace mneme {
 namespace {
 

@@ -68,7 +68,7 @@ public:
   using may_run = std::function<bool(const assignment_in_flight&, virtual_time due)>;
 
   /// References to others do not survive add() and erase().
-  assignment_in_flight& add(assignment_in_flight added);
+  assignment_in_flight& add(assignment_in_flight&& added);
   [[nodiscard]] assignment_in_flight& at(assignment_id id) { return assignments_.at(id); }
   [[nodiscard]] assignment_in_flight* find(assignment_id id) { return assignments_.find(id); }
   void erase(assignment_id id);

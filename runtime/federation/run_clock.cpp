@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 namespace mneme {
 
+run_clock::run_clock(const federation_settings& settings)
+    : events_max_(settings.events_max),
+      fruitless_max_(tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings.clients->size()) {}
+
 void run_clock::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where) {
   owner.event_sequence = next_sequence_++;
   owner.is_uploading = next == federation_event::kind::arrival;
@@ -20,10 +24,6 @@ void run_clock::expect_churn(std::optional<virtual_time> next) {
   queue_.push(churn_at_, {.event_kind = federation_event::kind::churn});
 }
 
-std::int64_t run_clock::fruitless_max() const {
-  return tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings_.clients->size();
-}
-
 std::string run_clock::dead_end(round_id open) const {
   const auto& next = queue_.top();
   if (next.at >= end_of_runs)
@@ -32,7 +32,7 @@ std::string run_clock::dead_end(round_id open) const {
   return fmt::format("nothing has come of the last {} events: in round {} clients come and go, but none delivers "
                      "anything; expected stays ([enrolment], devices.availability) long enough for a client's work "
                      "(devices.rows_per_second and links), and devices.dropout below 1",
-                     fruitless_max(), open.value + 1);
+                     fruitless_max_, open.value + 1);
 }
 
 void run_clock::persist(archive& state) { state(queue_)(churn_at_)(next_sequence_)(fruitless_events_); }

@@ -6,8 +6,7 @@ namespace mneme {
 
 class run_clock {
 public:
-  /// @param settings outlives the clock
-  explicit run_clock(const federation_settings& settings) : settings_(settings) {}
+  explicit run_clock(const federation_settings& settings);
 
   // -- what happens
   /// The time of the event that was taken last.
@@ -23,7 +22,7 @@ public:
   }
   [[nodiscard]] bool has_begun() const noexcept { return events_taken_ > 0; }
   /// The federation stops by itself here.
-  [[nodiscard]] bool is_at_last_event() const noexcept { return events_taken_ == settings_.events_max; }
+  [[nodiscard]] bool is_at_last_event() const noexcept { return events_taken_ == events_max_; }
 
   // -- what is going to happen
   /// Each assignment has one event in the queue. @param where of an arrival
@@ -44,7 +43,7 @@ public:
   void made_progress() noexcept { fruitless_events_ = 0; }
   /// Nothing can come of the next event, or of all that follow. @pre has_events()
   [[nodiscard]] bool is_dead_end() const {
-    return queue_.top().at >= end_of_runs || fruitless_events_ >= fruitless_max();
+    return queue_.top().at >= end_of_runs || fruitless_events_ >= fruitless_max_;
   }
   /// Why, in words. @param open the open round
   [[nodiscard]] std::string dead_end(round_id open) const;
@@ -54,9 +53,7 @@ public:
   [[nodiscard]] bool is_sound() const;
 
 private:
-  [[nodiscard]] std::int64_t fruitless_max() const;
-
-  const federation_settings& settings_;
+  const std::int64_t events_max_, fruitless_max_;
   event_queue<federation_event> queue_;
   virtual_time churn_at_ = never;   // of the earliest event in the queue that waits for churn
   std::uint64_t next_sequence_ = 0; // of the events of assignments
