@@ -11,9 +11,10 @@ scheduler_state::scheduler_state(scheduler_actor::pointer self, const run_contex
 scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {
     if (down.reason == run_errc::interrupted)
-      federation_.interrupt();
+      federation_.finish(run_status::interrupted);
     else
-      federation_.fail("an actor ended although the run goes on: " + caf::to_string(down.reason));
+      federation_.finish(run_status::failed,
+                         "an actor ended although the run goes on: " + caf::to_string(down.reason));
     carry_out();
   });
   return {
@@ -47,9 +48,9 @@ caf::result<run_report> scheduler_state::run() {
 
 void scheduler_state::fail(const caf::error& why) {
   if (why == run_errc::interrupted)
-    federation_.interrupt();
+    federation_.finish(run_status::interrupted);
   else
-    federation_.fail(in_words(why));
+    federation_.finish(run_status::failed, in_words(why));
   carry_out();
 }
 

@@ -3,136 +3,208 @@
 #include <fmt/format.h>
 namespace mneme {
 
-federation::federation(federation_settings settings)
-    : settings_(std::move(settings)), pool_(settings_), memories_(settings_.memory_bytes_max),
-      start_queue_(static_cast<std::size_t>(settings_.shards)),
-      results_(settings_.results_bytes_max, settings_.results_are_repeatable), log_(settings_.trace) {}
+federation::federation(federation_settings settings) : settings_(std::move(settings)) {}
 
-void federation::begin() { begin_task({0}); }
+/// The file that holds memories for which there is no room can fail, and a checkpoint can say what cannot be.
+template <class Step>
+void federation::guarded(Step step) {
+  if (out_.is_over())
+    return;
+  try {
+    step();
+  } catch (const archive_error& e) {
+    in_flight_ = {}; // no shard knows of them
+    finish(run_status::failed, std::string("the checkpoint cannot be read: it ") + e.what());
+  } catch (const std::exception& e) {
+    finish(run_status::failed, e.what());
+  }
+}
+
+// -- virtual time -----------------------------------------------------------------------------------------------------
 
 /// The whole loop: handle what is due; when the next event needs numbers that are not there, let everything run that
 /// can, and begin the next wave when all shards have answered. Who wants the run to end is heard between events.
 void federation::advance() {
-  for (auto events = tuning::events_without_pause; !over_ && round_.is_open && !deliveries_.waits_for_server();) {
-    if (wave_.is_out() && !may_go_on_during_wave())
+  if (!ahead_.is_out())
+    out_.flush_many_events();
+  for (auto events = tuning::events_without_pause;
+       !out_.is_over() && round_.is_open && !work_.waits_for_server();) {
+    if (ahead_.is_out() && (stopping_ || !ahead_.may_go_on()))
       return;
     if (stopping_)
       return stop_at(next_step::event);
-    if (queue_.empty() || (round_.wants_clients && in_flight_.size() == 0 && !pool_.clients_may_come()))
+    if (!clock_.has_events() ||
+        (round_.wants_clients && in_flight_.size() == 0 && !dispatch_.pool().clients_may_come()))
       return close();
-    if (needs_answer(queue_.top().event))
-      return begin_wave(queue_.top().event.assignment);
-    if (is_dead_end())
-      return fail(dead_end());
+    if (ahead_.needs_answer(clock_.next())) {
+      const auto top = clock_.next().assignment;
+      if (const auto* const why = ahead_.failure_of(top))
+        return fail_round(*why);
+      checkpoints_.next = next_step::event; // where rounds run again first
+      return recovery_.compute_for(top);
+    }
+    if (clock_.is_dead_end())
+      return finish(run_status::failed, clock_.dead_end(round_.place.round));
     if (--events < 0)
-      return command(pause{});
-    const auto next = queue_.pop();
-    ++fruitless_events_;
-    handle(next);
-    if (++events_handled_ == settings_.events_max)
+      return out_.command(pause{});
+    handle(clock_.take_next());
+    if (clock_.is_at_last_event())
       stopping_ = true;
   }
 }
 
-std::int64_t federation::fruitless_events_max() const {
-  return tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings_.clients->size();
-}
-
-/// True if nothing can come of the next event, or of all that follow.
-bool federation::is_dead_end() const {
-  return queue_.top().at >= end_of_runs || fruitless_events_ >= fruitless_events_max();
-}
-
-/// Why, in words.
-std::string federation::dead_end() const {
-  const auto& next = queue_.top();
-  if (next.at >= end_of_runs)
-    return fmt::format("virtual time would go beyond {:.0f} years in round {}: {} make it so long",
-                       in_seconds(end_of_runs) / (365.25 * 24 * 3600), round_.place.round.value + 1,
-                       next.event.deciding_keys());
-  return fmt::format("nothing has come of the last {} events: in round {} clients come and go, but none delivers "
-                     "anything; expected stays ([enrolment], devices.availability) long enough for a client's work "
-                     "(devices.rows_per_second and links), and devices.dropout below 1",
-                     fruitless_events_max(), round_.place.round.value + 1);
-}
-
-/// An upload whose time has come is delivered while others are still computed. What ends a round, or takes clients from
-/// work, waits until all is quiet, so that nothing that follows from it depends on how far the wave has come.
-bool federation::may_go_on_during_wave() {
-  if (!wave_.is_known() || wave_.failure() || stopping_ || round_.wants_clients || !repeated_.empty() || queue_.empty())
-    return false;
-  const auto& next = queue_.top().event;
-  const auto* const owner = in_flight_.find(next.assignment);
-  if (!owner || is_dead_end())
-    return false;
-  if (next.event_kind == federation_event::kind::stage_over)
-    return owner->answered() && !owner->ends_without_upload();
-  if (next.event_kind != federation_event::kind::arrival || next.where != party_id::server || !owner->has_result())
-    return false;
-  const bool ends_round = settings_.is_async() ? round_.folded + 1 == settings_.uploads_of_step()
-                                               : owner->round == round_.place.round && round_.missing == 1;
-  return !ends_round && results_.has_room_during_wave(*owner);
-}
-
-bool federation::needs_answer(const federation_event& next) {
-  const bool is_arrival = next.event_kind == federation_event::kind::arrival;
-  if (!is_arrival && next.event_kind != federation_event::kind::stage_over)
-    return false;
-  const auto* const owner = in_flight_.find(next.assignment);
-  return owner && !(is_arrival ? owner->has_result() : owner->answered());
-}
-
 void federation::handle(const federation_event& now) {
-  if (now.event_kind == federation_event::kind::deadline) {
-    if (round_.is_open && now.round == round_.place.round)
-      deadline_passed();
-    return;
+  using enum federation_event::kind;
+  if (now.event_kind == deadline) {
+    if (!round_.is_open || now.round != round_.place.round)
+      return;
+    dispatch_.deadline_passed();
+    return close();
   }
-  if (now.event_kind == federation_event::kind::churn)
-    return churn();
+  if (now.event_kind == churn) {
+    dispatch_.keep_up();
+    if (settings_.is_async() || round_.wants_clients)
+      return give_work();
+    return round_.missing == 0 ? close() : void();
+  }
   auto* const owner = in_flight_.find(now.assignment);
   if (!owner) // abandoned since
     return;
-  if (now.event_kind == federation_event::kind::stage_over)
-    stage_over(*owner);
-  else if (now.event_kind == federation_event::kind::arrival)
-    arrive(*owner, now.where);
-  else
-    drop_out(*owner);
+  if (now.event_kind == drop_out) {
+    ++out_.report().dropped;
+    dispatch_.abandon({owner->id}, "drop_out");
+    return dispatch_.fill_places();
+  }
+  const bool is_of_this_round = owner->round == round_.place.round;
+  const bool has_ended = now.event_kind == stage_over ? work_.stage_over(*owner) : work_.arrive(*owner, now.where);
+  if (!has_ended)
+    return;
+  if (settings_.is_async())
+    return round_.folded == settings_.uploads_of_step() ? close() : dispatch_.fill_places();
+  if (is_of_this_round && --round_.missing == 0)
+    return close();
+  if (round_.wants_clients)
+    give_work();
 }
+
+void federation::continue_events() {
+  guarded([this] { advance(); });
+}
+
+void federation::folded() {
+  work_.folded();
+  guarded([this] { advance(); });
+}
+
+void federation::take(wave_report& report) {
+  guarded([&] {
+    const auto progress = ahead_.take(report);
+    if (progress == wave_progress::unchanged)
+      return;
+    if (progress == wave_progress::further)
+      return advance();
+    if (const auto& why = ahead_.failure(); why && why->reason == interrupted_text)
+      return ahead_.is_repeating() ? finish(run_status::interrupted) : stop_at(next_step::event);
+    if (const auto& why = ahead_.failure()) {
+      out_.return_to_mark();
+      return fail_round(*why);
+    }
+    if (!ahead_.is_repeating()) {
+      ahead_.make_room();
+      return advance();
+    }
+    if (stopping_ && !clock_.has_begun()) // the checkpoint on the disk is still the newest
+      return finish(run_status::interrupted);
+    if (recovery_.catch_up())
+      go_on();
+  });
+}
+
+// -- the end ----------------------------------------------------------------------------------------------------------
 
 void federation::finish(run_status status, std::string error) {
-  if (over_)
+  if (out_.is_over())
     return;
-  abandon_assignments(in_flight_.ids(), "abandoned");
-  record("scheduler", status == run_status::done ? "end" : "stop", {});
-  flush_events();
-  command(log_.ended(status, std::move(error), now()));
-  over_ = true;
+  dispatch_.abandon(in_flight_.ids(), "abandoned");
+  out_.end(status, std::move(error));
 }
 
-/// Nothing is wanted any more once the run is over.
-void federation::command(federation_command wanted) {
-  if (!over_)
-    commands_.push_back(std::move(wanted));
+void federation::fail_round(const round_failure& why) {
+  in_flight_ = {};
+  const auto& job = why.last_job;
+  finish(run_status::failed, fmt::format("client {}, round {}, job {}.{}.{}: {}", why.client.value, why.round.value + 1,
+                                         job.assignment.value, job.stage, job.step, why.reason));
 }
 
-void federation::take_commands(std::vector<federation_command>& taken) {
-  taken.clear();
-  std::swap(taken, commands_);
-}
-
-void federation::record(const char* actor, const char* event, std::optional<client_id> client, std::int64_t bytes) {
-  if (!settings_.trace)
+/// Called again while the last checkpoint is taken, if the server answers to uploads it was handed for it.
+void federation::stop_at(next_step next) {
+  if (!checkpoints_.begin_to_end())
     return;
-  log_.record(now(), {.task = round_.place.task, .round = round_.place.round}, actor, event, client, bytes);
-  if (log_.has_many_events() && !wave_.is_out()) // a wave that fails is forgotten
-    flush_events();
+  checkpoints_.next = next;
+  if (checkpoints_.are_taken())
+    take_checkpoint();
+  else
+    go_on();
 }
 
-void federation::flush_events() {
-  if (auto events = log_.take_events(); !events.empty())
-    command(recorded_events{std::move(events)});
+// -- checkpoints ------------------------------------------------------------------------------------------------------
+
+/// All that happened so far has been told to parties and recorder before they are asked for their state.
+void federation::take_checkpoint() {
+  out_.flush_events();
+  work_.hand_over_deliveries();
+  checkpoints_.began();
+  archive state;
+  recovery_.persist(state, checkpoints_.next);
+  turn_.begin();
+  out_.command(save_state{.so_far = std::move(state)});
+}
+
+void federation::take(saved_state& state) {
+  guarded([&] {
+    if (turn_.goes_on())
+      return out_.command(save_state{.to = turn_.who(), .so_far = std::move(state.state)});
+    out_.command(keep_state{std::move(state.state)});
+    if (checkpoints_.goes_on_meanwhile())
+      go_on();
+  });
+}
+
+void federation::kept() {
+  if (checkpoints_.kept())
+    guarded([this] { go_on(); });
+}
+
+void federation::resume(archive saved) {
+  guarded([&] {
+    recovery_.persist(saved, checkpoints_.next);
+    turn_.begin();
+    out_.command(restore_state{.rest = std::move(saved)});
+  });
+}
+
+void federation::take(restored_state& state) {
+  guarded([&] {
+    if (turn_.goes_on())
+      return out_.command(restore_state{.to = turn_.who(), .rest = std::move(state.rest)});
+    state.rest.expect_end();
+    if (recovery_.begin_again())
+      go_on();
+  });
+}
+
+void federation::go_on() {
+  if (checkpoints_.is_ending())
+    return finish(run_status::interrupted);
+  switch (checkpoints_.next) {
+  case next_step::task:
+    dispatch_.open_task({round_.place.task.value + 1});
+    return out_.command(open_task{round_.place});
+  case next_step::round:
+    return stopping_ ? stop_at(next_step::round) : out_.command(open_round{round_.place});
+  case next_step::event:
+    return advance();
+  }
 }
 
 } // namespace mneme

@@ -12,7 +12,6 @@ bool assignment_in_flight::fits(std::uint32_t stage, virtual_duration takes) con
 
 virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
   MNEME_CHECK(fits(stage, takes), id.value, stage, takes.count());
-  stages_run = stage + 1;
   if (stage == stages.size()) {
     stages.push_back(std::min(takes, end_of_runs - horizon)); // what comes later never happens
     return horizon += stages.back();
@@ -32,7 +31,7 @@ c10::SmallVector<virtual_time, 4> assignment_in_flight::stage_events() const {
   return times;
 }
 
-assignment_in_flight& in_flight_table::add(assignment_in_flight added) {
+assignment_in_flight& in_flight_table::add(assignment_in_flight&& added) {
   const auto id = added.id;
   held_bytes_ += added.held_bytes;
   return assignments_.insert(id, std::move(added));

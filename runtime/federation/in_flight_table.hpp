@@ -9,12 +9,11 @@ namespace mneme {
 
 /// Where the round of a client stands, as far as real work is concerned.
 enum class assignment_phase : std::uint8_t {
-  waiting,     ///< It is not yet at its shard.
-  computing,   ///< It is at its shard.
-  catching_up, ///< It runs again at its shard, up to the job for which it waited before.
-  finished,    ///< Its result is known and waits for its virtual time.
-  evicted,     ///< Its result was known, and will be computed again when its time has come.
-  recomputing, ///< It runs again at its shard, for that result.
+  waiting,   ///< It is not yet at its shard.
+  computing, ///< It is at its shard.
+  repeating, ///< It runs again at its shard, up to where it was.
+  finished,  ///< Its result is known and waits for its virtual time.
+  evicted,   ///< Its result was known, and will be computed again when its time has come.
 };
 
 /// One client at work on one broadcast, from its dispatch to its delivery.
@@ -28,7 +27,6 @@ struct assignment_in_flight {
   assignment_phase phase = assignment_phase::waiting;
   bool drops_out = false;           ///< During its first stage: none of its jobs are ever needed.
   bool upload_size_known = false;   ///< Its round is one job, and `upload_bytes` is known before it has run.
-  std::uint32_t stages_run = 0;     ///< How far its coroutine is: behind `stages` where it runs again.
   bool is_uploading = false;        ///< Its event in the queue is the arrival of what it sends.
   std::uint64_t event_sequence = 0; ///< Its event in the queue was pushed after those of lower ones.
   std::size_t stages_reached = 0;   ///< How far virtual time is.
@@ -58,14 +56,8 @@ struct assignment_in_flight {
   [[nodiscard]] bool ends_without_upload() const noexcept { return !uploads() && stages_reached == stages.size(); }
   [[nodiscard]] bool has_result() const noexcept { return phase == assignment_phase::finished; }
   [[nodiscard]] bool has_had_result() const noexcept { return phase >= assignment_phase::finished; }
-  [[nodiscard]] bool is_at_shard() const noexcept { return phase == assignment_phase::computing || runs_again(); }
-  [[nodiscard]] bool runs_again() const noexcept {
-    return phase == assignment_phase::catching_up || phase == assignment_phase::recomputing;
-  }
-  /// A round that runs again has not come to where it was.
-  [[nodiscard]] bool is_behind() const noexcept {
-    return phase == assignment_phase::recomputing ||
-           (phase == assignment_phase::catching_up && stages_run < stages.size());
+  [[nodiscard]] bool is_at_shard() const noexcept {
+    return phase == assignment_phase::computing || phase == assignment_phase::repeating;
   }
 };
 
@@ -76,7 +68,7 @@ public:
   using may_run = std::function<bool(const assignment_in_flight&, virtual_time due)>;
 
   /// References to others do not survive add() and erase().
-  assignment_in_flight& add(assignment_in_flight added);
+  assignment_in_flight& add(assignment_in_flight&& added);
   [[nodiscard]] assignment_in_flight& at(assignment_id id) { return assignments_.at(id); }
   [[nodiscard]] assignment_in_flight* find(assignment_id id) { return assignments_.find(id); }
   void erase(assignment_id id);

@@ -15,20 +15,12 @@ void each_round(Jobs& issued, Then then) {
   }
 }
 
-/// Jobs of one key together, as wide as they may be. Which jobs share a batch changes no bits on a CPU.
-std::vector<composition> grouped(const std::vector<issued_job>& jobs) {
-  std::map<fuse_key, std::vector<composition>> by_key;
-  for (const auto& job : jobs) {
-    auto& batches = by_key[job.key];
-    if (batches.empty() || std::ssize(batches.back()) >= job.width)
-      batches.emplace_back();
-    batches.back().push_back(job.id);
-  }
-  std::vector<composition> made;
-  for (auto& [key, batches] : by_key)
-    for (auto& batch : batches)
-      made.push_back(std::move(batch));
-  return made;
+/// The batches of one shard. Which jobs share a batch changes no bits on a CPU.
+std::vector<composition> batches_of(const std::vector<parked_job>& jobs) {
+  std::vector<composition> batches;
+  for (auto& planned : plan_batches(jobs, {}))
+    batches = std::move(planned.batches);
+  return batches;
 }
 
 std::string unknown(assignment_id id) {
@@ -130,20 +122,19 @@ std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued
     const auto round = rounds_.find(id);
     if (!wrong.empty())
       return;
-    if (round == rounds_.end() || host_ == host_state::settling || (before && !(*before < id))) {
+    const bool repeats = host_ == host_state::repeating;
+    if (round == rounds_.end() || host_ == host_state::settling || (before && !(*before < id)) ||
+        (repeats && repeated_.has_ended(id))) {
       wrong = unknown(id);
       return;
     }
     before = id;
     const auto& kept = round->second;
-    const auto again = repeated_.find(id);
-    std::uint32_t stage = kept.told ? kept.stage() + 1 : 0;
-    if (host_ == host_state::repeating)
-      stage = again == repeated_.end() || again->second.empty() ? 0 : again->second.front().id.stage + 1;
+    const auto stage = repeats ? repeated_.stages_of(id) : kept.stages();
     for (std::uint32_t step = 0; step < jobs.size(); ++step)
       if (jobs[step].id != job_id{id, stage, step})
         wrong = fmt::format("has a stage of assignment {} that is not its next one", id.value);
-    if (host_ == host_state::repeating && kept.told && stage == kept.stage() && jobs.size() != kept.jobs.size())
+    if (repeats && kept.told && stage == kept.stage() && jobs.size() != kept.jobs.size())
       wrong = fmt::format("takes another course with assignment {} than before", id.value);
   });
   return wrong;
@@ -201,6 +192,8 @@ void shard_journal::host_found() {
   MNEME_CHECK(host_ == host_state::none, which_.value);
   host_ = host_state::well;
   repeated_.clear();
+  for (const auto& [id, round] : rounds_)
+    repeated_.add(id, round.stages());
   answer_ = {.from = which_};
   if (rounds_.empty()) {
     if (wave_)
@@ -228,60 +221,55 @@ abandon shard_journal::change_host() {
 
 std::string shard_journal::repeat(wave_report& report) {
   each_round(report.issued, [&](std::span<issued_job> jobs) {
-    repeated_[jobs.front().id.assignment].assign(jobs.begin(), jobs.end());
+    std::vector<parked_job> waiting;
+    for (const auto& job : jobs)
+      waiting.push_back(parked(job));
+    repeated_.waits_for(std::move(waiting));
   });
   // Until all are where they were these may be lost again: their rounds are kept.
   for (auto& finished : report.finished) {
-    repeated_[finished.id].clear();
+    repeated_.ended(finished.id);
     answer_.finished.push_back(std::move(finished));
   }
   for (auto& failure : report.failed) {
-    repeated_[failure.last_job.assignment].clear();
+    repeated_.ended(failure.last_job.assignment);
     answer_.failed.push_back(std::move(failure));
   }
   if (!report.last)
     return {};
   for (const auto& [id, round] : rounds_)
-    if (!repeated_.contains(id))
+    if (!repeated_.has_ended(id) && repeated_.stages_of(id) == 0)
       return fmt::format("does not tell what became of assignment {}", id.value);
-  if (const auto behind = jobs_behind(); !behind.empty())
-    commands_.push_back(release{.to = which_, .batches = grouped(behind)});
+  if (const auto behind = repeated_.take_behind(); !behind.empty())
+    commands_.push_back(release{.to = which_, .batches = batches_of(behind)});
   else
     settle();
   return {};
 }
 
-/// Jobs of rounds that have not come to where they were.
-std::vector<issued_job> shard_journal::jobs_behind() const {
-  std::vector<issued_job> behind;
-  for (const auto& [id, jobs] : repeated_) {
-    const auto& kept = rounds_.at(id);
-    if (kept.told && !jobs.empty() && jobs.front().id.stage < kept.stage())
-      behind.insert(behind.end(), jobs.begin(), jobs.end());
-  }
-  return behind;
-}
-
 /// Jobs that had been released: their outcomes are lost, whether anybody waits for them or not.
-std::vector<issued_job> shard_journal::jobs_lost() const {
-  std::vector<issued_job> lost;
+std::vector<parked_job> shard_journal::jobs_lost() const {
+  std::vector<parked_job> lost;
   for (const auto& [id, round] : rounds_)
     for (const auto& job : round.jobs)
       if (job.state != job_state::parked)
-        lost.push_back(job.issued);
+        lost.push_back(parked(job.issued));
   return lost;
 }
 
 /// All rounds are where they were. Tells what nobody has told yet, and lets run again what had been released.
 void shard_journal::settle() {
-  for (auto& [id, jobs] : repeated_) {
-    auto& round = rounds_.at(id);
-    if (!round.told)
-      answer_.issued.insert(answer_.issued.end(), jobs.begin(), jobs.end());
-    for (std::size_t step = 0; round.told && step < jobs.size(); ++step) {
+  for (auto& [id, round] : rounds_) {
+    auto& jobs = repeated_.jobs_of(id);
+    for (std::size_t step = 0; step < jobs.size(); ++step) {
+      auto& job = jobs[step].job;
+      if (!round.told) {
+        answer_.issued.push_back(job);
+        continue;
+      }
       auto& kept = round.jobs.at(step).issued;
-      jobs[step].takes = kept.takes;
-      kept = jobs[step]; // with the key that the new host knows
+      job.takes = kept.takes;
+      kept = job; // with the key that the new host knows
     }
   }
   repeated_.clear();
@@ -292,7 +280,7 @@ void shard_journal::settle() {
   if (wave_)
     reports_.push_back(std::exchange(answer_, {.from = which_}));
   if (!lost.empty()) {
-    auto batches = grouped(lost);
+    auto batches = batches_of(lost);
     mark(batches, job_state::released);
     commands_.push_back(release{.to = which_, .batches = std::move(batches)});
     return;

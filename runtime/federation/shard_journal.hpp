@@ -1,8 +1,7 @@
 /// shard_journal: what a shard has been given and has told, so that another host can take it over at any moment.
 #pragma once
-#include "runtime/federation/wave.hpp"
+#include "runtime/federation/rerun.hpp"
 #include "runtime/population/population.hpp"
-#include <map>
 #include <variant>
 namespace mneme {
 
@@ -59,6 +58,7 @@ private:
     bool told = false;            // which jobs its present stage has
     std::vector<kept_job> jobs{}; // of the present stage
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
+    [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
   };
   /// What the federation waits for.
   struct open_wave {
@@ -77,8 +77,8 @@ private:
   void end_wave();
   [[nodiscard]] start_rounds all_rounds() const;
   [[nodiscard]] std::string repeat(wave_report& report);
-  [[nodiscard]] std::vector<issued_job> jobs_behind() const;
-  [[nodiscard]] std::vector<issued_job> jobs_lost() const;
+  [[nodiscard]] parked_job parked(const issued_job& job) const { return {.job = job, .shard = which_}; }
+  [[nodiscard]] std::vector<parked_job> jobs_lost() const;
   void settle();
   void go_on();
 
@@ -88,8 +88,7 @@ private:
   std::map<assignment_id, kept_round> rounds_;
   std::optional<open_wave> wave_;
   std::vector<job_id> released_; // jobs of the open wave, and of settling
-  // Repeating: what the new host has told so far; of rounds that have ended no jobs.
-  std::map<assignment_id, std::vector<issued_job>> repeated_;
+  rerun repeated_;      // at the new host
   wave_report answer_; // of rounds whose start nobody has told yet
   std::vector<command> waiting_;
   std::vector<command> commands_;

@@ -9,7 +9,7 @@ class start_queue {
 public:
   explicit start_queue(std::size_t shards) : waves_(shards) {}
   /// @param ready when its download is over
-  void add(assignment added, virtual_time ready) {
+  void add(assignment&& added, virtual_time ready) {
     auto& wave = waves_[shard_of(added.client, waves_.size()).value];
     wave.assignments.push_back(std::move(added));
     wave.ready.push_back(ready);

@@ -61,7 +61,7 @@ def stems(name):
 
 
 # Each holds things of one kind, which have names of their own.
-COLLECTIONS = {"messages.hpp", "interfaces.hpp", "elementwise.hpp", "server_steps.hpp", "tuning.hpp"}
+COLLECTIONS = {"messages.hpp", "interfaces.hpp", "elementwise.hpp", "party_steps.hpp", "tuning.hpp"}
 
 
 def header_names(tree):

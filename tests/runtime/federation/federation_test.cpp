@@ -9,6 +9,7 @@
 // because it was sent later.
 #include "runtime/federation/federation.hpp"
 #include "tests/runtime/federation/play/player.hpp"
+#include "tests/runtime/federation/three_clients.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
@@ -17,47 +18,6 @@ using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-class four_rows_each final : public partition {
-public:
-  [[nodiscard]] std::int64_t size(client_id, task_id) const override { return 4; }
-  [[nodiscard]] std::vector<std::int64_t> rows(client_id, task_id) const override { return {0, 1, 2, 3}; }
-};
-
-scenario three_clients() {
-  scenario from;
-  from.seed = 1;
-  from.clients.count = 3;
-  from.rounds.per_task = 1;
-  from.rounds.cohort = 3;
-  from.devices.rows_per_second = std::vector{4.0, 2.0, 1.0};
-  from.devices.uplink_mbit = std::vector{0.000128, 0.0, 0.000064};
-  from.devices.downlink_mbit = 0.000256;
-  from.devices.latency = 100ms;
-  from.evaluation.every = 0;
-  from.checkpoint.every = 0;
-  return from;
-}
-
-toy_federation toy_of(const scenario& from) {
-  const auto clients = std::make_shared<const population>(from);
-  toy_federation toy{.broadcast_bytes = 16, .plans = {{}}};
-  toy.rows_of_every_job = 4;
-  toy.settings = {.seed = static_cast<std::uint64_t>(from.seed),
-                  .clients = clients,
-                  .rows = std::make_shared<const client_rows>(nullptr, std::make_shared<const four_rows_each>(),
-                                                              clients, rows_shown::current),
-                  .rounds = from.rounds,
-                  .evaluation = from.evaluation,
-                  .tasks = {{{0, 2}, {0, 2}}},
-                  .classes = 2,
-                  .upload_size_known = true,
-                  .ahead_bytes_max = 1 << 30,
-                  .results_bytes_max = 1 << 30,
-                  .checkpoint = from.checkpoint,
-                  .trace = true};
-  return toy;
-}
 
 /// Lines of "time actor event client", times to a tenth, cut off.
 std::string events_of(const run_outcome& run) {

@@ -2,7 +2,7 @@
 // Classification", 2019.
 #include "runtime/base/archive.hpp"
 #include "runtime/method/strategy.hpp"
-#include "strategies/shared/weighted_average.hpp"
+#include "strategies/shared/averaging.hpp"
 #include <ATen/ATen.h>
 namespace mneme {
 namespace {

@@ -1,6 +1,6 @@
 // What a checkpoint may say. Its checksum tells damage, and nothing of who wrote the bytes: what the run relies upon
 // when it goes on is looked at here.
-#include "runtime/federation/federation.hpp"
+#include "runtime/federation/recovery.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -18,12 +18,12 @@ bool is_within(class_range classes, std::int64_t all) {
 } // namespace
 
 /// An assignment in a checkpoint.
-void federation::expect_possible(const assignment_in_flight& saved, assignment_phase phase,
-                                 const std::vector<virtual_duration>& stages, std::uint64_t reached) const {
+void recovery::expect_possible(const assignment_in_flight& saved, assignment_phase phase,
+                               const std::vector<virtual_duration>& stages, std::uint64_t reached) const {
   using enum assignment_phase;
   must_hold(phase == waiting || phase == computing || phase == finished || phase == evicted,
             "has an assignment in a phase that there is not");
-  must_hold(saved.client.value < settings_.clients->size() && saved.id.value < next_assignment_,
+  must_hold(saved.client.value < settings_.clients->size() && saved.id < dispatch_.next_assignment(),
             "has an assignment of a client that there is not");
   must_hold(static_cast<std::size_t>(saved.doing) < activities.size(), "has an activity that there is not");
   const auto tasks = settings_.tasks.size();
@@ -41,16 +41,16 @@ void federation::expect_possible(const assignment_in_flight& saved, assignment_p
 }
 
 /// All else that was loaded.
-void federation::expect_sound() const {
-  must_hold(next_ <= next_step::event && (next_ == next_step::event) == round_.is_open, "goes on with nothing");
-  must_hold(pool_.is_sound(), "has a population of other clients or tasks");
+void recovery::expect_sound(next_step next) const {
+  must_hold(next <= next_step::event && (next == next_step::event) == round_.is_open, "goes on with nothing");
+  must_hold(dispatch_.is_sound(), "has a population of other clients or tasks");
   const auto tasks = settings_.tasks.size();
   const auto& place = round_.place;
   must_hold(place.task.value < tasks && is_within(place.opened, settings_.classes) &&
                 is_within(place.current, settings_.classes),
             "stands in a task that there is not");
-  must_hold(next_ != next_step::task || place.task.value + 1 < tasks, "goes on with a task that there is not");
-  const bool is_in_round = next_ == next_step::event || next_ == next_step::round;
+  must_hold(next != next_step::task || place.task.value + 1 < tasks, "goes on with a task that there is not");
+  const bool is_in_round = next == next_step::event || next == next_step::round;
   must_hold(place.round_of_task >= 0 && place.round_of_task <= place.rounds_of_task - (is_in_round ? 1 : 0),
             "stands in a round that there is not");
   must_hold(round_.missing >= 0 && round_.folded >= 0 && round_.opened.bytes >= 0 &&
@@ -58,11 +58,7 @@ void federation::expect_sound() const {
             "has an open round without its broadcast");
   for (const auto client : round_.dropped_out)
     must_hold(client.value < settings_.clients->size(), "lost a client that there is not");
-  auto events = queue_;
-  for (auto before = events.now(); !events.empty(); static_cast<void>(events.pop())) {
-    must_hold(events.top().at >= before && before.time_since_epoch().count() >= 0, "has events in the wrong order");
-    before = events.top().at;
-  }
+  must_hold(clock_.is_sound(), "has events in the wrong order");
 }
 
 } // namespace mneme

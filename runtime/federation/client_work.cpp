@@ -1,0 +1,121 @@
+#include "runtime/federation/client_work.hpp"
+#include "runtime/population/staleness.hpp"
+#include <algorithm>
+#include <cmath>
+namespace mneme {
+
+bool client_work::stage_over(assignment_in_flight& owner) {
+  if (owner.drops_out) {
+    begin_to_drop_out(owner);
+    return false;
+  }
+  if (owner.stages_reached < owner.stages.size()) {
+    out_.record("client", owner.stages_reached == 0 ? "start" : "next_stage", owner.client);
+    const auto duration = owner.stages[owner.stages_reached++];
+    clock_.expect(owner, federation_event::kind::stage_over, clock_.now() + duration);
+    return false;
+  }
+  if (!owner.uploads()) {
+    end_without_upload(owner);
+    return true;
+  }
+  send_off(owner);
+  return false;
+}
+
+/// The client is at its first job, and will not see its end.
+void client_work::begin_to_drop_out(assignment_in_flight& owner) {
+  out_.record("client", "start", owner.client);
+  const auto stage = owner.stages.empty() ? virtual_duration{0} : owner.stages.front();
+  const auto share = settings_.clients->dropout_point(owner.client, dispatch_.pool().visit_of(owner.client));
+  const virtual_duration left(static_cast<std::int64_t>(std::ceil(share * static_cast<double>(stage.count()))));
+  clock_.expect(owner, federation_event::kind::drop_out, clock_.now() + left);
+}
+
+/// All parts leave at the same time, each over a link of its own.
+void client_work::send_off(assignment_in_flight& owner) {
+  const auto send = [&](party_id to) {
+    out_.record("client", row_of(to).leaves_event, owner.client, owner.sends[index_of(to)]);
+  };
+  send(party_id::server);
+  for (const auto to : settings_.further_parties)
+    if (owner.sends[index_of(to)] > 0)
+      send(to);
+  expect_arrival(owner, {.at = owner.horizon});
+}
+
+/// The upload is delivered once all parts have arrived, those at other parties one after the other.
+void client_work::expect_arrival(assignment_in_flight& owner, party_arrival before) {
+  party_arrival next{.at = never};
+  for (const auto to : settings_.further_parties)
+    if (owner.sends[index_of(to)] > 0) {
+      const party_arrival there{.at = owner.horizon + upload_time(*settings_.clients, to, owner.client, owner.sends),
+                                .where = to};
+      if (before < there && there < next)
+        next = there;
+    }
+  if (next.at == never)
+    next.at = owner.horizon + upload_time(*settings_.clients, party_id::server, owner.client, owner.sends);
+  clock_.expect(owner, federation_event::kind::arrival, std::max(clock_.now(), next.at), next.where);
+}
+
+bool client_work::arrive(assignment_in_flight& owner, party_id where) {
+  if (where == party_id::server) {
+    deliver(owner);
+    return true;
+  }
+  const auto& party = row_of(where);
+  const auto bytes = owner.sends[index_of(where)];
+  auto sent = delivery_of(owner, where);
+  out_.record(party.name, party.arrives_event, owner.client, bytes);
+  out_.log().received(clock_.now(), where, sent, bytes);
+  deliveries bundle{.to = where};
+  bundle.uploads.push_back(std::move(sent));
+  out_.command(std::move(bundle));
+  expect_arrival(owner, {.at = clock_.now(), .where = where});
+  return false;
+}
+
+void client_work::deliver(assignment_in_flight& owner) {
+  const auto& server = row_of(party_id::server);
+  const auto bytes = owner.upload_bytes();
+  ahead_.delivered(owner);
+  out_.record(server.name, server.arrives_event, owner.client, bytes);
+  auto upload = delivery_of(owner, party_id::server);
+  if (settings_.is_async()) {
+    upload.start = owner.in->weights;
+    upload.staleness = std::int64_t{round_.place.round.value} - std::int64_t{owner.round.value};
+    upload.staleness_weight = staleness_weight(settings_.rounds, upload.staleness);
+  }
+  out_.log().delivered(clock_.now(), upload, bytes);
+  out_.log().trained(owner.result.losses);
+  ++round_.folded;
+  clock_.made_progress();
+  dispatch_.end(owner);
+  deliveries_.add(std::move(upload), bytes);
+  if (deliveries_.is_due())
+    hand_over_deliveries();
+}
+
+/// What a client outside the cohort has found holds from now on.
+void client_work::end_without_upload(assignment_in_flight& owner) {
+  ahead_.delivered(owner);
+  out_.record("client", row_of(owner.doing).ends_event, owner.client);
+  out_.log().ended_activity(clock_.now(), owner.client);
+  dispatch_.end(owner);
+}
+
+delivery client_work::delivery_of(assignment_in_flight& owner, party_id to) const {
+  return {.assignment = owner.id,
+          .from = owner.client,
+          .started_from = owner.round,
+          .upload = std::move(owner.result.*row_of(to).part),
+          .rows = owner.result.rows};
+}
+
+void client_work::hand_over_deliveries() {
+  if (auto bundle = deliveries_.take())
+    out_.command(std::move(*bundle));
+}
+
+} // namespace mneme

@@ -1,0 +1,221 @@
+#include "runtime/federation/dispatcher.hpp"
+#include <algorithm>
+namespace mneme {
+
+dispatcher::dispatcher(const federation_settings& settings, run_clock& clock, current_round& round,
+                       in_flight_table& in_flight, computing_ahead& ahead, run_output& out)
+    : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), ahead_(ahead), out_(out),
+      pool_(settings), memories_(settings.memory_bytes_max) {}
+
+void dispatcher::open_task(task_id task) {
+  round_.open_task(task, settings_);
+  out_.record("scheduler", "task");
+  pool_.open_task(task, clock_.now());
+  std::vector<assignment_id> left;
+  for (const auto id : in_flight_.ids())
+    if (pool_.member(in_flight_.at(id).client) == membership::left)
+      left.push_back(id);
+  abandon(left, "left");
+  keep_up();
+}
+
+// -- work begins ------------------------------------------------------------------------------------------------------
+
+bool dispatcher::give_cohort_work() {
+  const auto cohort = pool_.draw_cohort(round_.place.round);
+  round_.wants_clients = cohort.empty();
+  for (const auto client : cohort)
+    begin_work(client, activity_id::round);
+  if (!cohort.empty())
+    for (std::size_t kind = 0; kind < activities.size(); ++kind)
+      for (const auto client : pool_.draw_beside(activities[kind], round_.place.round))
+        begin_work(client, static_cast<activity_id>(kind));
+  return round_.missing > 0 || (round_.wants_clients && (in_flight_.size() > 0 || pool_.clients_may_come()));
+}
+
+void dispatcher::fill_places() {
+  const auto places = settings_.rounds.concurrency - static_cast<std::int64_t>(in_flight_.size());
+  for (const auto client : pool_.draw_idle(places, next_assignment_))
+    begin_work(client, activity_id::round);
+  round_.wants_clients = places > 0 && in_flight_.size() == 0;
+}
+
+/// A client outside the cohort never drops out: nobody waits for an upload.
+void dispatcher::begin_work(client_id client, activity_id kind) {
+  const auto& doing = row_of(kind);
+  const auto visit = pool_.begin_visit(client);
+  auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
+  assignment_in_flight added;
+  added.doing = kind;
+  added.horizon = clock_.now();
+  if (doing.is_free(settings_)) {
+    bytes = 0;
+  } else {
+    out_.report().download_bytes += bytes;
+    for (const auto from : settings_.further_parties)
+      out_.report().*row_of(from).bytes_from += round_.heard[index_of(from)].bytes;
+    added.horizon += download_time(client, bytes);
+  }
+  out_.record("scheduler", doing.begins_event, client, bytes);
+
+  added.id = {next_assignment_++};
+  added.client = client;
+  added.drops_out = doing.uploads() && settings_.clients->drops_out(client, round_.place.task, visit);
+  if (added.drops_out && !settings_.is_async()) { // nothing runs
+    ++out_.report().dropped;
+    round_.dropped_out.push_back(client);
+    return out_.record("client", "drop_out", client);
+  }
+  if (doing.uploads()) {
+    added.upload_size_known = settings_.upload_size_known;
+    added.upload_bytes() = round_.known_upload_bytes(settings_);
+  }
+  start_work(std::move(added));
+}
+
+/// Until a client has what the server sends, and what other parties do.
+virtual_duration dispatcher::download_time(client_id client, std::int64_t bytes) const {
+  auto time = settings_.clients->download_time(client, bytes);
+  for (const auto from : settings_.further_parties)
+    if (const auto& [advice, advice_bytes] = round_.heard[index_of(from)]; advice)
+      time = std::max(time, (*settings_.clients.*row_of(from).download_time)(client, advice_bytes));
+  return time;
+}
+
+/// Its first event is the end of its download.
+void dispatcher::start_work(assignment_in_flight&& added) {
+  const auto client = added.client;
+  added.round = round_.place.round;
+  added.task = settings_.rows->central() ? round_.place.task : pool_.task_of(client);
+  added.in = round_.broadcast_in(added.task, settings_);
+  auto& owner = in_flight_.add(std::move(added));
+  start(owner);
+  pool_.assigned(client, owner.id);
+  clock_.expect(owner, federation_event::kind::stage_over, owner.horizon);
+  ++round_.missing;
+}
+
+void dispatcher::start(const assignment_in_flight& owner) {
+  ahead_.start({.id = owner.id,
+                .client = owner.client,
+                .in = owner.in,
+                .memory = memories_.find(owner.client),
+                .samples = {},
+                .seed = settings_.seed,
+                .visit = pool_.visit_of(owner.client),
+                .task = owner.task,
+                .looks = row_of(owner.doing).looks},
+               owner.horizon);
+}
+
+// -- work ends --------------------------------------------------------------------------------------------------------
+
+/// What the round has made of the client's memory holds from its delivery on, never before.
+void dispatcher::end(assignment_in_flight& owner) {
+  out_.log().counted(owner.result.counts);
+  if (owner.result.memory)
+    memories_.put(owner.client, std::move(owner.result.memory));
+  pool_.end_visit(owner.client);
+  in_flight_.erase(owner.id);
+}
+
+void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* why) {
+  if (ids.empty())
+    return;
+  for (const auto id : ids) {
+    const auto client = in_flight_.at(id).client;
+    out_.record("client", why, client);
+    pool_.end_visit(client);
+  }
+  ahead_.abandon(ids);
+}
+
+/// An arrival at exactly the deadline is in time: deadlines leave the queue last.
+void dispatcher::deadline_passed() {
+  out_.record("scheduler", "deadline");
+  std::vector<assignment_id> late;
+  for (const auto id : in_flight_.ids()) {
+    const auto& owner = in_flight_.at(id);
+    if (owner.round != round_.place.round)
+      continue;
+    out_.report().late_uploads += owner.uploads() ? 1 : 0;
+    if (settings_.drops_late())
+      late.push_back(id);
+    else
+      out_.record("client", "late", owner.client);
+  }
+  abandon(late, "late");
+}
+
+void dispatcher::free_dropped_out() {
+  for (const auto client : round_.dropped_out)
+    pool_.end_visit(client);
+  round_.dropped_out.clear();
+}
+
+// -- churn ------------------------------------------------------------------------------------------------------------
+
+void dispatcher::keep_up() {
+  clock_.made_changes();
+  for (const auto& change : pool_.move_to(clock_.now()))
+    take(change);
+  out_.report().enrolled_max = std::max(out_.report().enrolled_max, pool_.enrolled());
+  clock_.expect_churn(pool_.next_change());
+}
+
+void dispatcher::take(const availability_change& change) {
+  using kind = availability_change::kind;
+  if (change.change_kind == kind::joined) {
+    ++out_.report().joined;
+    out_.record("client", "enrol", change.client);
+  } else if (change.change_kind == kind::left) {
+    leave(change.client);
+  } else if (change.change_kind == kind::entered_task) {
+    ++out_.report().transitions;
+    out_.record("client", "task", change.client);
+    const auto& clients = *settings_.clients;
+    if (clients.member(change.client, change.task) == membership::left &&
+        clients.member(change.client, {change.task.value - 1}) != membership::left)
+      leave(change.client);
+  }
+  pool_.changed(change.client);
+}
+
+/// What a client was at is lost; what it remembers stays, if it may use that again.
+void dispatcher::leave(client_id client) {
+  ++out_.report().left;
+  if (const auto id = pool_.assignment_of(client)) {
+    if (in_flight_.at(*id).round == round_.place.round && !settings_.is_async())
+      --round_.missing;
+    abandon({*id}, "left");
+  } else {
+    out_.record("client", "left", client);
+  }
+  if (settings_.rejoin == rejoining::without_memory)
+    memories_.erase(client);
+}
+
+// -- what is saved ----------------------------------------------------------------------------------------------------
+
+void dispatcher::persist(archive& state) {
+  state(next_assignment_);
+  state.section("clients")(pool_);
+  persist_memories(state);
+}
+
+void dispatcher::persist_memories(archive& state) {
+  std::uint64_t count = memories_.size();
+  state.section("memories")(count);
+  if (!state.loading())
+    memories_.each([&](client_id client, memory_ref memory) { state(client)(memory); });
+  for (std::uint64_t i = 0; state.loading() && i < count; ++i) {
+    client_id client;
+    memory_ref memory;
+    state(client)(memory);
+    if (client.value >= settings_.clients->size())
+      throw archive_error("remembers what a client knows that there is not");
+    memories_.put(client, std::move(memory));
+  }
+}
+
+} // namespace mneme

@@ -1,0 +1,48 @@
+#include "runtime/federation/checkpoint_turn.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+TEST_CASE("a checkpoint is due every so many rounds, and stays so until it may be taken") {
+  checkpoint_turn turn(checkpoint_section{.every = 2, .force = false});
+  CHECK_FALSE(turn.is_due_after(1));
+  turn.allow(false);
+  CHECK_FALSE(turn.is_due_after(2));
+  turn.allow(true);
+  CHECK(turn.is_due_after(3));
+  turn.began();
+  CHECK(turn.goes_on_meanwhile());
+  turn.allow(true);
+  CHECK_FALSE(turn.is_due_after(4)); // the one before is being written
+  CHECK_FALSE(turn.kept());          // nobody has waited
+  CHECK(turn.is_due_after(5));
+  CHECK_FALSE(turn.is_due_after(7));
+}
+
+TEST_CASE("nothing is due where checkpoints are not wanted") {
+  checkpoint_turn turn(checkpoint_section{.every = 0, .force = true});
+  CHECK_FALSE(turn.are_taken());
+  for (std::int64_t rounds = 1; rounds < 9; ++rounds)
+    CHECK_FALSE(turn.is_due_after(rounds));
+}
+
+TEST_CASE("a run waits for forced checkpoints to be on the disk, whatever the pace") {
+  checkpoint_turn turn(checkpoint_section{.every = 1, .force = true});
+  turn.allow(false);
+  CHECK(turn.is_due_after(1));
+  turn.began();
+  CHECK_FALSE(turn.goes_on_meanwhile());
+  CHECK(turn.kept());
+}
+
+TEST_CASE("a run that ends waits for its last checkpoint, and for those that are being written") {
+  checkpoint_turn turn(checkpoint_section{.every = 1, .force = false});
+  CHECK(turn.is_due_after(1));
+  turn.began();
+  CHECK(turn.begin_to_end());
+  CHECK_FALSE(turn.begin_to_end());
+  CHECK(turn.is_ending());
+  turn.began();
+  CHECK_FALSE(turn.goes_on_meanwhile());
+  CHECK_FALSE(turn.kept());
+  CHECK(turn.kept());
+}

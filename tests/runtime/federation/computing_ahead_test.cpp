@@ -1,0 +1,159 @@
+// Clients and their links are those of federation_test.cpp's table.
+#include "runtime/federation/computing_ahead.hpp"
+#include "tests/runtime/federation/three_clients.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Three clients at work whose download is over.
+std::unique_ptr<federation_parts> three_at_work(const toy_federation& toy) {
+  auto parts = std::make_unique<federation_parts>(toy.settings);
+  CHECK(parts->dispatch.give_cohort_work());
+  return parts;
+}
+
+/// One job of `seconds` for each of the first `count` assignments, in their first stage.
+wave_report waiting(std::uint64_t count, virtual_duration takes) {
+  wave_report report;
+  for (std::uint64_t id = 0; id < count; ++id)
+    report.issued.push_back({.id = {{id}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = takes});
+  return report;
+}
+
+std::size_t jobs_of(const release& wanted) {
+  std::size_t jobs = 0;
+  for (const auto& batch : wanted.batches)
+    jobs += batch.size();
+  return jobs;
+}
+
+toy_federation unknown_sizes() {
+  auto toy = toy_of(three_clients());
+  toy.settings.upload_size_known = false;
+  return toy;
+}
+
+} // namespace
+
+TEST_CASE("a whole cohort of known uploads starts at once; where others work besides, shards wait to be told") {
+  for (const bool only_cohort : {true, false}) {
+    const auto parts = three_at_work(toy_of(three_clients()));
+    CHECK(parts->ahead.needs_answer(parts->clock.next()));
+    parts->ahead.begin_wave({0}, only_cohort);
+    const auto commands = parts->commands();
+    const auto* const wave = std::get_if<start_rounds>(&commands.back());
+    REQUIRE(wave);
+    CHECK(wave->assignments.size() == 3);
+    CHECK(wave->at_once == only_cohort);
+    CHECK(parts->ahead.is_out());
+    CHECK(parts->in_flight.at({0}).phase == assignment_phase::computing);
+  }
+}
+
+TEST_CASE("a wave is over with the last report of its last shard, and jobs that were told run with the next one") {
+  const auto parts = three_at_work(unknown_sizes());
+  parts->ahead.begin_wave({0}, true);
+  (void)parts->commands();
+  auto first = waiting(2, 1s);
+  first.last = false;
+  CHECK(parts->ahead.take(first) == wave_progress::further);
+  wave_report last;
+  last.issued.push_back({.id = {{2}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 4s});
+  CHECK(parts->ahead.take(last) == wave_progress::over);
+  CHECK_FALSE(parts->ahead.is_out());
+  CHECK(parts->in_flight.at({2}).horizon == virtual_time(4600ms));
+  parts->ahead.begin_wave({0}, true);
+  const auto commands = parts->commands();
+  CHECK(jobs_of(std::get<release>(commands.back())) == 3);
+}
+
+TEST_CASE("a failure is told when virtual time comes to it, the lowest job first where a wave fails as a whole") {
+  const auto parts = three_at_work(unknown_sizes());
+  parts->ahead.begin_wave({0}, true);
+  wave_report report;
+  report.failed.push_back({.last_job = {{1}, 0, 0}, .client = {1}, .reason = "NaN"});
+  CHECK(parts->ahead.take(report) == wave_progress::over);
+  CHECK_FALSE(parts->ahead.failure());
+  CHECK(parts->ahead.failure_of({0}) == nullptr);
+  REQUIRE(parts->ahead.failure_of({1}));
+  CHECK(parts->ahead.failure_of({1})->reason == "NaN");
+
+  const auto interrupted = three_at_work(unknown_sizes());
+  interrupted->ahead.begin_wave({0}, true);
+  wave_report end;
+  end.failed.push_back({.last_job = {{1}, 0, 0}, .client = {1}, .reason = interrupted_text});
+  CHECK(interrupted->ahead.take(end) == wave_progress::over);
+  REQUIRE(interrupted->ahead.failure());
+  CHECK(interrupted->ahead.failure()->reason == interrupted_text);
+}
+
+TEST_CASE("rounds that run again come to where they were, and their jobs are parked as before") {
+  const auto parts = three_at_work(unknown_sizes());
+  parts->ahead.begin_wave({0}, true);
+  auto report = waiting(3, 1s);
+  CHECK(parts->ahead.take(report) == wave_progress::over);
+  (void)parts->commands();
+  auto& owner = parts->in_flight.at({1});
+  parts->in_flight.forget_jobs(owner); // as if the run had been cut off
+  owner.stages.push_back(1s);          // in its second stage
+  owner.horizon += 1s;
+  CHECK_FALSE(parts->ahead.is_repeating());
+  parts->ahead.repeat(owner, 2);
+  CHECK(parts->ahead.is_repeating());
+  parts->dispatch.start(owner);
+  parts->ahead.start_waiting();
+  const auto jobs_before = parts->out.report().jobs;
+
+  wave_report first;
+  first.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 1s});
+  CHECK(parts->ahead.take(first) == wave_progress::over);
+  (void)parts->commands();
+  CHECK_FALSE(parts->ahead.repeats_no_more());
+  auto commands = parts->commands();
+  CHECK(jobs_of(std::get<release>(commands.back())) == 1); // those of others stay parked
+  CHECK(owner.held_bytes == 10);
+  wave_report second;
+  second.issued.push_back({.id = {{1}, 1, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 1s});
+  CHECK(parts->ahead.take(second) == wave_progress::over);
+  CHECK(parts->ahead.repeats_no_more());
+  CHECK(owner.phase == assignment_phase::computing);
+  CHECK(owner.horizon == virtual_time(2600ms)); // as it was
+  CHECK(parts->out.report().jobs == jobs_before);
+  parts->ahead.begin_wave({1}, true);
+  commands = parts->commands();
+  CHECK(jobs_of(std::get<release>(commands.back())) == 3);
+}
+
+TEST_CASE("a round that takes another time when it runs again ends the run in words") {
+  const auto parts = three_at_work(unknown_sizes());
+  auto& owner = parts->in_flight.at({1});
+  owner.stages.assign(1, 1s);
+  parts->ahead.repeat(owner, 1);
+  parts->ahead.start_waiting();
+  wave_report report;
+  report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 2s});
+  CHECK(parts->ahead.take(report) == wave_progress::over);
+  REQUIRE(parts->ahead.failure());
+  CHECK_THAT(parts->ahead.failure()->reason, ContainsSubstring("the checkpoint is not of this run"));
+}
+
+TEST_CASE("results for which there is no room are computed again when virtual time needs them, which is said once") {
+  auto toy = unknown_sizes();
+  toy.settings.results_bytes_max = 20;
+  const auto parts = three_at_work(toy);
+  parts->ahead.begin_wave({0}, true);
+  wave_report report;
+  for (std::uint64_t id = 0; id < 3; ++id)
+    report.finished.push_back({.id = {id}, .result = {.upload = as_tensors(id + 1)}, .bytes = {10}});
+  CHECK(parts->ahead.take(report) == wave_progress::over);
+  (void)parts->commands();
+  parts->ahead.make_room();
+  CHECK(parts->in_flight.at({2}).phase == assignment_phase::evicted); // 64 bits a second: it arrives last
+  CHECK(std::holds_alternative<run_warning>(parts->commands().back()));
+  CHECK((parts->ahead.to_recompute({2}) == std::vector<assignment_id>{{2}}));
+}

@@ -1,0 +1,117 @@
+// Clients and their links are those of federation_test.cpp's table.
+#include "runtime/federation/dispatcher.hpp"
+#include "tests/runtime/federation/three_clients.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::uint32_t> clients_at_work(federation_parts& parts) {
+  std::vector<std::uint32_t> clients;
+  for (const auto id : parts.in_flight.ids())
+    clients.push_back(parts.in_flight.at(id).client.value);
+  return clients;
+}
+
+using numbers = std::vector<std::uint32_t>;
+
+} // namespace
+
+TEST_CASE("a cohort is given work that begins when its download is over, and is busy until it ends") {
+  federation_parts parts(toy_of(three_clients()).settings);
+  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(clients_at_work(parts) == numbers{0, 1, 2});
+  CHECK(parts.round.missing == 3);
+  const auto& first = parts.in_flight.at({0});
+  CHECK(first.horizon == virtual_time(600ms)); // 0.1 s and 16 bytes at 32 bytes a second
+  CHECK(first.doing == activity_id::round);
+  CHECK(first.upload_bytes() == 16); // as the weights
+  CHECK(parts.out.report().download_bytes == 48);
+  CHECK(parts.dispatch.next_assignment() == assignment_id{3});
+  CHECK_FALSE(parts.dispatch.pool().is_available({1}));
+  parts.dispatch.end(parts.in_flight.at({1}));
+  CHECK(parts.dispatch.pool().is_available({1}));
+  CHECK(clients_at_work(parts) == numbers{0, 2});
+}
+
+TEST_CASE("clients beside the cohort look, at the price of their download or for nothing") {
+  for (const bool costs : {true, false}) {
+    auto from = three_clients();
+    from.rounds.cohort = 1;
+    auto toy = toy_of(from);
+    toy.settings.observing_costs = costs;
+    federation_parts parts(toy.settings);
+    parts.dispatch.plan_task({.observers = 1});
+    CHECK(parts.dispatch.give_cohort_work());
+    REQUIRE(parts.in_flight.size() == 2);
+    const auto& looking = parts.in_flight.at({1});
+    CHECK(looking.doing == activity_id::look);
+    CHECK(looking.upload_bytes() == 0);
+    CHECK(looking.horizon == (costs ? virtual_time(600ms) : virtual_time{}));
+    CHECK(parts.out.report().download_bytes == (costs ? 32 : 16));
+  }
+}
+
+TEST_CASE("what another party has said takes its link, and the last of both decides when work begins") {
+  auto from = three_clients();
+  from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.0}; // 24 bytes take 3 s
+  auto toy = toy_of(from);
+  toy.settings.further_parties = {party_id::proxy};
+  federation_parts parts(toy.settings);
+  parts.round.heard[index_of(party_id::proxy)] = {.advice = as_tensors(3), .bytes = 24};
+  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(parts.in_flight.at({0}).horizon == virtual_time(3100ms));
+  CHECK(parts.in_flight.at({1}).horizon == virtual_time(600ms));
+  CHECK(parts.out.report().proxy_bytes == 3 * 24);
+}
+
+TEST_CASE("late work is left behind or kept, as the scenario says, and counted once") {
+  for (const auto policy : {late_policy::drop, late_policy::keep}) {
+    auto from = three_clients();
+    from.rounds.late = policy;
+    federation_parts parts(toy_of(from).settings);
+    CHECK(parts.dispatch.give_cohort_work());
+    parts.in_flight.at({1}).round = {7}; // kept although late, from another round
+    parts.dispatch.deadline_passed();
+    CHECK(parts.out.report().late_uploads == 2);
+    CHECK(clients_at_work(parts) == (policy == late_policy::drop ? numbers{1} : numbers{0, 1, 2}));
+    CHECK(parts.dispatch.pool().is_available({0}) == (policy == late_policy::drop));
+  }
+}
+
+TEST_CASE("what a client remembers is given to its next round, once its work has ended") {
+  federation_parts parts(toy_of(three_clients()).settings);
+  CHECK(parts.dispatch.give_cohort_work());
+  parts.ahead.start_waiting();
+  auto& owner = parts.in_flight.at({0});
+  owner.result.memory = as_tensors(9);
+  owner.result.counts = {{"seen", 2.0}};
+  parts.dispatch.end(owner);
+  CHECK(parts.out.report().counts.at("seen") == 2.0);
+  CHECK(parts.dispatch.give_cohort_work()); // client 0 alone is idle
+  parts.ahead.start_waiting();
+  const auto commands = parts.commands();
+  const auto* const wave = std::get_if<start_rounds>(&commands.back());
+  REQUIRE(wave);
+  const auto& again = wave->assignments.back();
+  CHECK(again.client == client_id{0});
+  CHECK(again.visit == 1);
+  CHECK(as_number(again.memory) == 9);
+}
+
+TEST_CASE("work that was not started is forgotten without telling a shard, and work at a shard is called back") {
+  federation_parts parts(toy_of(three_clients()).settings);
+  CHECK(parts.dispatch.give_cohort_work());
+  parts.dispatch.abandon({{2}}, "left");
+  CHECK(parts.commands().empty());
+  parts.ahead.start_waiting();
+  auto commands = parts.commands();
+  CHECK(std::get<start_rounds>(commands.back()).assignments.size() == 2);
+  parts.dispatch.abandon({{0}, {1}}, "left");
+  commands = parts.commands();
+  REQUIRE(commands.size() == 1);
+  CHECK((std::get<abandon>(commands.back()).assignments == std::vector<assignment_id>{{0}, {1}}));
+  CHECK(parts.in_flight.size() == 0);
+}

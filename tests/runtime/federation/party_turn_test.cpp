@@ -1,0 +1,23 @@
+#include "runtime/federation/party_turn.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+TEST_CASE("the server is asked first, then the others, and the next turn begins with the server") {
+  const std::vector<party_id> further{party_id::proxy};
+  party_turn turn(further);
+  for (int round = 0; round < 2; ++round) {
+    turn.begin();
+    CHECK(turn.who() == party_id::server);
+    CHECK(turn.goes_on());
+    CHECK(turn.who() == party_id::proxy);
+    CHECK_FALSE(turn.goes_on());
+    CHECK(turn.who() == party_id::server);
+  }
+}
+
+TEST_CASE("a server without other parties is asked alone") {
+  const std::vector<party_id> further;
+  party_turn turn(further);
+  CHECK_FALSE(turn.goes_on());
+  CHECK(turn.who() == party_id::server);
+}
