@@ -25,9 +25,9 @@ wave_report waiting(std::uint64_t count, virtual_duration takes) {
   return report;
 }
 
-std::size_t jobs_of(const release& wanted) {
+std::size_t jobs_of(const release& released) {
   std::size_t jobs = 0;
-  for (const auto& batch : wanted.batches)
+  for (const auto& batch : released.batches)
     jobs += batch.size();
   return jobs;
 }
