@@ -424,6 +424,14 @@ diagnostics osi_fl::check(const method_setup& setup) const {
                                                setup.net->identity())});
   if (setup.tokens > 0)
     wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
+  if (setup.transition == task_transition::staggered)
+    wrong.push_back({"tasks.transition",
+                     "tasks.transition = \"staggered\": a client speaks once in a task, in the only round of it, and who "
+                     "enters the task later would speak for the one before again; expected \"round\""});
+  if (setup.staying_share > 0.0)
+    wrong.push_back({"tasks.staying_share",
+                     "tasks.staying_share > 0: a client speaks once in a task, and who keeps its old task would speak "
+                     "for it again; expected 0"});
   if (setup.public_rows == 0 && !with_.uses_diffusion_parts())
     wrong.push_back({"partition.public_share",
                      "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "

@@ -18,6 +18,7 @@ struct run_context_request {
   run_context_use use = run_context_use::run;
   const raw_data* data = nullptr;   ///< What load_data() would give; null: it is loaded.
   diagnostics* warnings = nullptr;  ///< Receives what is well and can hardly be meant; may be null.
+  std::string* data_digest = nullptr; ///< Receives the digest of the data set; may be null.
   std::filesystem::path backbone{}; ///< What model.backbone's scenario has trained; empty: nothing is read.
 };
 
