@@ -214,7 +214,8 @@ CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_c
 GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
-MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/")  # peers are silent by the clock
+# Peers are silent by the clock.
+MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^runtime/live/http_limits")
 
 
 def clocks_and_generators(tree):
@@ -270,7 +271,8 @@ DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # at the left edge
 # Called by the language or by CAF through names that stand nowhere in the tree.
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
-                    "to_string", "from_string", "from_integer", "begin", "end", "exec_later"}
+                    "to_string", "from_string", "from_integer", "begin", "end", "exec_later",
+                    "process_and_close_socket"}
 # Overloads that templates find by the type of their argument, so that each stands beside its type.
 FOUND_BY_ARGUMENT = {"persist"}
 

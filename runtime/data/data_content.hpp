@@ -1,4 +1,4 @@
-/// data_content: a digest of a data set as it was loaded, by which a run tells later whether it still has the same rows.
+/// data_content: a digest of a data set as it was loaded, which tells later whether a run still has the same rows.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/data/dataset.hpp"

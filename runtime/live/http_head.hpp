@@ -16,8 +16,8 @@ enum class http_verdict {
 
 struct http_head {
   http_verdict verdict = http_verdict::unfinished;
-  std::string text{};   ///< Of a whole one: as it arrived, without a body, and without what asks for one or for ranges.
-  std::string answer{}; ///< Of a refused one: all of the answer.
+  std::string text{};   ///< A whole request, without its body and what asks for one or for ranges.
+  std::string answer{}; ///< All of the answer to a refused one.
 };
 
 /// Reads what has arrived. Refused are more than http_head_bytes_max bytes, other methods than GET and HEAD, and with

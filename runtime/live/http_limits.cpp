@@ -32,7 +32,7 @@ public:
   void shutdown() override {}
 };
 
-/// A request that has been read, and the answer on its way. An answer that goes on for ever has the time for each piece.
+/// A request that was read, and its answer. An answer that goes on for ever has its time for each piece.
 class answered_stream final : public httplib::Stream {
 public:
   answered_stream(socket_t connection, std::string_view head, bool goes_on)

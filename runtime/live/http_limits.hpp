@@ -1,4 +1,4 @@
-/// http_limits: a server over HTTP that takes little of its program: few threads, few connections, few bytes, little time.
+/// http_limits: a server over HTTP that takes little of its program: threads, connections, bytes and time.
 #pragma once
 #include <chrono>
 #include <httplib.h>
@@ -12,9 +12,9 @@ struct http_limits {
 };
 
 /// Answers a request per connection, GET or HEAD, whole and never in ranges. A connection takes a thread only when its
-/// request has arrived; those that have not said it all wait in places of their own, for `silent_max` at most, and where
-/// more come than there are places the longest silent one is dropped. An answer is written for `answer_max` at most, of
-/// one that goes on each piece. No other program can listen on the same port.
+/// request has arrived; those that have not said it all wait in places of their own, for `silent_max` at most, and
+/// where more come than there are places the longest silent one is dropped. An answer is written for `answer_max` at
+/// most; where it goes on for ever, each piece is. No other program can listen on the same port.
 class limited_http_server final : public httplib::Server {
 public:
   static constexpr std::size_t connections_waiting_max = 64;

@@ -210,8 +210,8 @@ void run_directory::expect_in_place() const {
 fs::path run_directory::resumable_at() const {
   const auto now = is_same_folder(lock_.descriptor(), path_) ? path_ : place_of(lock_.descriptor());
   std::error_code none;
-  const bool is_whole = fs::is_regular_file(now / "scenario.toml", none) && fs::is_regular_file(now / origin_name, none);
-  return is_whole ? now : fs::path();
+  const auto has = [&](const char* name) { return fs::is_regular_file(now / name, none); };
+  return has("scenario.toml") && has(origin_name) ? now : fs::path();
 }
 
 std::uint64_t run_directory::settled_events() {

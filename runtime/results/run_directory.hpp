@@ -60,7 +60,7 @@ struct run_summary {
 struct run_origin {
   std::string scenario{};        ///< Its name.
   std::string scenario_digest{}; ///< With it, runs that never ended are told apart.
-  std::string data_digest{};     ///< Of the rows that it read; "" where an earlier version began the run.
+  std::string data_digest{};     ///< The content of its data set; "" where an earlier version began the run.
   bool trace = false;
 };
 

@@ -88,7 +88,7 @@ std::vector<stored_fact> facts_of(const stored_run& run) {
   return facts;
 }
 
-/// Of a run's row and its facts, which are added in the order of the table's key.
+/// The digest of a run's row and its facts, which are added in the order of the table's key.
 class row_digest {
 public:
   row_digest(const std::string& folder, const std::string& stamp) {

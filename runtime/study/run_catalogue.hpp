@@ -17,9 +17,9 @@ public:
   static constexpr const char* file_name = "catalogue.sqlite";
 
   /// Opens FOLDER/catalogue.sqlite and brings it up to date with the directories: what has changed is read again, what
-  /// is gone is forgotten. A file that is not as it was written, or is of another version, is made anew; where the folder
-  /// cannot be written, or another process holds the file, the index lives in memory. A run directory that is damaged
-  /// has the status "damaged", and its error says what is wrong.
+  /// is gone is forgotten. A file that is not as it was written, or is of another version, is made anew; where the
+  /// folder cannot be written, or another process holds the file, the index lives in memory. A run directory that is
+  /// damaged has the status "damaged", and its error says what is wrong.
   explicit run_catalogue(std::filesystem::path folder);
 
   /// What was wrong with the file, if it was damaged.

@@ -391,7 +391,7 @@ TEST_CASE("what the generator cannot do is refused, each in words") {
   setup.transition = task_transition::staggered;
   setup.staying_share = 0.2;
   found = found_with({});
-  CHECK_THAT(found["tasks.transition"], ContainsSubstring("would speak for the one before again"));
+  CHECK_THAT(found["tasks.transition"], ContainsSubstring("expected \"round\""));
   CHECK_THAT(found["tasks.staying_share"], ContainsSubstring("speaks once in a task"));
   setup.transition = task_transition::round;
   setup.staying_share = 0.0;

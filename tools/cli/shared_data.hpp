@@ -12,7 +12,7 @@ class shared_data {
 public:
   /// Null where the rows are made, or cannot be loaded, which the check of the points tells.
   [[nodiscard]] std::shared_ptr<const raw_data> rows_of(const scenario& settings);
-  /// Of the rows; "" where there are none.
+  /// The digest of the rows; "" where there are none.
   [[nodiscard]] std::string digest_of(const scenario& settings);
 
 private:

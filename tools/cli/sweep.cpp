@@ -96,7 +96,7 @@ public:
     if (arguments_.dry)
       return show_plan();
     if (!pending_.empty()) {
-      fs::create_directories(out_); that is complete may be read-only
+      fs::create_directories(out_);
       locks_.emplace(out_);
       write_sweep_order(out_, plan_);
     }

@@ -33,7 +33,8 @@ class _Cache:
     """Files that a run leaves in a folder, and what a run that reads them ends with. `words` run into a folder."""
 
     def __init__(self, folder, words, facts=facts_of):
-        self.kept, self.work, self.words, self.facts = os.path.join(folder, "kept"), os.path.join(folder, "work"), words, facts
+        self.kept, self.work = os.path.join(folder, "kept"), os.path.join(folder, "work")
+        self.words, self.facts = words, facts
         os.makedirs(folder, exist_ok=True)
 
     def fresh(self):
@@ -79,9 +80,9 @@ class CacheSearch:
     def _catalogue(self):
         """A sweep takes what the catalogue calls done; its table is what it ends with."""
         here = os.path.join(self.folder, "catalogue")
-        return _Cache(here, lambda _: (["sweep", os.path.join(SMOKE, "fedavg.toml"), "--set", "rounds.per_task=1", "--seeds",
-                                        "1-3", "--threads", "1", "--out", os.path.join(here, "work")], []),
-                      lambda _: {})
+        words = ["sweep", os.path.join(SMOKE, "fedavg.toml"), "--set", "rounds.per_task=1", "--seeds", "1-3",
+                 "--threads", "1", "--out", os.path.join(here, "work")]
+        return _Cache(here, lambda _: (words, []), lambda _: {})
 
     def _run(self, cache, said=None):
         out = os.path.join(self.folder, "out")

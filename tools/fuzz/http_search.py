@@ -11,7 +11,8 @@ from mutations import mutated
 
 SECONDS_OF_AN_ANSWER = 30
 GROWTH_MAX_BYTES = 64 << 20
-TARGETS = ["/", "/metrics", "/events", "/?token=x", "/nothing", "//", "/%00", "/" + "a" * 3000, "*", "/..%2f..%2fetc/passwd"]
+TARGETS = ["/", "/metrics", "/events", "/?token=x", "/nothing", "//", "/%00", "/" + "a" * 3000, "*",
+           "/..%2f..%2fetc/passwd"]
 METHODS = ["GET", "GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PRI", "get", ""]
 VERSIONS = ["HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "HTTP/9.9", ""]
 

@@ -10,8 +10,8 @@ from disturbed_runs import SCENARIOS, DisturbedRuns
 from signal_search import SignalSearch
 
 PLANNED = 20_000
-TARGETS = ["", "checkpoint", "scenario.toml", "checkpoint/run.json", "metrics.jsonl", "events.csv", "accuracy_matrix.csv",
-           "partition.csv", "checkpoint/newest", "summary.json.part", "metrics.jsonl.part"]
+TARGETS = ["", "checkpoint", "scenario.toml", "checkpoint/run.json", "metrics.jsonl", "events.csv",
+           "accuracy_matrix.csv", "partition.csv", "checkpoint/newest", "summary.json.part", "metrics.jsonl.part"]
 ACTS = ["moved", "removed", "emptied", "linked", "a pipe", "a folder", "read-only"]
 
 
@@ -79,7 +79,7 @@ class MoveSearch(DisturbedRuns):
             self.counts["went on"] += 1
             if target == "" and not os.path.exists(os.path.join(out, "summary.json")):
                 return None if os.path.exists(os.path.join(beside, "summary.json")) else "code 0, and no summary"
-            return None if act in ("emptied", "moved", "removed", "linked", "a pipe", "a folder") else self._wrong(name, out)
+            return self._wrong(name, out) if act == "read-only" else None
         if act == "moved" and target == "" and "resume with" in errors:
             return self._resumed(name, beside)
         self.counts["refused"] += 1

@@ -263,8 +263,8 @@ forged_memories_of_tiny_scaffold_case = _forged_tiny_case("scaffold")
 forged_memories_of_tiny_stsa_case = _forged_tiny_case("stsa", "strategy.projection_width=8")
 forged_memories_of_tiny_fed_il_plus_case = _forged_tiny_case("fed-il-plus")
 forged_memories_of_tiny_moon_case = _forged_tiny_case("moon", "model.name=mlp", "model.hidden=[4, 3]")
-forged_memories_of_tiny_buffered_case = _forged_tiny_case("fedavg", "rounds.mode=async", "rounds.buffer=2", "rounds.concurrency=2",
-                                              "clients.count=4")
+forged_memories_of_tiny_buffered_case = _forged_tiny_case("fedavg", "rounds.mode=async", "rounds.buffer=2",
+                                                          "rounds.concurrency=2", "clients.count=4")
 
 
 def _forged_smoke_case(smoke):

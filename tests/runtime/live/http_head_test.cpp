@@ -13,7 +13,9 @@ std::string refusal_of(std::string_view arrived, bool this_machine_only = true) 
   return head.answer;
 }
 
-std::string request(const std::string& headers) { return "GET / HTTP/1.1\r\nHost: localhost:8080\r\n" + headers + "\r\n"; }
+std::string request(const std::string& headers) {
+  return "GET / HTTP/1.1\r\nHost: localhost:8080\r\n" + headers + "\r\n";
+}
 
 } // namespace
 
@@ -30,8 +32,8 @@ TEST_CASE("ranges, bodies and waits for them are left out of a request") {
   std::string ranges = "rAnGe: bytes=0-";
   for (int i = 0; i < 500; ++i)
     ranges += ",0-";
-  const auto head = read_http_head(
-      request(ranges + "\r\nIf-Range: x\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\nAccept: a\r\n"), true);
+  ranges += "\r\nIf-Range: x\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\nAccept: a\r\n";
+  const auto head = read_http_head(request(ranges), true);
   CHECK(head.verdict == http_verdict::whole);
   CHECK(head.text == request("Accept: a\r\n"));
 }
@@ -39,8 +41,8 @@ TEST_CASE("ranges, bodies and waits for them are left out of a request") {
 TEST_CASE("only names of this machine are served where nobody needs a token") {
   for (const std::string host : {"localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]", "[::1]:80"})
     CHECK(read_http_head("GET / HTTP/1.1\r\nhost:  " + host + " \r\n\r\n", true).verdict == http_verdict::whole);
-  for (const std::string host : {"rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example:80", "", "[",
-                                 "[::1", "10.0.0.1"}) {
+  for (const std::string host : {"rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example:80", "",
+                                 "[", "[::1", "10.0.0.1"}) {
     const auto text = "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
     CHECK_THAT(refusal_of(text), StartsWith("HTTP/1.1 421 "));
     CHECK(read_http_head(text, false).verdict == http_verdict::whole);
