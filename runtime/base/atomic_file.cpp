@@ -133,8 +133,7 @@ void open_file::close() {
     fail("write", path_, errno);
 }
 
-atomic_file::atomic_file(std::filesystem::path path)
-    : path_(std::move(path)), part_(own_part(path_)) {}
+atomic_file::atomic_file(std::filesystem::path path) : path_(std::move(path)), part_(own_part(path_)) {}
 
 atomic_file::~atomic_file() {
   if (!committed_ && is_named(part_))

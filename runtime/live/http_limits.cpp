@@ -161,7 +161,7 @@ public:
     {
       const std::lock_guard hold(mutex_);
       places_.push_back({.connection = connection, .until = clock::now() + silent_max});
-      if (places_.size() > connections_waiting_max) { // it came first, and has said the least for its time
+      if (places_.size() > connections_waiting_max) {      // it came first, and has said the least for its time
         ::shutdown(places_.front().connection, SHUT_RDWR); // closed by the thread that listens
         places_.front().until = {};
       }
@@ -232,9 +232,8 @@ private:
       waiting.connection = -1;
       return;
     }
-    if (head.verdict == http_verdict::refused)
-      [[maybe_unused]] const auto sent =
-          ::send(waiting.connection, head.answer.data(), head.answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (head.verdict == http_verdict::refused) [[maybe_unused]]
+      const auto sent = ::send(waiting.connection, head.answer.data(), head.answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     waiting.until = {};
   }
 

@@ -134,7 +134,7 @@ private:
   /// same where a file is gone without which nobody can go on with the run.
   void expect_in_place() const;
   std::filesystem::path path_;
-  bool has_begun_ = false; ///< scenario.toml is written, or was there.
+  bool has_begun_ = false;                        ///< scenario.toml is written, or was there.
   open_file lock_;                                ///< The folder itself.
   std::optional<line_file> metrics_{}, events_{}; ///< Opened by their first line.
 };

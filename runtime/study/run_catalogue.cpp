@@ -43,16 +43,11 @@ std::string stamp_of(const fs::path& folder) {
 
 /// The attributes by name, for writing and for reading.
 std::vector<std::pair<const char*, std::string stored_run::*>> attributes() {
-  return {{"status", &stored_run::status},
-          {"version", &stored_run::version},
-          {"scenario", &stored_run::scenario},
-          {"scenario_digest", &stored_run::scenario_digest},
-          {"run_digest", &stored_run::run_digest},
-          {"strategy", &stored_run::strategy},
-          {"dataset", &stored_run::dataset},
-          {"device", &stored_run::device},
-          {"data_digest", &stored_run::data_digest},
-          {"error", &stored_run::error}};
+  return {{"status", &stored_run::status},           {"version", &stored_run::version},
+          {"scenario", &stored_run::scenario},       {"scenario_digest", &stored_run::scenario_digest},
+          {"run_digest", &stored_run::run_digest},   {"strategy", &stored_run::strategy},
+          {"dataset", &stored_run::dataset},         {"device", &stored_run::device},
+          {"data_digest", &stored_run::data_digest}, {"error", &stored_run::error}};
 }
 
 bool is_current(const database& held) {

@@ -4,10 +4,10 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <thread>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <system_error>
+#include <thread>
 using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
 

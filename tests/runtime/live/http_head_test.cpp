@@ -41,8 +41,8 @@ TEST_CASE("ranges, bodies and waits for them are left out of a request") {
 TEST_CASE("only names of this machine are served where nobody needs a token") {
   for (const std::string host : {"localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]", "[::1]:80"})
     CHECK(read_http_head("GET / HTTP/1.1\r\nhost:  " + host + " \r\n\r\n", true).verdict == http_verdict::whole);
-  for (const std::string host : {"rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example:80", "",
-                                 "[", "[::1", "10.0.0.1"}) {
+  for (const std::string host :
+       {"rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example:80", "", "[", "[::1", "10.0.0.1"}) {
     const auto text = "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
     CHECK_THAT(refusal_of(text), StartsWith("HTTP/1.1 421 "));
     CHECK(read_http_head(text, false).verdict == http_verdict::whole);
