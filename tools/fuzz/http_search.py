@@ -45,7 +45,7 @@ class HttpSearch:
         self.counts = {"requests": 0, "answered": 0, "found": 0}
         os.makedirs(folder, exist_ok=True)
         words = [program, "run", os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--quiet", "--threads", "1",
-                 "--out", os.path.join(folder, "run"), "--set", "rounds.per_task=100000000", "--serve", "0"]
+                 "--out", os.path.join(folder, "run"), "--set", "training.epochs=1000000", "--serve", "0"]
         self.run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         said = self.run.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", said)
