@@ -6,8 +6,8 @@ import shutil
 from disturbed_runs import SCENARIOS, DisturbedRuns
 from fault_subjects import SUBJECTS
 
-NO_SPACE, IO_ERROR = "28", "5"
-FAULTS = [NO_SPACE, IO_ERROR, "short", "kill", "term"]
+NO_SPACE, IO_ERROR, QUOTA, TOO_LARGE, READ_ONLY = "28", "5", "122", "27", "30"
+FAULTS = [NO_SPACE, IO_ERROR, QUOTA, TOO_LARGE, READ_ONLY, "short", "kill", "term"]
 
 
 class FaultSearch(DisturbedRuns):
