@@ -274,7 +274,9 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   auto loaded = ready_context(read->value, wanted, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
-  if (const auto other = other_data(*origin, loaded->data_digest, read->value.data.name); !other.empty())
+  const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value); // else a checkpoint says so
+  if (const auto other = other_data(*origin, loaded->data_digest, read->value.data.name);
+      is_same_scenario && !other.empty())
     return failed(directory->path().string(), other);
 
   prepared_run run{.context = loaded->context,

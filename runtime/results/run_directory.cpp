@@ -180,7 +180,7 @@ expected<run_directory> run_directory::open(const fs::path& path) {
   if (!lock)
     return tl::unexpected{lock.error()};
   run_directory opened(path, std::move(*lock));
-  opened.has_begun_ = true;
+  opened.has_begun_ = fs::is_regular_file(path / origin_name, none);
   return opened;
 }
 
@@ -266,7 +266,8 @@ void run_directory::write(const std::string& name, std::string_view content) {
   if (const auto folder = (path_ / name).parent_path(); folder != path_)
     fs::create_directories(folder);
   write_atomically(path_ / name, content);
-  has_begun_ = has_begun_ || name == "scenario.toml";
+  if (std::error_code none; name == "scenario.toml")
+    has_begun_ = fs::is_regular_file(path_ / origin_name, none);
 }
 
 void run_directory::add(const evaluation_record& line) {
