@@ -2,6 +2,7 @@
 #include "runtime/modules/module_cell.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -45,6 +46,7 @@ void open_standard_streams() {
 int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
+  std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
   if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
     std::_Exit(mneme::become_cell(arguments));

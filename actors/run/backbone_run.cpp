@@ -2,10 +2,13 @@
 #include "actors/run/load_run_context.hpp"
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/digest.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/scenario/read.hpp"
+#include "runtime/storage/kept_tensors.hpp"
+#include "runtime/storage/safetensors.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fcntl.h>
@@ -72,6 +75,19 @@ std::string name_of_net(const scenario& trained) {
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }
 
+/// True if there is such a file, and it is as it was written. A damaged one is named.
+bool is_kept(const fs::path& weights) {
+  std::error_code none;
+  if (!fs::exists(weights, none))
+    return false;
+  const auto net = read_kept_tensors(weights);
+  if (net)
+    return true;
+  for (const auto& found : net.error())
+    std::fprintf(stderr, "%s\n", printable(found.where + ": warning: " + found.text + "; it is made again").c_str());
+  return false;
+}
+
 /// Held while a net is trained.
 class net_lock {
 public:
@@ -126,7 +142,7 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
   const auto folder = folder_of_nets();
   const auto name = name_of_net(*trained);
   trained_net made{.weights = folder / (name + ".safetensors")};
-  if (fs::exists(made.weights))
+  if (is_kept(made.weights))
     return made;
   const auto data = options.data ? expected<raw_data>(*options.data)
                                  : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
@@ -138,7 +154,7 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
   try {
     fs::create_directories(folder);
     const net_lock lock(folder / (name + ".lock"));
-    if (fs::exists(made.weights))
+    if (fs::exists(made.weights) && read_kept_tensors(made.weights)) // who held the lock before has trained it
       return made;
     if (options.style != progress_style::quiet)
       std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
@@ -150,10 +166,12 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
         {.out = out, .threads = options.threads, .style = progress_style::quiet, .interrupts = options.interrupts});
     if (!ended)
       return tl::unexpected(ended.error());
-    if (ended->status == "done")
-      fs::rename(out / "model.safetensors", made.weights);
-    else
+    if (ended->status != "done")
       made.unfinished = *ended;
+    else if (const auto net = read_safetensors(out / "model.safetensors"))
+      keep_tensors(made.weights, *net);
+    else
+      return tl::unexpected(net.error());
     fs::remove_all(out);
   } catch (const std::exception& e) {
     return failed(place_of(settings),

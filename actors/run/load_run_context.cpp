@@ -4,6 +4,7 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/base/non_owning.hpp"
+#include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/modules/load_module.hpp"
@@ -284,6 +285,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   auto raw = data_of_run(settings, request, device);
   if (!raw)
     return tl::unexpected{raw.error()};
+  if (request.data_digest)
+    *request.data_digest = hex_text(data_content(*raw));
   auto tasks = make_task_stream(settings, std::move(*raw));
   if (!tasks)
     return tl::unexpected{tasks.error()};

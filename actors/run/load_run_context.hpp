@@ -16,9 +16,10 @@ enum class run_context_use {
 struct run_context_request {
   std::shared_ptr<const partition>* split = nullptr; ///< Receives the partition, for partition.csv; may be null.
   run_context_use use = run_context_use::run;
-  const raw_data* data = nullptr;   ///< What load_data() would give; null: it is loaded.
-  diagnostics* warnings = nullptr;  ///< Receives what is well and can hardly be meant; may be null.
-  std::filesystem::path backbone{}; ///< What model.backbone's scenario has trained; empty: nothing is read.
+  const raw_data* data = nullptr;     ///< What load_data() would give; null: it is loaded.
+  diagnostics* warnings = nullptr;    ///< Receives what is well and can hardly be meant; may be null.
+  std::string* data_digest = nullptr; ///< Receives the digest of the data set; may be null.
+  std::filesystem::path backbone{};   ///< What model.backbone's scenario has trained; empty: nothing is read.
 };
 
 /// Loads the data, splits them into tasks and over clients, builds and initialises the model, and

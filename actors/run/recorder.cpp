@@ -162,7 +162,9 @@ caf::result<void> recorder_state::keep(keep_state& others) {
   if (!failure_.empty()) // what would be kept lacks what could not be written
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
-  now.events_bytes = setup_.files->settled_events();
+  static_cast<void>(guarded([&] { now.events_bytes = setup_.files->settled_events(); }));
+  if (!failure_.empty())
+    return caf::make_error(run_errc::recorder_failed, failure_);
   now.wall_seconds += wall_.seconds();
   now.cpu_seconds += process_cpu_seconds() - cpu_before_;
   now.busy_seconds += busy_seconds();

@@ -6,6 +6,7 @@
 #include "actors/run/run_actors.hpp"
 #include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
+#include "runtime/base/resumed_state.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/training/equal_bits.hpp"
@@ -31,6 +32,7 @@ struct ready_world {
   std::shared_ptr<run_context> context{};
   std::shared_ptr<node_pool> nodes{}; // null: there are none
   diagnostics warnings{};
+  std::string data_digest{};
 };
 
 /// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
@@ -50,8 +52,12 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
     nodes = std::move(*greeted);
   }
   diagnostics warnings;
-  auto loaded = load_run_context(
-      settings, {.split = split, .data = options.data.get(), .warnings = &warnings, .backbone = backbone});
+  std::string data_digest;
+  auto loaded = load_run_context(settings, {.split = split,
+                                            .data = options.data.get(),
+                                            .warnings = &warnings,
+                                            .data_digest = &data_digest,
+                                            .backbone = backbone});
   if (!loaded)
     return tl::unexpected{loaded.error()};
   auto& context = **loaded;
@@ -69,7 +75,8 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
     if (auto ready = nodes->await_ready(world_facts(context)); !ready)
       return tl::unexpected{ready.error()};
   }
-  return ready_world{.context = *loaded, .nodes = nodes, .warnings = std::move(warnings)};
+  return ready_world{
+      .context = *loaded, .nodes = nodes, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
 }
 
 /// All that a run has before its actors: what they read, its directory, and who watches it.
@@ -86,6 +93,15 @@ run_summary failed_before_it_began(const std::exception& why) {
   summary.status = "failed";
   summary.error = why.what();
   return summary;
+}
+
+/// A label that has changed since would make a mixture of two runs, which nothing else tells from one.
+std::string other_data(const run_origin& origin, const std::string& now, const std::string& name) {
+  if (origin.data_digest.empty() || origin.data_digest == now)
+    return {};
+  return fmt::format("the data set '{}' has changed since the run began: its digest was {} and is {}; put the same "
+                     "files back and resume again, or run the scenario again",
+                     name, origin.data_digest, now);
 }
 
 checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = run.digest, .program = MNEME_VERSION}; }
@@ -136,6 +152,8 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   }
   warn_of_other_bits(run);
   auto summary = run_to_end(system, run.context, std::move(setup));
+  for (const auto& found : run.context->features->damaged())
+    run.view->warned(found.where + ": " + found.text + "; it was made again");
   try {
     run.context->features->save();
   } catch (const std::exception& e) { // the run is whole without it
@@ -149,7 +167,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   }
   summary.folder = run.files->path().string();
   if (resumable && summary.status != "done")
-    summary.resume_from = run.files->path().string();
+    summary.resume_from = run.files->resumable_at().string();
   return summary;
 }
 
@@ -177,6 +195,7 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
   if (!search->newest)
     return starting_point{.broken = std::move(search->broken)};
   past->run = search->newest->sections[run_part];
+  note_resumed_state();
   return starting_point{.past = past, .file = search->newest->path, .broken = std::move(search->broken)};
 }
 
@@ -217,7 +236,10 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
   run.files = std::make_shared<run_directory>(std::move(*directory));
   run.view = std::make_shared<progress>(stdout, options.style, options.share_done);
   try {
-    run.files->write_origin({.scenario = settings.name, .scenario_digest = run.digest, .trace = options.trace});
+    run.files->write_origin({.scenario = settings.name,
+                             .scenario_digest = run.digest,
+                             .data_digest = loaded->data_digest,
+                             .trace = options.trace});
     if (split)
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
@@ -252,6 +274,10 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   auto loaded = ready_context(read->value, wanted, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
+  const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value); // else a checkpoint says so
+  if (const auto other = other_data(*origin, loaded->data_digest, read->value.data.name);
+      is_same_scenario && !other.empty())
+    return failed(directory->path().string(), other);
 
   prepared_run run{.context = loaded->context,
                    .nodes = loaded->nodes,

@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include <cerrno>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -26,6 +27,64 @@ void sync_folder(const std::filesystem::path& folder) {
     return;
   ::fsync(descriptor);
   ::close(descriptor);
+}
+
+/// What lies under a name and is no ordinary file, in words; "" for an ordinary file, and for none.
+std::string other_kind_of(const std::filesystem::path& path) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) != 0)
+    return {};
+  switch (there.st_mode & S_IFMT) {
+  case S_IFREG:
+    return {};
+  case S_IFLNK:
+    return "a link";
+  case S_IFDIR:
+    return "a folder";
+  case S_IFIFO:
+    return "a pipe";
+  case S_IFSOCK:
+    return "a socket";
+  default:
+    return "a device";
+  }
+}
+
+/// Throws where the name is taken by something that is no ordinary file: to replace it would take it from others.
+void expect_ordinary(const std::filesystem::path& path) {
+  if (const auto kind = other_kind_of(path); !kind.empty())
+    throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                            "cannot write '" + path.string() + "', which is " + kind +
+                                " and no ordinary file; name another one, or move it away");
+}
+
+/// Links are not followed, and a pipe without a reader is not waited for.
+constexpr int own_file_flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+/// True if the name still leads to the file that is open.
+bool is_named(const open_file& file) {
+  struct stat held {
+  }, there{};
+  return ::fstat(file.descriptor(), &held) == 0 && ::lstat(file.path().c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+/// The part of a file, empty and this writer's alone: two that write the same file do so one after the other. Where
+/// files cannot be locked, nobody waits.
+open_file own_part(const std::filesystem::path& path) {
+  expect_ordinary(path);
+  const auto name = part_of(path);
+  expect_ordinary(name);
+  for (;;) {
+    open_file part(name, O_WRONLY | O_CREAT | own_file_flags);
+    while (::flock(part.descriptor(), LOCK_EX) != 0 && errno == EINTR)
+      ;
+    if (!is_named(part)) // the writer before has renamed it
+      continue;
+    if (::ftruncate(part.descriptor(), 0) != 0)
+      fail("write", name, errno);
+    return part;
+  }
 }
 
 } // namespace
@@ -74,21 +133,23 @@ void open_file::close() {
     fail("write", path_, errno);
 }
 
-atomic_file::atomic_file(std::filesystem::path path)
-    : path_(std::move(path)), part_(part_of(path_), O_WRONLY | O_CREAT | O_TRUNC) {}
+atomic_file::atomic_file(std::filesystem::path path) : path_(std::move(path)), part_(own_part(path_)) {}
 
 atomic_file::~atomic_file() {
-  if (!committed_)
+  if (!committed_ && is_named(part_))
     ::unlink(part_.path().c_str());
 }
 
 void atomic_file::commit() {
   MNEME_CHECK(!committed_, path_);
   part_.sync();
-  part_.close();
+  expect_ordinary(path_);
+  if (!is_named(part_)) // it was moved or removed: what lies under its name is another's
+    fail("write", part_.path(), ENOENT);
   if (::rename(part_.path().c_str(), path_.c_str()) != 0)
     fail("write", path_, errno);
   committed_ = true;
+  part_.close(); // and with it the lock
   sync_folder(path_.parent_path());
 }
 
@@ -98,13 +159,14 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
   file.commit();
 }
 
-line_file::line_file(std::filesystem::path path) : file_(std::move(path), O_WRONLY | O_CREAT | O_APPEND) {}
+line_file::line_file(std::filesystem::path path)
+    : file_((expect_ordinary(path), std::move(path)), O_WRONLY | O_CREAT | O_APPEND | own_file_flags) {}
 
 void line_file::append(std::string_view lines) {
   struct stat before {};
   if (::fstat(file_.descriptor(), &before) != 0)
     fail("measure", file_.path(), errno);
-  if (before.st_nlink == 0)
+  if (!is_named(file_))
     fail("write", file_.path(), ENOENT);
   try {
     file_.write(lines);

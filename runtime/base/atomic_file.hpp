@@ -27,9 +27,12 @@ private:
 };
 
 /// A file that appears under its name whole or not at all: written as `<name>.part` beside it and
-/// renamed by commit(). Without a commit the part is removed.
+/// renamed by commit(). Without a commit the part is removed. Who writes the same file meanwhile, in this process or
+/// another, waits for it.
 class atomic_file {
 public:
+  /// Throws where a link, a folder, a device or a pipe has the name, or that of the part: only ordinary files are
+  /// replaced.
   explicit atomic_file(std::filesystem::path path);
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;
@@ -51,9 +54,9 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
 /// of an append that fails nothing stays.
 class line_file {
 public:
-  /// Opens, or creates; what is there is kept.
+  /// Opens, or creates; what is there is kept. Throws where something else than an ordinary file has the name.
   explicit line_file(std::filesystem::path path);
-  /// Fails, too, if the file has been removed since.
+  /// Fails, too, if the file has been moved or removed since.
   void append(std::string_view lines);
   /// Its size in bytes, all of which are on the disk when it returns.
   [[nodiscard]] std::uint64_t settled();

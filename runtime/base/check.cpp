@@ -1,10 +1,29 @@
 #include "runtime/base/check.hpp"
+#include "runtime/base/resumed_state.hpp"
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 namespace mneme {
+namespace {
+
+// Whatever function breaks a promise tells by it whose fault that is.
+std::atomic<bool> goes_on_from_a_file{false};
+
+} // namespace
+
+void note_resumed_state() { goes_on_from_a_file = true; }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& values) {
   std::fprintf(stderr, "%s:%d: check failed: %s (%s)\n", file, line, condition, values.c_str());
+  if (goes_on_from_a_file) {
+    std::fputs("error: the run went on from a checkpoint, and what it stands for is impossible: the file has been "
+               "changed, or the program has an error; remove the newest checkpoint and resume again, or run the "
+               "scenario again\n",
+               stderr);
+    std::fflush(stderr);
+    constexpr int failed_run = 1;
+    std::_Exit(failed_run);
+  }
   std::fflush(stderr);
   std::abort();
 }

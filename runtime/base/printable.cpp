@@ -1,17 +1,52 @@
 #include "runtime/base/printable.hpp"
+#include <cstdint>
 namespace mneme {
+namespace {
+
+struct character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 0; ///< 0: what stands there is no UTF-8.
+};
+
+/// The character of UTF-8 at the front. @pre text is not empty
+character first_of(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
+  const auto lead = byte(0);
+  if (lead < 0x80)
+    return {.code = lead, .bytes = 1};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes)
+    return {};
+  std::uint32_t code = lead & (0x7FU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80)
+      return {};
+    code = code << 6U | (byte(i) & 0x3FU);
+  }
+  const bool has_shorter = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  const bool is_none = (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF;
+  return has_shorter || is_none ? character{} : character{.code = code, .bytes = bytes};
+}
+
+/// True for what a terminal obeys instead of showing it: control characters, and those that turn the order of a line.
+bool is_obeyed(std::uint32_t code) {
+  return (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7F && code < 0xA0) ||
+         (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+} // namespace
 
 std::string printable(std::string_view text) {
   std::string shown;
   shown.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto code = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters too, and UTF-8 writes them as C2 80 to C2 9F.
-    const bool second_set = code == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
-                            static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    const bool obeyed = (code < 0x20 && code != '\t' && code != '\n') || code == 0x7F;
-    shown += second_set || obeyed ? '?' : text[i];
-    i += second_set ? 1 : 0;
+  while (!text.empty()) {
+    const auto next = first_of(text);
+    const auto bytes = next.bytes == 0 ? 1 : next.bytes;
+    if (next.bytes == 0 || is_obeyed(next.code))
+      shown += '?';
+    else
+      shown += text.substr(0, bytes);
+    text.remove_prefix(bytes);
   }
   return shown;
 }

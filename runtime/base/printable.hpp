@@ -4,7 +4,8 @@
 #include <string_view>
 namespace mneme {
 
-/// `text`, in which every control character but tabs and line breaks has become "?": a terminal would obey it.
+/// `text`, in which every control character but tabs and line breaks has become "?", because a terminal would obey it,
+/// and every byte that belongs to no character of UTF-8, because readers of logs stumble over it.
 [[nodiscard]] std::string printable(std::string_view text);
 
 } // namespace mneme

@@ -74,15 +74,14 @@ std::string page_of(const live_run& run) {
 
 struct live_server::parts {
   parts(std::shared_ptr<live_view> shown, std::string wanted_token)
-      : view(std::move(shown)), token(std::move(wanted_token)) {}
+      : view(std::move(shown)), token(std::move(wanted_token)),
+        http({.threads = threads, .this_machine_only = token.empty()}) {}
 
   std::shared_ptr<live_view> view;
   const std::string token;
   int port = 0;
   std::atomic<int> followers{0};
   std::atomic<bool> stopping{false};
-  httplib::Server http;
-  std::thread listener;
 
   void answer_requests();
   std::string newest_page();
@@ -93,6 +92,9 @@ struct live_server::parts {
   std::mutex made_mutex;
   std::uint64_t made_version = 0;
   std::string made_page;
+
+  limited_http_server http; // last: the threads of it read all of the above
+  std::thread listener;
 };
 
 bool live_server::parts::may_see(const httplib::Request& in) const {
@@ -142,7 +144,6 @@ void live_server::parts::follow(httplib::Response& out) {
 }
 
 void live_server::parts::answer_requests() {
-  limit_server(http, threads);
   http.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
     if (may_see(in))
       return httplib::Server::HandlerResponse::Unhandled;

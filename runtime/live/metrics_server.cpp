@@ -6,7 +6,7 @@ namespace mneme {
 struct metrics_server::parts {
   std::function<std::vector<measurement>()> measure{};
   int port = 0;
-  httplib::Server http{};
+  limited_http_server http{{.threads = 4}};
   std::thread listener{};
 };
 
@@ -14,11 +14,9 @@ metrics_server::metrics_server(std::unique_ptr<parts> made) : parts_(std::move(m
 
 expected<std::unique_ptr<metrics_server>> metrics_server::listening(int port,
                                                                     std::function<std::vector<measurement>()> measure) {
-  constexpr std::size_t threads = 4;
   auto made = std::make_unique<parts>();
   auto& http = made->http;
   made->measure = std::move(measure);
-  limit_server(http, threads);
   http.Get("/metrics", [from = made.get()](const httplib::Request&, httplib::Response& out) {
     out.set_content(prometheus_text(from->measure()), "text/plain; version=0.0.4; charset=utf-8");
   });

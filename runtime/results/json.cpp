@@ -83,6 +83,7 @@ void add_costs(json& to, const run_summary& summary) {
 std::string json_text(const run_origin& origin) {
   return dumped({{"scenario", origin.scenario},
                  {"scenario_digest", origin.scenario_digest},
+                 {"data_digest", origin.data_digest},
                  {"mneme_version", MNEME_VERSION},
                  {"trace", origin.trace}},
                 2) +
@@ -93,9 +94,12 @@ expected<run_origin> parsed_origin(const std::filesystem::path& file) {
   auto object = read(file);
   if (!object.is_object() || !object["scenario"].is_string() || !object["trace"].is_boolean())
     return failed(file.string(), "this file does not say what was run; run the scenario again with mneme run");
-  const auto digest = object["scenario_digest"];
+  const auto text = [&](const char* name) {
+    return object[name].is_string() ? object[name].get<std::string>() : std::string();
+  };
   return run_origin{.scenario = object["scenario"],
-                    .scenario_digest = digest.is_string() ? digest.get<std::string>() : "",
+                    .scenario_digest = text("scenario_digest"),
+                    .data_digest = text("data_digest"),
                     .trace = object["trace"]};
 }
 

@@ -37,7 +37,7 @@ std::error_code make_folder(const fs::path& path) {
   return {errno, std::generic_category()};
 }
 
-constexpr const char *checkpoints_name = "checkpoint", *models_name = "models";
+constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
 
 /// What a run writes before its scenario.toml.
 const std::set<std::string>& left_behind() {
@@ -93,6 +93,20 @@ std::error_code make_marked_folder(const fs::path& path, std::optional<expected<
     return error;
   lock = locked(path);
   return make_folder(path / checkpoints_name);
+}
+
+bool is_same_folder(int held, const fs::path& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(held, &open) == 0 && ::stat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
+/// Where an open folder is, whoever has moved it; "" if it has been removed, or the system does not say.
+fs::path place_of(int folder) {
+  std::error_code none;
+  const auto place = fs::read_symlink(fmt::format("/proc/self/fd/{}", folder), none);
+  return !none && is_same_folder(folder, place) ? place : fs::path();
 }
 
 /// Seconds with nine decimals: nothing of a virtual time is lost.
@@ -163,12 +177,16 @@ expected<run_directory> run_directory::open(const fs::path& path) {
                                   "with --out",
                                   path.string()));
   auto lock = locked(path);
-  return lock ? expected<run_directory>(run_directory(path, std::move(*lock))) : tl::unexpected{lock.error()};
+  if (!lock)
+    return tl::unexpected{lock.error()};
+  run_directory opened(path, std::move(*lock));
+  opened.has_begun_ = fs::is_regular_file(path / origin_name, none);
+  return opened;
 }
 
 void run_directory::write_origin(const run_origin& from) {
   fs::create_directories(checkpoints());
-  write("checkpoint/run.json", json_text(from));
+  write(origin_name, json_text(from));
 }
 
 expected<run_origin> run_directory::origin() const { return parsed_origin(checkpoints() / "run.json"); }
@@ -176,16 +194,28 @@ expected<run_origin> run_directory::origin() const { return parsed_origin(checkp
 std::string run_directory::status() const { return status_in(path_ / "summary.json"); }
 
 void run_directory::expect_in_place() const {
-  struct stat held {
-  }, found{};
-  const bool in_place = ::fstat(lock_.descriptor(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
-                        held.st_dev == found.st_dev && held.st_ino == found.st_ino;
-  if (!in_place)
-    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                            "the folder of the run was renamed or removed: cannot write into '" + path_.string() + "'");
+  const auto fail = [](const std::string& text) {
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory), text);
+  };
+  if (!is_same_folder(lock_.descriptor(), path_)) {
+    const auto now = place_of(lock_.descriptor());
+    fail("the folder of the run was " + (now.empty() ? "removed" : "moved to '" + now.string() + "'") +
+         ": cannot write into '" + path_.string() + "'");
+  }
+  for (const char* name : {"scenario.toml", origin_name})
+    if (std::error_code none; has_begun_ && !fs::is_regular_file(path_ / name, none))
+      fail("'" + (path_ / name).string() + "' was moved or removed while the run went on");
+}
+
+fs::path run_directory::resumable_at() const {
+  const auto now = is_same_folder(lock_.descriptor(), path_) ? path_ : place_of(lock_.descriptor());
+  std::error_code none;
+  const auto has = [&](const char* name) { return fs::is_regular_file(now / name, none); };
+  return has("scenario.toml") && has(origin_name) ? now : fs::path();
 }
 
 std::uint64_t run_directory::settled_events() {
+  expect_in_place();
   if (events_)
     return events_->settled();
   std::error_code none;
@@ -236,15 +266,19 @@ void run_directory::write(const std::string& name, std::string_view content) {
   if (const auto folder = (path_ / name).parent_path(); folder != path_)
     fs::create_directories(folder);
   write_atomically(path_ / name, content);
+  if (std::error_code none; name == "scenario.toml")
+    has_begun_ = fs::is_regular_file(path_ / origin_name, none);
 }
 
 void run_directory::add(const evaluation_record& line) {
+  expect_in_place();
   if (!metrics_)
     metrics_.emplace(path_ / "metrics.jsonl");
   metrics_->append(json_text(line) + "\n");
 }
 
 void run_directory::add(std::span<const event_record> lines) {
+  expect_in_place();
   fmt::memory_buffer text;
   if (!events_) {
     events_.emplace(path_ / "events.csv");

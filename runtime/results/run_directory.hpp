@@ -60,6 +60,7 @@ struct run_summary {
 struct run_origin {
   std::string scenario{};        ///< Its name.
   std::string scenario_digest{}; ///< With it, runs that never ended are told apart.
+  std::string data_digest{};     ///< The content of its data set; "" where an earlier version began the run.
   bool trace = false;
 };
 
@@ -94,6 +95,8 @@ public:
   /// The folder of a run that began earlier; fails while another process writes into it.
   [[nodiscard]] static expected<run_directory> open(const std::filesystem::path& path);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// Where the folder is now, which others may have moved; "" if it has been removed, or lacks what a run begins with.
+  [[nodiscard]] std::filesystem::path resumable_at() const;
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
   /// Where the model at the end of a task is kept, below the folder.
@@ -127,9 +130,11 @@ public:
 
 private:
   run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-  /// Throws if the folder has been renamed or removed: what is written would lie elsewhere.
+  /// Throws, saying where the folder is now, if it has been moved or removed: what is written would lie elsewhere. The
+  /// same where a file is gone without which nobody can go on with the run.
   void expect_in_place() const;
   std::filesystem::path path_;
+  bool has_begun_ = false;                        ///< scenario.toml is written, or was there.
   open_file lock_;                                ///< The folder itself.
   std::optional<line_file> metrics_{}, events_{}; ///< Opened by their first line.
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <fmt/format.h>
+#include <system_error>
 namespace mneme {
 namespace {
 
@@ -140,7 +141,10 @@ void checkpoint_folder::forget_after(const fs::path& last) {
 }
 
 void checkpoint_folder::write(std::span<const archive> sections) {
-  fs::create_directories(path_);
+  if (std::error_code none; !fs::is_directory(path_.parent_path(), none)) // a run's folder is not made again elsewhere
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "cannot write into '" + path_.string() + "'");
+  fs::create_directory(path_);
   const auto there = checkpoints_in(path_);
   const auto number = there.empty() ? 1 : there.front().first + 1;
   atomic_file file(path_ / fmt::format("{:010}{}", number, extension));

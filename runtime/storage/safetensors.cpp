@@ -281,9 +281,20 @@ std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_byt
   return header;
 }
 
+safetensors_metadata texts_of(const json& object) {
+  safetensors_metadata texts;
+  if (const auto found = object.find(metadata); found != object.end() && found->is_object())
+    for (const auto& [name, value] : found->items())
+      if (value.is_string())
+        texts[name] = value.get<std::string>();
+  return texts;
+}
+
 /// The header of a file with these tensors, padded with spaces so that the contents begin at a multiple of 8.
-std::string header_of(const tensor_map& tensors) {
+std::string header_of(const tensor_map& tensors, const safetensors_metadata& texts) {
   auto header = nlohmann::ordered_json::object();
+  if (!texts.empty())
+    header[metadata] = texts;
   std::uint64_t begin = 0;
   for (const auto& [name, value] : tensors) {
     MNEME_CHECK(name != metadata, name);
@@ -299,8 +310,8 @@ std::string header_of(const tensor_map& tensors) {
 
 } // namespace
 
-std::vector<std::byte> safetensors_bytes(const tensor_map& tensors) {
-  const auto header = header_of(tensors);
+std::vector<std::byte> safetensors_bytes(const tensor_map& tensors, const safetensors_metadata& texts) {
+  const auto header = header_of(tensors, texts);
   std::vector<std::byte> bytes(length_bytes + header.size() + static_cast<std::size_t>(tensors.bytes()));
   const std::uint64_t header_bytes = header.size();
   std::memcpy(bytes.data(), &header_bytes, length_bytes);
@@ -316,7 +327,7 @@ std::vector<std::byte> safetensors_bytes(const tensor_map& tensors) {
   return bytes;
 }
 
-expected<tensor_map> read_safetensors(const std::filesystem::path& file) {
+expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error))
     return failed(file.string(), "there is no such file, or it is a folder; expected a safetensors file");
@@ -338,6 +349,8 @@ expected<tensor_map> read_safetensors(const std::filesystem::path& file) {
     result.put(entry.name, contents(in, entry, contents_begin, wrong));
   if (!wrong.empty())
     return wrong.failed();
+  if (texts)
+    *texts = texts_of(*object);
   return result;
 }
 

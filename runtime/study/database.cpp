@@ -25,7 +25,14 @@ void database::run(const std::string& sql) const {
 
 std::int64_t database::last_row() const { return sqlite3_last_insert_rowid(handle_); }
 
-void database::fail() const { throw std::runtime_error(name_ + ": " + sqlite3_errmsg(handle_)); }
+void database::fail() const {
+  const int code = sqlite3_errcode(handle_) & 0xff; // without what SQLite adds in the higher bits
+  const auto text = name_ + ": " + sqlite3_errmsg(handle_);
+  // an error in a statement of ours means that its tables are others
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR || code == SQLITE_SCHEMA)
+    throw damaged_database(text);
+  throw std::runtime_error(text);
+}
 
 database_statement::database_statement(const database& in, const std::string& sql) : database_(in) {
   if (sqlite3_prepare_v2(in.handle(), sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK)

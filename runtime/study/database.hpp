@@ -1,7 +1,9 @@
-/// database: SQLite with values instead of status codes; what goes wrong throws std::runtime_error in SQLite's words.
+/// database: SQLite with values instead of status codes; what goes wrong throws std::runtime_error in SQLite's
+/// words.
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 struct sqlite3;
@@ -9,6 +11,12 @@ struct sqlite3_stmt;
 namespace mneme {
 
 class database;
+
+/// The file is none of SQLite's, or is not as SQLite has left it.
+class damaged_database : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
 
 /// A prepared statement. Parameters count from 1, columns from 0.
 class database_statement {

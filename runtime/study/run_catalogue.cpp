@@ -1,30 +1,32 @@
 #include "runtime/study/run_catalogue.hpp"
+#include "runtime/base/digest.hpp"
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
-#include <stdexcept>
+#include <tuple>
 namespace mneme {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;
 // What a fact says: an attribute of the run, a key of its scenario, a figure of its summary.
 constexpr std::int64_t attribute = 0, scenario_key = 1, figure = 2;
 
+// Neither table has an index besides itself: what is found is what was checked.
 constexpr const char* schema = R"(
-CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, folder TEXT UNIQUE NOT NULL, stamp TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, stamp TEXT NOT NULL,
+                                 digest TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS facts (run INTEGER NOT NULL REFERENCES runs(id), kind INTEGER NOT NULL, name TEXT NOT NULL,
-                                  text TEXT, number REAL);
-CREATE INDEX IF NOT EXISTS facts_by_name ON facts (name, number, text);
-CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run);
+                                  text TEXT, number REAL, PRIMARY KEY (run, kind, name)) WITHOUT ROWID;
 )";
 
 std::optional<double> number_in(std::string_view text) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional(value)
-                                                                                   : std::nullopt;
+  const bool is_number = error == std::errc{} && end == text.data() + text.size() && !text.empty();
+  return is_number && !std::isnan(value) ? std::optional(value) : std::nullopt;
 }
 
 /// Changes whenever the run's files do: their sizes and times of change.
@@ -41,20 +43,99 @@ std::string stamp_of(const fs::path& folder) {
 
 /// The attributes by name, for writing and for reading.
 std::vector<std::pair<const char*, std::string stored_run::*>> attributes() {
-  return {{"status", &stored_run::status},
-          {"version", &stored_run::version},
-          {"scenario", &stored_run::scenario},
-          {"scenario_digest", &stored_run::scenario_digest},
-          {"run_digest", &stored_run::run_digest},
-          {"strategy", &stored_run::strategy},
-          {"dataset", &stored_run::dataset},
-          {"device", &stored_run::device},
-          {"error", &stored_run::error}};
+  return {{"status", &stored_run::status},           {"version", &stored_run::version},
+          {"scenario", &stored_run::scenario},       {"scenario_digest", &stored_run::scenario_digest},
+          {"run_digest", &stored_run::run_digest},   {"strategy", &stored_run::strategy},
+          {"dataset", &stored_run::dataset},         {"device", &stored_run::device},
+          {"data_digest", &stored_run::data_digest}, {"error", &stored_run::error}};
 }
 
 bool is_current(const database& held) {
   database_statement version(held, "PRAGMA user_version");
   return version.next() && version.integer(0) == format_version;
+}
+
+/// At once or not at all: who else opens the file finds it current, or empty.
+void make_tables(const database& held) {
+  held.run(fmt::format("BEGIN IMMEDIATE; {} PRAGMA user_version = {}; COMMIT", schema, format_version));
+}
+
+/// A row of `facts`.
+struct stored_fact {
+  std::int64_t kind = attribute;
+  std::string name{};
+  std::optional<std::string> text{};
+  std::optional<double> number{};
+};
+
+/// All that a run says, in the order of the table's key.
+std::vector<stored_fact> facts_of(const stored_run& run) {
+  std::vector<stored_fact> facts;
+  for (const auto& [name, member] : attributes())
+    facts.push_back({.kind = attribute, .name = name, .text = run.*member});
+  for (const auto& [name, text] : run.keys)
+    facts.push_back({.kind = scenario_key, .name = name, .text = text, .number = number_in(text)});
+  for (const auto& [name, number] : run.figures) // those without a value as well
+    facts.push_back({.kind = figure, .name = name, .number = number});
+  std::sort(facts.begin(), facts.end(), [](const stored_fact& a, const stored_fact& b) {
+    return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
+  });
+  return facts;
+}
+
+/// The digest of a run's row and its facts, which are added in the order of the table's key.
+class row_digest {
+public:
+  row_digest(const std::string& folder, const std::string& stamp) {
+    add(folder);
+    add(stamp);
+  }
+  void add(const stored_fact& fact) {
+    digest_.add(fact.kind);
+    add(fact.name);
+    add(fact.text.value_or("-"));
+    digest_.add(fact.text.has_value());
+    digest_.add(fact.number.value_or(1.0) + 0.0); // SQLite keeps no sign of a zero
+    digest_.add(fact.number.has_value());
+  }
+  [[nodiscard]] std::string text() const { return hex_text(digest_.value()); }
+
+private:
+  void add(const std::string& text) { digest_.add(digest_of(std::as_bytes(std::span(text)))); }
+  run_digest digest_;
+};
+
+stored_fact fact_in(const database_statement& row, int column) {
+  return {.kind = row.integer(column),
+          .name = row.text(column + 1),
+          .text = row.is_null(column + 2) ? std::nullopt : std::optional(row.text(column + 2)),
+          .number = row.is_null(column + 3) ? std::nullopt : std::optional(row.number(column + 3))};
+}
+
+/// Throws damaged_database where the file is not what was written: its pages, the runs, or facts of any of them.
+void expect_whole(const database& held, const std::string& file) {
+  const auto fail = [&](const std::string& why) { throw damaged_database(file + ": " + why); };
+  held.run("BEGIN"); // one state of the file, whoever writes meanwhile
+  if (database_statement check(held, "PRAGMA quick_check(1)"); !check.next() || check.text(0) != "ok")
+    fail(check.text(0));
+  struct row {
+    row_digest digest;
+    std::string stated;
+  };
+  std::map<std::int64_t, row> rows;
+  for (database_statement runs(held, "SELECT id, folder, stamp, digest FROM runs"); runs.next();)
+    rows.try_emplace(runs.integer(0), row{row_digest(runs.text(1), runs.text(2)), runs.text(3)});
+  for (database_statement facts(held, "SELECT run, kind, name, text, number FROM facts ORDER BY run, kind, name");
+       facts.next();) {
+    const auto of_run = rows.find(facts.integer(0));
+    if (of_run == rows.end())
+      fail("it has facts of no run");
+    of_run->second.digest.add(fact_in(facts, 1));
+  }
+  for (const auto& [id, checked] : rows)
+    if (checked.digest.text() != checked.stated)
+      fail("what it says of a run has another digest than what was written");
+  held.run("COMMIT");
 }
 
 } // namespace
@@ -75,31 +156,42 @@ expected<run_filter> parsed_filter(const std::string& text) {
 }
 
 run_catalogue::run_catalogue(fs::path folder) : folder_(std::move(folder)) {
-  open();
+  const auto file = folder_ / file_name;
+  try {
+    try {
+      open(file);
+      expect_whole(*database_, file.string());
+    } catch (const damaged_database& damage) {
+      damage_ = {{file.string(), std::string("is damaged (") + damage.what() + "); it is made again of the runs"}};
+      make_again(file);
+    }
+    refresh();
+    return;
+  } catch (const std::runtime_error&) {
+    database_.reset(); // nobody may write there, the disk is full, or another process holds it
+  }
+  open(":memory:");
   refresh();
 }
 
-void run_catalogue::open() {
-  const auto file = folder_ / file_name;
-  for (const bool again : {false, true}) {
+void run_catalogue::open(const fs::path& file) {
+  std::error_code none;
+  const bool is_new = fs::file_size(file, none) == 0 || none;
+  database_ = std::make_unique<database>(file);
+  if (!is_new && !is_current(*database_))
+    return make_again(file);
+  if (is_new)
+    make_tables(*database_);
+}
+
+void run_catalogue::make_again(const fs::path& file) {
+  database_.reset();
+  for (const char* ending : {"", "-journal"}) {
     std::error_code ignored;
-    if (again)
-      fs::remove(file, ignored);
-    try {
-      database_ = std::make_unique<database>(file);
-      const bool old = fs::file_size(file, ignored) > 0 && !ignored && !is_current(*database_);
-      if (!old || again) {
-        database_->run(schema);
-        database_->run(fmt::format("PRAGMA user_version = {}", format_version));
-        return;
-      }
-    } catch (const std::runtime_error&) {
-      // a damaged file is made again below
-    }
-    database_.reset();
+    fs::remove(file.string() + ending, ignored);
   }
-  database_ = std::make_unique<database>(":memory:");
-  database_->run(schema);
+  database_ = std::make_unique<database>(file);
+  make_tables(*database_);
 }
 
 void run_catalogue::refresh() {
@@ -119,6 +211,14 @@ void run_catalogue::refresh() {
   if (changed.empty() && gone.empty())
     return;
   database_->run("BEGIN IMMEDIATE");
+  std::multimap<std::string, std::int64_t> known; // as another process may just have left them
+  for (database_statement rows(*database_, "SELECT folder, id FROM runs"); rows.next();)
+    known.emplace(rows.text(0), rows.integer(1));
+  const auto forget = [&](const std::string& name) {
+    const auto [first, last] = known.equal_range(name);
+    for (auto at = first; at != last; ++at)
+      forget_run(at->second);
+  };
   for (const auto& [name, stamp] : gone)
     forget(name);
   for (const auto& [path, stamp] : changed) {
@@ -128,11 +228,9 @@ void run_catalogue::refresh() {
   database_->run("COMMIT");
 }
 
-void run_catalogue::forget(const std::string& name) {
-  database_statement facts(*database_, "DELETE FROM facts WHERE run = (SELECT id FROM runs WHERE folder = ?1)");
-  facts.bind(1, name).run();
-  database_statement runs(*database_, "DELETE FROM runs WHERE folder = ?1");
-  runs.bind(1, name).run();
+void run_catalogue::forget_run(std::int64_t id) {
+  database_statement(*database_, "DELETE FROM facts WHERE run = ?1").bind(1, id).run();
+  database_statement(*database_, "DELETE FROM runs WHERE id = ?1").bind(1, id).run();
 }
 
 void run_catalogue::add(const fs::path& folder, const std::string& stamp) {
@@ -143,27 +241,21 @@ void run_catalogue::add(const fs::path& folder, const std::string& stamp) {
     const auto where = found.where.starts_with(within) ? found.where.substr(within.size()) : found.where;
     read = stored_run{.folder = folder, .status = "damaged", .error = where + ": " + found.text};
   }
-  database_statement row(*database_, "INSERT INTO runs (folder, stamp) VALUES (?1, ?2)");
-  row.bind(1, folder.lexically_relative(folder_).string()).bind(2, stamp).run();
-  add_facts(*read);
-}
-
-void run_catalogue::add_facts(const stored_run& run) {
+  const auto name = folder.lexically_relative(folder_).string();
+  const auto facts = facts_of(*read);
+  row_digest digest(name, stamp);
+  for (const auto& fact : facts)
+    digest.add(fact);
+  database_statement row(*database_, "INSERT INTO runs (folder, stamp, digest) VALUES (?1, ?2, ?3)");
+  row.bind(1, name).bind(2, stamp).bind(3, digest.text()).run();
   const auto id = database_->last_row();
-  database_statement fact(*database_, "INSERT INTO facts VALUES (?1, ?2, ?3, ?4, ?5)");
-  const auto put = [&](std::int64_t kind, const std::string& name, const std::string* text,
-                       std::optional<double> number) {
-    fact.bind(1, id).bind(2, kind).bind(3, name);
-    text ? fact.bind(4, *text) : fact.bind_null(4);
-    number ? fact.bind(5, *number) : fact.bind_null(5);
-    fact.run();
-  };
-  for (const auto& [name, member] : attributes())
-    put(attribute, name, &(run.*member), std::nullopt);
-  for (const auto& [name, text] : run.keys)
-    put(scenario_key, name, &text, number_in(text));
-  for (const auto& [name, number] : run.figures) // those without a value as well
-    put(figure, name, nullptr, number);
+  database_statement put(*database_, "INSERT INTO facts VALUES (?1, ?2, ?3, ?4, ?5)");
+  for (const auto& fact : facts) {
+    put.bind(1, id).bind(2, fact.kind).bind(3, fact.name);
+    fact.text ? put.bind(4, *fact.text) : put.bind_null(4);
+    fact.number ? put.bind(5, *fact.number) : put.bind_null(5);
+    put.run();
+  }
 }
 
 std::vector<stored_run> run_catalogue::find(const std::vector<run_filter>& filters) const {
@@ -175,7 +267,8 @@ std::vector<stored_run> run_catalogue::find(const std::vector<run_filter>& filte
     const auto held = ordered                       ? fmt::format("number {} CAST(?{} AS REAL)", comparison, value)
                       : number_in(filters[i].value) ? fmt::format("(text = ?{0} OR number = CAST(?{0} AS REAL))", value)
                                                     : "text = ?" + value;
-    sql += fmt::format("{} {}EXISTS (SELECT 1 FROM facts WHERE run = runs.id AND name = ?{} AND {})",
+    sql += fmt::format("{} {}EXISTS (SELECT 1 FROM facts WHERE run = runs.id AND kind IN (0, 1, 2) AND name = ?{} AND "
+                       "{})",
                        i == 0 ? " WHERE" : " AND", unequal ? "NOT " : "", 2 * i + 1, held);
   }
   database_statement rows(*database_, sql + " ORDER BY folder");

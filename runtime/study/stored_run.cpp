@@ -114,9 +114,8 @@ expected<stored_run> with_summary(stored_run run, const fs::path& file) {
   return run;
 }
 
-stored_run without_summary(stored_run run) {
+stored_run without_summary(stored_run run, const json& origin) {
   run.status = "unfinished";
-  const auto origin = json::parse(text_of(run.folder / "checkpoint" / "run.json"), nullptr, false);
   if (origin.is_object()) {
     run.scenario = word_in(origin, "scenario");
     run.version = word_in(origin, "mneme_version");
@@ -235,8 +234,11 @@ expected<stored_run> read_stored_run(const fs::path& folder) {
   if (!keys)
     return tl::unexpected(keys.error());
   stored_run run{.folder = folder, .keys = std::move(*keys)};
+  const auto origin = json::parse(text_of(folder / "checkpoint" / "run.json"), nullptr, false);
+  if (origin.is_object())
+    run.data_digest = word_in(origin, "data_digest");
   const auto summary = folder / "summary.json";
-  return is_file(summary) ? with_summary(std::move(run), summary) : without_summary(std::move(run));
+  return is_file(summary) ? with_summary(std::move(run), summary) : without_summary(std::move(run), origin);
 }
 
 expected<std::vector<evaluation_record>> read_evaluations(const fs::path& folder) {

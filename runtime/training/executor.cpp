@@ -32,7 +32,8 @@ public:
   device_executor(const at::Device& device, std::shared_ptr<feature_store> features,
                   std::shared_ptr<slice_store> slices)
       : images_(device), features_(std::move(features)), slices_(std::move(slices)),
-        kept_(features_ ? features_->folder() : std::filesystem::path{}) {
+        kept_(features_ ? features_->folder() : std::filesystem::path{},
+              [to = features_](const diagnostics& found) { to->note_damage(found); }) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -81,6 +82,8 @@ private:
   }
 
   work_output output_of(const work& request) {
+    if (const auto why = wrong_rows(request); !why.empty())
+      throw std::invalid_argument(why);
     if (const auto why = wrong_weights(request); !why.empty())
       throw std::invalid_argument(why);
     if (const auto* extract = std::get_if<extract_job>(&request))

@@ -1,7 +1,6 @@
 #include "runtime/training/feature_store.hpp"
-#include "runtime/base/atomic_file.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/kept_tensors.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <algorithm>
@@ -93,27 +92,38 @@ digest128 feature_store::weights_digest(const tensors_ref& weights) {
   return known.second;
 }
 
-void feature_store::open(table& made, const dataset& source, const std::string& net, const digest128& weights) const {
+void feature_store::open(table& made, const dataset& source, const std::string& net, const digest128& weights) {
   run_digest name;
   name.add(content_of(source));
   name.add(digest_of(std::as_bytes(std::span(net))));
   name.add(weights);
   made.file_ = (folder_ / (hex_text(name.value()) + ".safetensors")).string();
   if (std::filesystem::exists(made.file_))
-    read(made);
+    note_damage(read(made));
 }
 
-void feature_store::read(table& into) const {
-  const auto found = read_safetensors(into.file_);
+void feature_store::note_damage(const diagnostics& found) {
+  const std::lock_guard lock(damage_guard_);
+  append(damaged_, found);
+}
+
+diagnostics feature_store::damaged() const {
+  const std::lock_guard lock(damage_guard_);
+  return damaged_;
+}
+
+diagnostics feature_store::read(table& into) {
+  const auto found = read_kept_tensors(into.file_);
   if (!found)
-    return;
+    return found.error();
   const auto *features = found->find(features_name), *known = found->find(known_name);
   const auto rows = std::ssize(into.known_);
   if (!features || !known || features->sizes() != into.features_.sizes() || features->scalar_type() != at::kFloat ||
       known->numel() != rows || known->scalar_type() != at::kByte)
-    return;
+    return {{into.file_, "the file holds something else than features of this net and these rows"}};
   into.features_ = features->clone();
   std::copy_n(known->const_data_ptr<std::uint8_t>(), rows, into.known_.begin());
+  return {};
 }
 
 void feature_store::save() {
@@ -127,8 +137,7 @@ void feature_store::save() {
     tensor_map tensors;
     tensors.put(features_name, table.features_);
     tensors.put(known_name, at::from_blob(table.known_.data(), {std::ssize(table.known_)}, at::kByte).clone());
-    const auto bytes = safetensors_bytes(tensors);
-    write_atomically(table.file_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    keep_tensors(table.file_, tensors);
     table.changed_ = false;
   }
 }

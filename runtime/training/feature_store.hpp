@@ -1,5 +1,6 @@
 /// feature_store: features of frozen nets, computed once per row and shared by all workers of a run.
 #pragma once
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/models/model.hpp"
@@ -40,16 +41,23 @@ public:
   /// computed anew and replaced.
   [[nodiscard]] table& of(const std::shared_ptr<const dataset>& source, const model& net, const tensors_ref& weights);
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  /// Notes files of the folder that are not as they were written, and hence are made again.
+  void note_damage(const diagnostics& found);
+  /// All that was noted so far.
+  [[nodiscard]] diagnostics damaged() const;
   /// Writes every table with new rows to the folder. Throws std::system_error naming the file.
   void save();
 
 private:
   digest128 weights_digest(const tensors_ref& weights);
-  void open(table& made, const dataset& source, const std::string& net, const digest128& weights) const;
-  void read(table& into) const;
+  void open(table& made, const dataset& source, const std::string& net, const digest128& weights);
+  /// What is wrong with the file, if anything is.
+  [[nodiscard]] static diagnostics read(table& into);
 
   std::filesystem::path folder_;
   std::mutex guard_;
+  mutable std::mutex damage_guard_;
+  diagnostics damaged_{};
   // Looked up, in no order that matters.
   std::map<std::tuple<const dataset*, std::string, digest128>, table> tables_;
   std::map<const tensor_map*, std::pair<tensors_ref, digest128>> digests_;

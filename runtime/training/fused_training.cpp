@@ -47,6 +47,8 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     const auto& request = training_of(batch[i]);
     if (const auto why = why_impossible(request); !why.empty())
       throw std::invalid_argument(why);
+    if (const auto why = wrong_rows(batch[i].request); !why.empty())
+      throw std::invalid_argument(why);
     if (const auto why = wrong_weights(batch[i].request); !why.empty())
       throw std::invalid_argument(why);
     told_ = told_ || request.notes.targets.defined() || request.replay.notes.targets.defined();

@@ -94,6 +94,38 @@ std::string wrong_weights(const tensors_ref& given, const char* whose, const mod
 
 } // namespace
 
+std::string wrong_rows(const sample_view& samples) {
+  const auto n = samples.size();
+  if (n == 0)
+    return {};
+  if (!samples.source)
+    return fmt::format("there are {} rows of no data set", n);
+  if (samples.marks && std::ssize(*samples.marks) != n)
+    return fmt::format("there are {} marks of {} rows; expected one of each", samples.marks->size(), n);
+  const auto [least, most] = std::minmax_element(samples.rows->begin(), samples.rows->end());
+  const auto transforms = std::max<std::int64_t>(std::ssize(samples.source->transforms), 1);
+  const auto known = samples.source->files_rows() * transforms;
+  if (*least >= 0 && *most < known)
+    return {};
+  return fmt::format("row {} is asked for, and the data set has rows from 0 to {}", *least < 0 ? *least : *most,
+                     known - 1);
+}
+
+std::string wrong_rows(const work& request) {
+  return std::visit(
+      [](const auto& job) -> std::string {
+        if constexpr (requires { job.replay.samples; }) {
+          if (auto why = wrong_rows(job.replay.samples); !why.empty())
+            return why;
+        }
+        if constexpr (requires { job.samples; })
+          return wrong_rows(job.samples);
+        else
+          return {};
+      },
+      request);
+}
+
 std::string wrong_weights(const work& request) {
   if (const auto* const training = std::get_if<train_job>(&request)) {
     auto why = training->samples.size() > 0 && training->options.epochs > 0

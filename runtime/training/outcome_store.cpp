@@ -1,6 +1,5 @@
 #include "runtime/training/outcome_store.hpp"
-#include "runtime/base/atomic_file.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/kept_tensors.hpp"
 #include "runtime/training/feature_store.hpp"
 #include "runtime/training/slice_store.hpp"
 #include <ATen/Version.h>
@@ -27,16 +26,20 @@ tensors_ref outcome_store::find(const program_job& job) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
     return nullptr;
-  auto found = read_safetensors(file);
-  if (!found || !is_outcome_of(job, *found))
+  auto found = read_kept_tensors(file);
+  if (found && !is_outcome_of(job, *found))
+    found = failed(file.string(), "the file holds something else than the program makes");
+  if (!found) {
+    if (on_damage_)
+      on_damage_(found.error());
     return nullptr;
+  }
   return std::make_shared<const tensor_map>(std::move(*found));
 }
 
 void outcome_store::put(const program_job& job, const tensor_map& outcome) {
   std::filesystem::create_directories(folder_);
-  const auto bytes = safetensors_bytes(outcome);
-  write_atomically(file_of(job).string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  keep_tensors(file_of(job), outcome);
 }
 
 std::filesystem::path outcome_store::file_of(const program_job& job) {

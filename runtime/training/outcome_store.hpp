@@ -1,8 +1,10 @@
 /// outcome_store: what programs of several slices have made, for later runs that ask for the same.
 #pragma once
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/method/program.hpp"
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 namespace mneme {
@@ -13,9 +15,11 @@ namespace mneme {
 class outcome_store {
 public:
   /// @param folder "": nothing is found, and nothing is kept
-  explicit outcome_store(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
+  /// @param on_damage told of each file that is not as it was written
+  explicit outcome_store(std::filesystem::path folder = {}, std::function<void(const diagnostics&)> on_damage = {})
+      : folder_(std::move(folder)), on_damage_(std::move(on_damage)) {}
   [[nodiscard]] bool is_open() const noexcept { return !folder_.empty(); }
-  /// Null if there is no file, or none that holds what the program declares: then it is made anew.
+  /// Null if there is no file, or none that is whole and holds what the program declares: then it is made anew.
   [[nodiscard]] tensors_ref find(const program_job& job);
   /// Throws std::system_error naming the file.
   void put(const program_job& job, const tensor_map& outcome);
@@ -26,6 +30,7 @@ private:
   [[nodiscard]] digest128 content_of_rows(const std::shared_ptr<const dataset>& source);
 
   std::filesystem::path folder_;
+  std::function<void(const diagnostics&)> on_damage_;
   std::mutex guard_;
   std::map<const dataset*, std::pair<std::weak_ptr<const dataset>, digest128>> contents_; // looked up only
 };

@@ -2,6 +2,7 @@
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/training/failure_text.hpp"
+#include "runtime/training/impossible_training.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <algorithm>
@@ -152,6 +153,11 @@ public:
                                    .samples = job.samples,
                                    .stream = job.stream,
                                    .reader = &reader_}});
+      if (auto why = wrong_rows(job.samples); !why.empty()) {
+        results_[running_.size() - 1] = fmt::format("program '{}': {}", job.body->name(), why);
+        end(running_.back());
+        continue;
+      }
       if (kept_)
         if (const auto made = kept_->find(job)) {
           results_[running_.size() - 1] = work_output{program_output{.out = made}};

@@ -116,7 +116,6 @@ void slice_store::save() {
     persist(saved, job);
     saved(now);
   }
-  std::filesystem::create_directories(folder_);
   checkpoint_folder(folder_, label_, 1).write(std::span(&saved, 1));
 }
 

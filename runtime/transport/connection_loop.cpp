@@ -259,16 +259,30 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
     const std::lock_guard hold(mutex_);
     which = next_++;
   }
-  const auto strangers = std::count_if(held_.begin(), held_.end(), [](const auto& entry) {
-    return entry.second.accepted && !entry.second.stream->is_trusted();
-  });
-  if (strangers >= static_cast<std::ptrdiff_t>(strangers_max))
-    return watcher_.closed(which, peer.text(), "comes while too many others have not said who they are");
+  make_place_for_stranger();
   send_at_once(socket.get());
   held_[which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, true, false, limits_,
                                                          connection::clock::now()),
                   .peer = peer.text(),
                   .accepted = true};
+}
+
+/// Whoever has a certificate needs a moment to show it, and finds a place however many others come and say nothing:
+/// where all are taken, the first of the address that has most of them leaves.
+void connection_loop::make_place_for_stranger() {
+  std::map<std::string, std::vector<connection_id>> strangers; // by address, the first first
+  std::size_t count = 0;
+  for (const auto& [which, held] : held_)
+    if (held.accepted && !held.stream->is_trusted()) {
+      strangers[held.peer.substr(0, held.peer.rfind(':'))].push_back(which);
+      ++count;
+    }
+  if (count < strangers_max)
+    return;
+  const auto most = std::max_element(strangers.begin(), strangers.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  end(most->second.front(), "has not said who it is, while too many others come");
 }
 
 void connection_loop::serve(connection_id which, held_connection& held) {

@@ -52,7 +52,7 @@ public:
   void close(connection_id which, std::string why) { add(ended{which, std::move(why)}); }
   [[nodiscard]] connection_figures figures(connection_id which);
 
-  /// Connections that have come and are not trusted yet; more are closed at once.
+  /// Connections that have come and are not trusted yet. For one more, the first of the address that has most leaves.
   static constexpr std::size_t strangers_max = 32;
   /// Messages up to this length leave on the thread that sends them, where nothing is on its way: waking the loop's
   /// thread takes 20 us, four times in a round of short jobs.
@@ -94,6 +94,7 @@ private:
   void carry_out(to_connect& wanted);
   void accept_all(int listener);
   void take_in(owned_descriptor socket, const socket_address& peer);
+  void make_place_for_stranger();
   void serve(connection_id which, held_connection& held);
   void look_after(connection_id which, held_connection& held);
   void end(connection_id which, const std::string& why);

@@ -372,6 +372,11 @@ diagnostics compensating_method::check(const method_setup& setup) const {
   if (setup.trainable != trainable_part::all)
     wrong.push_back(
         {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
+  if (const auto& parts = setup.net->layout();
+      std::any_of(parts.begin(), parts.end(), [](const parameter& part) { return part.head && part.whole; }))
+    wrong.push_back({"model.head_hidden",
+                     "model.head_hidden: the proxy scores features of the net by the last layer of its head alone; "
+                     "expected []"});
   if (with.memory_rows < setup.classes)
     wrong.push_back({"strategy.memory", fmt::format("strategy.memory = {}: fewer exemplars than the run has classes "
                                                     "leave none of some; expected at least {}",

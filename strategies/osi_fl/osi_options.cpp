@@ -11,6 +11,11 @@ diagnostics osi_options::check(const method_setup& setup) const {
                                                setup.net->identity())});
   if (setup.tokens > 0)
     wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
+  const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
+  if (setup.transition == task_transition::staggered)
+    wrong.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
+  if (setup.staying_share > 0.0)
+    wrong.push_back({"tasks.staying_share", "tasks.staying_share > 0" + once + "0"});
   if (setup.public_rows == 0 && !uses_diffusion_parts())
     wrong.push_back({"partition.public_share",
                      "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "

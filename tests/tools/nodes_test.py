@@ -301,7 +301,7 @@ class Nodes(NodesCase):
         self.assertLess(node.resident_kib() - before, 64 * 1024)
         for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 1",
                      "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
-                     "comes while too many others have not said who they are", "sends a message that"):
+                     "has not said who it is, while too many others come", "sends a message that"):
             node.wait_for(re.escape(line))
 
     def test_a_node_drops_who_sends_weights_of_another_size(self):

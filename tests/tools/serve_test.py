@@ -136,6 +136,50 @@ class Serve(unittest.TestCase):
         self.assertEqual(run.wait(timeout=60), 130)
         self.assertNotIn("warning", run.stderr.read())
 
+    def raw(self, port, data):
+        """The answer to these bytes, whole."""
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+            peer.sendall(data)
+            parts = []
+            while part := peer.recv(1 << 16):
+                parts.append(part)
+        return b"".join(parts)
+
+    def test_who_asks_for_another_host_is_refused(self):
+        _, address, port = self.run_served()
+        for host in ("rebound.example", f"rebound.example:{port}", "127.0.0.1.rebound.example"):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.get(address, Host=host)
+            self.assertEqual(refused.exception.code, 421)
+            refused.exception.close()
+        self.assertIn("<main>", self.get(address, Host=f"localhost:{port}")[0])
+
+    def test_a_thousand_ranges_take_no_more_memory_than_none(self):
+        run, address, port = self.run_served()
+        page = self.get(address)[0]
+
+        def peak_bytes():
+            with open(f"/proc/{run.pid}/status", encoding="ascii") as file:
+                return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1))
+        before = peak_bytes()
+        for _ in range(20):
+            ranges = ",".join(["0-"] * 2600)
+            answer = self.raw(port, f"GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes={ranges}\r\n\r\n".encode())
+            self.assertTrue(answer.startswith(b"HTTP/1.1 200 "), answer[:100])
+            self.assertLess(len(answer), 2 * len(page) + 100_000)
+        self.assertLess(peak_bytes(), before + (32 << 20))
+        self.assertTrue(self.raw(port, b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 405 "))
+
+    def test_silent_visitors_keep_nobody_out(self):
+        _, address, port = self.run_served()
+        peers = []
+        for _ in range(20):
+            for _ in range(40):
+                peers.append(socket.create_connection(("127.0.0.1", port), timeout=60))
+            self.get(address + "metrics")
+        for peer in peers:
+            peer.close()
+
     def test_who_looks_changes_no_digest(self):
         self.assertEqual(self.digest_of("--serve", "0"), self.digest_of())
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fmt/format.h>
 #include <iostream>
 #include <poll.h>
 namespace mneme {
@@ -237,6 +238,19 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
                    (meant.empty() ? "expected one of " + joined_by_comma(options) : "did you mean " + meant + "?"));
 }
 
+/// Names of files and folders, keys and addresses: none of them is empty.
+diagnostics empty_words(const CLI::App& command) {
+  diagnostics found;
+  for (const auto* option : command.get_options())
+    for (const auto& word : option->results())
+      if (word.empty()) {
+        const auto name = option->get_positional() ? option->get_name(true) : option->get_name();
+        found.push_back({"", fmt::format("{} of `mneme {}` is an empty word; name something, or leave it out", name,
+                                         command.get_name())});
+      }
+  return found;
+}
+
 int dispatch(const command_line& line) {
   if (*line.run_command)
     return run_scenarios(line.run);
@@ -299,6 +313,9 @@ int parse_and_dispatch(int count, const char* const* words) {
       return complain_about_extras(*command, extras);
   if (const auto extras = line.app.remaining(); !extras.empty())
     return complain_about_extras(line.app, extras);
+  for (const auto* command : line.app.get_subcommands())
+    if (const auto empty = empty_words(*command); !empty.empty())
+      return print_errors(empty);
   return dispatch(line);
 }
 

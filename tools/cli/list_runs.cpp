@@ -20,6 +20,7 @@ int list_runs(const list_arguments& arguments) {
     return bad_input("'" + folder.string() +
                      "' is no folder; expected one that holds runs, as in mneme list runs --in runs");
   const run_catalogue catalogue(folder);
+  print_warnings(catalogue.damage(), warning_style::text);
   const auto filters = where_option(arguments.where, catalogue);
   if (!filters)
     return print_errors(filters.error());

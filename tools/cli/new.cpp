@@ -5,6 +5,7 @@
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/output_file.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -133,7 +134,10 @@ diagnostics unknown_names(const new_arguments& arguments) {
   check("strategy", arguments.names[0], strategies());
   check("data set", arguments.names[1], data_sources());
   std::error_code none;
-  if (!arguments.file.empty() && std::filesystem::exists(arguments.file, none))
+  using kind = std::filesystem::file_type;
+  const auto there = std::filesystem::status(arguments.file, none).type();
+  const bool takes_all = there == kind::character || there == kind::fifo;
+  if (!arguments.file.empty() && there != kind::not_found && !takes_all)
     wrong.push_back({"", "'" + arguments.file + "' exists already; name a new file"});
   return wrong;
 }
@@ -167,7 +171,7 @@ int new_scenario(const new_arguments& arguments) {
   if (arguments.file.empty())
     std::fputs(text.c_str(), stdout);
   else
-    write_atomically(arguments.file, text);
+    write_output(arguments.file, text);
   return exit_done;
 }
 

@@ -8,6 +8,7 @@ int report_runs(const report_arguments& arguments) {
   if (!runs)
     return print_errors(runs.error());
   const report_files files{.page = arguments.file.empty() ? "report.html" : arguments.file,
+                           .user_names_page = true,
                            .svg = arguments.svg,
                            .png = arguments.png,
                            .tensorboard = arguments.tensorboard};

@@ -2,6 +2,7 @@
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/study/report_page.hpp"
 #include "runtime/study/tensorboard_events.hpp"
+#include "tools/cli/output_file.hpp"
 #include "tools/cli/png_picture.hpp"
 #include <fmt/format.h>
 namespace mneme {
@@ -81,8 +82,10 @@ expected<void> write_report(std::vector<stored_run> runs, const report_files& to
   const auto drawing = figures_of(groups);
   if (auto written = write_figures(drawing.figures, to); !written)
     return written;
-  if (!to.page.empty())
-    write_atomically(to.page, report_page(groups, drawing, warnings));
+  if (to.page.empty())
+    return {};
+  const auto page = report_page(groups, drawing, warnings);
+  to.user_names_page ? write_output(to.page, page) : write_atomically(to.page, page);
   return {};
 }
 

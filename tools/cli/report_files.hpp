@@ -6,6 +6,7 @@ namespace mneme {
 /// Where the parts of a report go; what is empty is not written.
 struct report_files {
   std::filesystem::path page{};
+  bool user_names_page = false;         ///< It may be a pipe, a device, or a link, which is followed.
   std::filesystem::path first_figure{}; ///< Accuracy over rounds, as SVG.
   std::filesystem::path svg{}, png{};   ///< Folders for all figures.
   std::filesystem::path tensorboard{};  ///< Folder that holds one of events for each run.

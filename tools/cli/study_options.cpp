@@ -1,5 +1,6 @@
 #include "tools/cli/study_options.hpp"
 #include "runtime/study/suggested_name.hpp"
+#include "tools/cli/messages.hpp"
 #include <algorithm>
 #include <set>
 namespace mneme {
@@ -52,6 +53,7 @@ expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& 
       continue;
     }
     const run_catalogue catalogue(folder);
+    print_warnings(catalogue.damage(), warning_style::text);
     const auto filters = where_option(where, catalogue);
     if (!filters) {
       append(wrong, filters.error());

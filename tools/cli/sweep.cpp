@@ -1,7 +1,5 @@
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/data/data_sources.hpp"
-#include "runtime/scenario/sections.hpp"
 #include "runtime/study/comparison_text.hpp"
 #include "runtime/study/run_catalogue.hpp"
 #include "runtime/study/sweep_order.hpp"
@@ -9,15 +7,20 @@
 #include "tools/cli/forked_tasks.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/point_locks.hpp"
 #include "tools/cli/report_files.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/cli/shared_data.hpp"
 #include "tools/cli/sweep_progress.hpp"
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <deque>
 #include <fmt/format.h>
 #include <sstream>
 #include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
 namespace mneme {
 namespace {
 
@@ -30,37 +33,6 @@ struct pending_run {
   bool resumed = false; ///< It began earlier, and goes on.
   std::shared_ptr<const raw_data> data{};
 };
-
-/// Every key of [data], and the seed where rows are made from it: equal texts are equal rows.
-std::string rows_text(const scenario& settings, bool from_seed) {
-  auto copy = settings;
-  std::string text = from_seed ? fmt::format("seed {}\n", settings.seed) : "";
-  for (const auto& section : sections_of(copy))
-    for (const auto& key : section.keys.all())
-      if (section.name == "data")
-        text += key.name + " = " + current_text(key) + "\n";
-  return text;
-}
-
-/// Loads every data set once, before the processes that share it are forked. Rows that are made from the seed are left
-/// to the runs: no other run has them. What cannot be loaded is told by the check of its points.
-void share_data(std::vector<pending_run>& runs) {
-  std::map<std::string, std::shared_ptr<const raw_data>> loaded;
-  const auto sources = data_sources();
-  for (auto& run : runs) {
-    const auto& settings = run.plan->scenario;
-    const auto source = std::find_if(sources.begin(), sources.end(),
-                                     [&](const auto& known) { return known.name == settings.data.name; });
-    if (source == sources.end() || source->from_seed)
-      continue;
-    const auto [at, is_new] = loaded.try_emplace(rows_text(settings, false));
-    if (is_new) {
-      if (auto rows = load_data(settings.data, static_cast<std::uint64_t>(settings.seed)))
-        at->second = std::make_shared<const raw_data>(std::move(*rows));
-    }
-    run.data = at->second;
-  }
-}
 
 /// Findings of points, each once and in order, with the points that have it.
 class point_findings {
@@ -112,18 +84,27 @@ public:
   int run() {
     find_pending();
     choose_threads();
-    share_data(pending_);
+    auto wrong = runs_of_other_data();
+    if (!pending_.empty() && !arguments_.dry)
+      append(wrong, unwritable());
+    if (!wrong.empty())
+      return print_errors(wrong);
+    for (auto& run : pending_)
+      run.data = data_.rows_of(run.plan->scenario);
     if (const int code = check_points(); code != exit_done)
       return code;
     if (arguments_.dry)
       return show_plan();
-    fs::create_directories(out_);
-    write_sweep_order(out_, plan_);
+    if (!pending_.empty()) {
+      fs::create_directories(out_);
+      locks_.emplace(out_);
+      write_sweep_order(out_, plan_);
+    }
     view_.started(plan_.runs.size(), plan_.runs.size() - pending_.size(), jobs_, threads_);
     const bool all_done = run_pending();
     view_.finished();
     const bool shown = show_table();
-    const bool reported = report();
+    const bool reported = (pending_.empty() && !unwritable().empty()) || report();
     if (interrupts_.load() > 0)
       return exit_interrupted;
     return all_done && shown && reported ? exit_done : exit_failed;
@@ -132,17 +113,38 @@ public:
 private:
   /// What the catalogue has of this version is not repeated; what began is gone on with.
   void find_pending() {
+    const run_catalogue catalogue(out_);
+    print_warnings(catalogue.damage(), arguments_.json ? warning_style::json : warning_style::text);
     std::map<std::string, stored_run> known; // by scenario digest; a run that is done before others
-    for (auto& found : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
+    for (auto& found : catalogue.find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
       if (auto& best = known[found.scenario_digest]; best.status != "done")
         best = std::move(found);
     for (const auto& planned : plan_.runs) {
       const auto found = known.find(planned.digest);
-      if (found == known.end())
-        pending_.push_back({.plan = &planned, .folder = free_folder(planned)});
-      else if (found->second.status != "done")
+      if (found == known.end()) {
+        pending_.push_back({.plan = &planned});
+        continue;
+      }
+      begun_.emplace_back(&planned, found->second);
+      if (found->second.status != "done")
         pending_.push_back({.plan = &planned, .folder = found->second.folder, .resumed = true});
     }
+  }
+
+  /// Runs that began with another content of their data sets, which neither go on nor stand in a table with others.
+  diagnostics runs_of_other_data() {
+    diagnostics others;
+    for (const auto& [planned, run] : begun_) {
+      if (run.data_digest.empty()) // an earlier version began it
+        continue;
+      const auto now = data_.digest_of(planned->scenario);
+      if (!now.empty() && now != run.data_digest)
+        others.push_back({run.folder.string(),
+                          fmt::format("the data set '{}' has changed since this run began: its digest was {} and is "
+                                      "{}; put the same files back, or move the folder of the run away",
+                                      run.dataset, run.data_digest, now)});
+    }
+    return others;
   }
 
   /// A line per run: "kept", "resumed" or "new", and its label.
@@ -157,14 +159,33 @@ private:
     return exit_done;
   }
 
-  /// The usual name, with a number if another run has it.
-  [[nodiscard]] fs::path free_folder(const planned_run& planned) const {
-    const auto name = out_ / default_run_name(planned.scenario, planned.digest);
+  /// What keeps runs from being written, if anything does: the folder, or the one in which it is to be made.
+  [[nodiscard]] diagnostics unwritable() const {
+    std::error_code error;
+    auto there = fs::absolute(out_);
+    while (!fs::exists(there, error) && there.has_relative_path())
+      there = there.parent_path();
+    if (::access(there.c_str(), W_OK | X_OK) == 0)
+      return {};
+    error = {errno, std::generic_category()};
+    return {{"", fmt::format("--out '{}' cannot be written: {}; name a folder that can be", out_.string(),
+                             error.message())}};
+  }
+
+  /// Where a run is to lie: the usual name, with a number if another run has it. Another sweep may have begun it there,
+  /// or have ended it, since this one looked. @pre its lock is held
+  void choose_folder(pending_run& run) const {
+    const auto name = out_ / default_run_name(run.plan->scenario, run.plan->digest);
     auto path = name;
     std::error_code none;
-    for (int number = 2; fs::exists(fs::symlink_status(path, none)) && !run_directory::never_began(path); ++number)
+    for (int number = 2; fs::exists(fs::symlink_status(path, none)) && !run_directory::never_began(path); ++number) {
+      const auto there = read_stored_run(path);
+      run.resumed = there && there->scenario_digest == run.plan->digest && there->version == MNEME_VERSION;
+      if (run.resumed)
+        break;
       path = fmt::format("{}-{}", name.string(), number);
-    return path;
+    }
+    run.folder = path;
   }
 
   void choose_threads() {
@@ -210,22 +231,33 @@ private:
   bool run_pending() {
     share_slots shares(static_cast<std::size_t>(jobs_));
     forked_tasks tasks;
+    std::deque<std::size_t> waiting; // of pending_, in their order
+    for (std::size_t i = 0; i < pending_.size(); ++i)
+      waiting.push_back(i);
     std::map<std::size_t, std::size_t> slot_of; // by task
     bool all_done = true, told = false;
-    for (std::size_t next = 0; next < pending_.size() || tasks.running() > 0;) {
+    while (!waiting.empty() || tasks.running() > 0) {
       const bool stopped = interrupts_.load() > 0;
       if (stopped && !told)
         tasks.terminate();
       told = stopped;
       if (stopped && tasks.running() == 0)
         break;
-      while (!stopped && next < pending_.size() && tasks.running() < static_cast<std::size_t>(jobs_)) {
+      // What another sweep works on is looked at again when this one has nothing else to do.
+      for (auto next = waiting.begin();
+           !stopped && next != waiting.end() && tasks.running() < static_cast<std::size_t>(jobs_);) {
+        if (!locks_->take(pending_[*next].plan->digest)) {
+          ++next;
+          continue;
+        }
         const auto slot = shares.take();
-        slot_of[next] = slot;
-        start(tasks, next++, shares.at(slot));
+        slot_of[*next] = slot;
+        start(tasks, *next, shares.at(slot));
+        next = waiting.erase(next);
       }
       if (const auto ended = tasks.next_end(std::chrono::milliseconds(100))) {
         shares.give_back(slot_of.extract(ended->task).mapped());
+        locks_->give_back(pending_[ended->task].plan->digest);
         all_done = record(*ended) && all_done;
       }
       std::map<std::string, double> at_work;
@@ -237,7 +269,9 @@ private:
   }
 
   void start(forked_tasks& tasks, std::size_t task, std::atomic<double>* share) {
-    const auto& run = pending_[task];
+    auto& run = pending_[task];
+    if (run.folder.empty())
+      choose_folder(run);
     view_.began(run.plan->label, run.folder.string(), run.resumed);
     tasks.start(task, [this, &run, share] {
       const run_options options{.out = run.folder,
@@ -356,6 +390,9 @@ private:
   fs::path out_;
   const sweep_arguments& arguments_;
   std::vector<pending_run> pending_;
+  std::vector<std::pair<const planned_run*, stored_run>> begun_; // earlier, or by another sweep
+  shared_data data_;
+  std::optional<point_locks> locks_;
   std::int64_t jobs_ = 1, threads_ = 1;
   const std::atomic<int>& interrupts_ = watch_interrupts();
   sweep_progress view_{stdout, style_option(arguments_.quiet, arguments_.json)};

@@ -211,16 +211,15 @@ def forged_module_code_case(folder, program):
 class _RunFolderCase(ReaderCase):
     """A file of a run that was interrupted; every command reads a fresh copy of its folder."""
 
-    def __init__(self, folder, program, named=None, mend=None, smoke=None):
+    def __init__(self, folder, program, named=None, mend=None, smoke=None, method="fed-ewc", more=()):
         self._kept, self._mend = os.path.join(folder, "kept"), mend or (lambda data: data)
         shutil.rmtree(self._kept, ignore_errors=True)
         os.makedirs(folder, exist_ok=True)
         scenario = os.path.join(SMOKE, f"{smoke}.toml") if smoke else os.path.join(folder, "s.toml")
         if smoke is None:
             with open(scenario, "w", encoding="utf-8") as file:
-                file.write(_scenario().replace("fedavg", "fed-ewc").replace('"single"',
-                                                                            '"class-incremental"\ncount = 3'))
-        rounds = [] if smoke else ["--set", "rounds.per_task=3"]
+                file.write(_scenario().replace("fedavg", method).replace('"single"', '"class-incremental"\ncount = 3'))
+        rounds = [] if smoke else ["--set", "rounds.per_task=3", *[word for key in more for word in ("--set", key)]]
         subprocess.run([program, "run", scenario, "--quiet", "--trace", "--out", self._kept, "--threads", "1", "--set",
                         "checkpoint.force=true", *rounds], check=True, capture_output=True)
         for name in ("summary.json", "model.safetensors"):
@@ -252,6 +251,20 @@ def torn_checkpoint_case(folder, program):
 def forged_checkpoint_case(folder, program):
     """As torn, but the checksum fits: sizes, ids and counts are all that stands between the file and memory."""
     return _RunFolderCase(folder, program, mend=with_checksum)
+
+
+def _forged_tiny_case(method, *more):
+    """The same in a run so small that most of its checkpoint is structure."""
+    return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, method=method, more=more)
+
+
+forged_memories_of_tiny_er_case = _forged_tiny_case("er")
+forged_memories_of_tiny_scaffold_case = _forged_tiny_case("scaffold")
+forged_memories_of_tiny_stsa_case = _forged_tiny_case("stsa", "strategy.projection_width=8")
+forged_memories_of_tiny_fed_il_plus_case = _forged_tiny_case("fed-il-plus")
+forged_memories_of_tiny_moon_case = _forged_tiny_case("moon", "model.name=mlp", "model.hidden=[4, 3]")
+forged_memories_of_tiny_buffered_case = _forged_tiny_case("fedavg", "rounds.mode=async", "rounds.buffer=2",
+                                                          "rounds.concurrency=2", "clients.count=4")
 
 
 def _forged_smoke_case(smoke):

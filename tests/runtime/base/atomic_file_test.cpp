@@ -3,8 +3,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <system_error>
+#include <thread>
 using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
 
@@ -103,8 +106,8 @@ TEST_CASE("an opened line file keeps what is there") {
 }
 
 TEST_CASE("a device without space is named, and so is a folder that is not there") {
-  line_file full("/dev/full");
-  CHECK_THROWS_AS(full.append("x\n"), std::system_error);
+  open_file full("/dev/full", O_WRONLY);
+  CHECK_THROWS_AS(full.write("x\n"), std::system_error);
   try {
     write_atomically("/nowhere/at/all", "x");
     FAIL("wrote into a folder that is not there");
@@ -112,4 +115,56 @@ TEST_CASE("a device without space is named, and so is a folder that is not there
     CHECK_THAT(e.what(), ContainsSubstring("/nowhere/at/all") && ContainsSubstring("No such file"));
     CHECK(e.code() == std::errc::no_such_file_or_directory);
   }
+}
+
+TEST_CASE("links, devices, pipes and folders are not replaced, under neither name") {
+  const test::scratch_folder folder;
+  const auto target = folder.path() / "another's", link = folder.path() / "link", pipe = folder.path() / "pipe";
+  test::write_file(target, "kept");
+  std::filesystem::create_symlink(target, link);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto refusal = [](const std::filesystem::path& path) {
+    return complaint(RLIM_INFINITY, [&] { write_atomically(path, "x"); });
+  };
+  CHECK_THAT(refusal(link), ContainsSubstring("link', which is a link and no ordinary file"));
+  CHECK_THAT(refusal(pipe), ContainsSubstring("which is a pipe"));
+  CHECK_THAT(refusal("/dev/null"), ContainsSubstring("which is a device"));
+  CHECK_THAT(refusal(folder.path()), ContainsSubstring("which is a folder"));
+  CHECK_THAT(complaint(RLIM_INFINITY, [&] { line_file{link}; }), ContainsSubstring("which is a link"));
+  CHECK_THAT(complaint(RLIM_INFINITY, [&] { line_file{pipe}; }), ContainsSubstring("which is a pipe"));
+  const auto file = folder.path() / "file";
+  std::filesystem::create_symlink(target, folder.path() / "file.part"); // as another user may leave it
+  CHECK_THAT(refusal(file), ContainsSubstring("file.part', which is a link"));
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK(test::content_of(target) == "kept");
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("what two write under one name at once is one of the two, whole") {
+  const test::scratch_folder folder;
+  const auto path = folder.path() / "file";
+  const auto write = [&](char letter) {
+    for (int time = 0; time < 50; ++time) {
+      atomic_file file(path);
+      for (int piece = 0; piece < 8; ++piece)
+        file.write(std::string(100, letter));
+      file.commit();
+    }
+  };
+  std::thread other([&] { write('b'); });
+  write('a');
+  other.join();
+  const auto content = test::content_of(path);
+  CHECK((content == std::string(800, 'a') || content == std::string(800, 'b')));
+  CHECK(entries_in(folder.path()) == 1);
+}
+
+TEST_CASE("a file of lines that is moved away takes no more of them") {
+  const test::scratch_folder folder;
+  line_file lines(folder.path() / "lines");
+  lines.append("a\n");
+  std::filesystem::rename(folder.path() / "lines", folder.path() / "away");
+  CHECK_THAT(complaint(RLIM_INFINITY, [&] { lines.append("b\n"); }), ContainsSubstring("No such file"));
+  CHECK(test::content_of(folder.path() / "away") == "a\n");
 }

@@ -8,4 +8,15 @@ TEST_CASE("text from outside cannot give orders to a terminal") {
   CHECK(printable("caf\xC3\xA9 \xC2\xA7") == "caf\xC3\xA9 \xC2\xA7"); // letters and a section sign
   CHECK(printable("\xC2\x9B" "31m") == "?31m");
   CHECK(printable("").empty());
+  CHECK(printable("\xE2\x80\xAE" "txt") == "?txt"); // turns the line round
+}
+
+TEST_CASE("text from outside is UTF-8 as it is shown") {
+  CHECK(printable("caf\xE9") == "caf?"); // Latin-1
+  CHECK(printable("\xFF\xFE" "a") == "??a");
+  CHECK(printable("\xE2\x82\xAC \xF0\x9F\x98\x80") == "\xE2\x82\xAC \xF0\x9F\x98\x80"); // a euro and a face
+  CHECK(printable("\xE2\x82") == "??");         // cut short
+  CHECK(printable("\xC0\xAF") == "??");         // a stroke, longer than it has to be
+  CHECK(printable("\xED\xA0\x80") == "???");   // half of a pair of UTF-16
+  CHECK(printable("\xF4\x90\x80\x80") == "????"); // beyond Unicode
 }

@@ -163,12 +163,32 @@ TEST_CASE("a run whose folder is renamed or removed cannot write elsewhere") {
   auto run = made_at(folder.path() / "run");
   run.add(evaluation_record{});
   fs::rename(folder.path() / "run", folder.path() / "moved");
-  CHECK_THROWS_WITH(run.write("summary.json", "{}"), ContainsSubstring("renamed or removed"));
+  const auto moved = ContainsSubstring("was moved to '" + (folder.path() / "moved").string() + "'");
+  CHECK_THROWS_WITH(run.write("summary.json", "{}"), moved);
   fs::create_directory(folder.path() / "run");
-  CHECK_THROWS_WITH(run.write("summary.json", "{}"), ContainsSubstring("renamed or removed"));
+  CHECK_THROWS_WITH(run.write("summary.json", "{}"), moved);
   CHECK(fs::is_empty(folder.path() / "run"));
   fs::remove_all(folder.path() / "moved");
-  CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring("metrics.jsonl"));
+  CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring("was removed"));
+}
+
+TEST_CASE("a run without the files that it began with says so, and where it goes on if it has them") {
+  const test::scratch_folder folder;
+  auto run = made_at(folder.path() / "run");
+  run.write_origin({.scenario = "x"});
+  run.write("scenario.toml", "seed = 1");
+  CHECK(run.resumable_at() == folder.path() / "run");
+  fs::rename(folder.path() / "run", folder.path() / "moved");
+  CHECK(run.resumable_at() == folder.path() / "moved");
+  fs::rename(folder.path() / "moved", folder.path() / "run");
+  for (const std::string name : {"scenario.toml", "checkpoint/run.json"}) {
+    fs::rename(folder.path() / "run" / name, folder.path() / "away");
+    CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring(name + "' was moved or removed"));
+    CHECK_THROWS_WITH(run.settled_events(), ContainsSubstring(name + "' was moved or removed"));
+    CHECK(run.resumable_at().empty());
+    fs::rename(folder.path() / "away", folder.path() / "run" / name);
+    CHECK_NOTHROW(run.write("summary.json", "{}"));
+  }
 }
 
 TEST_CASE("events.csv that became a link is not cut back: it is another's file") {
@@ -235,15 +255,14 @@ TEST_CASE("partition.csv names rows of the file, whatever the transform") {
         "row,client,task\n0,0,1\n0,0,1\n10,1,1\n10,1,1\n1,0,2\n1,0,2\n11,1,2\n11,1,2\n");
 }
 
-TEST_CASE("a file without room is named, and the files before it stay whole") {
+TEST_CASE("a file that cannot be written is named, and the files before it stay whole") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.write("scenario.toml", "seed = 1\n");
   run.add(evaluation_record{});
-  // the disk is full from here on: what these files write goes to a device without space
   for (const char* name : {"events.csv", "summary.json.part"})
     fs::create_symlink("/dev/full", run.path() / name);
-  CHECK_THROWS_WITH(run.add(two_events), ContainsSubstring("events.csv") && ContainsSubstring("No space left"));
+  CHECK_THROWS_WITH(run.add(two_events), ContainsSubstring("events.csv', which is a link"));
   CHECK_THROWS_WITH(run.write("summary.json", "{}"), ContainsSubstring("summary.json"));
   CHECK_FALSE(fs::exists(run.path() / "summary.json"));
   CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");

@@ -71,6 +71,56 @@ TEST_CASE("the catalogue follows its directories, and is made again when it is d
   CHECK(found(run_catalogue(here.path()), {"final_accuracy=77"}) == names{"a"});
 }
 
+TEST_CASE("no byte of the catalogue changes what it says of the runs") {
+  const scratch_folder here;
+  for (const char* name : {"a", "b", "c"})
+    write_run(here.path() / name, {.final_accuracy = 60.0 + name[0]});
+  const auto file = here.path() / run_catalogue::file_name;
+  const auto expected = run_catalogue(here.path()).find({});
+  const auto whole = content_of(file);
+  std::size_t noticed = 0;
+  for (std::size_t byte = 0; byte < whole.size(); byte += 61) { // in every part of every page
+    auto damaged = whole;
+    damaged[byte] = static_cast<char>(damaged[byte] ^ 0x10);
+    write_file(file, damaged);
+    const run_catalogue catalogue(here.path());
+    noticed += catalogue.damage().size();
+    const auto runs = catalogue.find({});
+    REQUIRE(runs.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(runs[i].folder == expected[i].folder);
+      CHECK(runs[i].scenario_digest == expected[i].scenario_digest);
+      CHECK(runs[i].status == "done");
+      CHECK((runs[i].figures == expected[i].figures));
+      CHECK((runs[i].keys == expected[i].keys));
+    }
+    CHECK(found(catalogue, {"final_accuracy>158"}) == names{"c"});
+  }
+  CHECK(noticed > 20);
+}
+
+TEST_CASE("a damaged catalogue is named, an old or missing one is not") {
+  const scratch_folder here;
+  write_run(here.path() / "a", {});
+  CHECK(run_catalogue(here.path()).damage().empty());
+  write_file(here.path() / run_catalogue::file_name, "no database, but long enough to be taken for the head of one");
+  const run_catalogue again(here.path());
+  REQUIRE(again.damage().size() == 1);
+  CHECK(again.damage()[0].text.find("it is made again") != std::string::npos);
+  CHECK(found(again, {}) == names{"a"});
+  CHECK(run_catalogue(here.path()).damage().empty());
+}
+
+TEST_CASE("two catalogues of one folder at once have each run once") {
+  const scratch_folder here;
+  write_run(here.path() / "a", {});
+  const run_catalogue first(here.path());
+  write_run(here.path() / "b", {});
+  const run_catalogue second(here.path());
+  CHECK(found(first, {}) == names{"a", "b"});
+  CHECK(found(second, {}) == names{"a", "b"});
+}
+
 TEST_CASE("a damaged run is listed as such") {
   const scratch_folder here;
   write_run(here.path() / "a", {});

@@ -259,6 +259,26 @@ TEST_CASE("weights of another size are refused in words, for training and for pa
   CHECK(std::get<std::string>(make_executor("cpu")->run(pass)[0]).find(complaint("weights")) == 0);
 }
 
+TEST_CASE("rows that the data set does not have are refused in words, wherever they stand", "[executor]") {
+  const auto chosen = small_mlp({.batch_rows = 5});
+  auto jobs = ragged_clients(chosen, 3);
+  auto& training = std::get<train_job>(jobs[2].request);
+  const auto known = training.samples.source->files_rows();
+  for (const std::int64_t row : {known, std::int64_t{-1}, std::int64_t{1} << 62}) {
+    auto rows = *training.samples.rows;
+    rows.back() = row;
+    training.samples.rows = std::make_shared<const std::vector<std::int64_t>>(rows);
+    const auto complaint = "row " + std::to_string(row) + " is asked for, and the data set has rows from 0 to " +
+                           std::to_string(known - 1);
+    const auto result = run_in_groups(jobs, 3);
+    CHECK(std::get<std::string>(result[2]).find(complaint) == 0);
+    CHECK(std::holds_alternative<work_output>(result[1]));
+    const std::vector<job> pass{
+        {.id = {}, .request = extract_job{.net = chosen.net, .weights = training.start, .samples = training.samples}}};
+    CHECK(std::get<std::string>(make_executor("cpu")->run(pass)[0]).find(complaint) == 0);
+  }
+}
+
 TEST_CASE("a label outside the loss is refused by row and label", "[executor]") {
   auto chosen = small_mlp({.batch_rows = 5});
   chosen.options.classes = {0, 3};

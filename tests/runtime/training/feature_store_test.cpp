@@ -61,9 +61,13 @@ TEST_CASE("features are kept in a folder between runs, and a damaged file is com
     CHECK(frozen.features(&again, 7, 1)[0].equal(at::full({5}, 42.0F)));
     CHECK(same_bits(frozen.features(&again, 8, 292), plain.narrow(0, 8, 292).contiguous()));
   }
-  std::ofstream(file) << "no safetensors";
+  auto content = content_of(file);
+  content[content.size() - 400] = static_cast<char>(content[content.size() - 400] ^ 1); // a bit of a feature
+  write_file(file, content);
   feature_store healed(folder.path() / "cache");
   CHECK(same_bits(frozen.features(&healed, 0, 300), plain));
+  REQUIRE(healed.damaged().size() == 1);
+  CHECK(healed.damaged()[0].where == file.string());
   healed.save();
   feature_store last(folder.path() / "cache");
   CHECK(last.of(frozen.source, *frozen.net, frozen.weights).missing(*rows_from(frozen.source, 0, 300).rows).empty());

@@ -106,4 +106,13 @@ TEST_CASE("a file that is damaged, or of another shape, is made anew") {
     CHECK(run(folder, job_of(3, 1.0F, source)) == whole);
     CHECK((run(folder, job_of(3, 1.0F, source)) == answer{whole.sum, 0}));
   }
+  auto content = content_of(file);
+  content.back() = static_cast<char>(content.back() ^ 0x40); // still a float
+  write_file(file, content);
+  diagnostics damaged;
+  outcome_store store(folder, [&](const diagnostics& found) { append(damaged, found); });
+  CHECK(store.find(job_of(3, 1.0F, source)) == nullptr);
+  REQUIRE(damaged.size() == 1);
+  CHECK(damaged[0].where == file.string());
+  CHECK(run(folder, job_of(3, 1.0F, source)) == whole);
 }

@@ -167,6 +167,21 @@ TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
   CHECK(sees.any_reason() == "does not say who it is");
 }
 
+TEST_CASE("silent strangers keep nobody out, however many come") {
+  witness sees, client_sees;
+  connection_loop loop(nullptr, {}, sees), client(nullptr, {}, client_sees);
+  const auto place = place_of(loop.listen(any_port).value());
+  std::vector<owned_descriptor> mute;
+  for (std::size_t i = 0; i < 2 * connection_loop::strangers_max; ++i) {
+    mute.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(::connect(mute.back().get(), place.get(), place.size) == 0);
+  }
+  CHECK(sees.any_reason() == "has not said who it is, while too many others come");
+  client.connect(place);
+  loop.trust(sees.next_opened());
+  client.trust(client_sees.next_opened());
+}
+
 TEST_CASE("before a peer is trusted its messages are short") {
   two_ends ends(nullptr, nullptr);
   ends.client.send(ends.which, numbers(100'000));

@@ -4,7 +4,9 @@
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/method_driver.hpp"
+#include "tests/support/nets.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -225,6 +227,19 @@ TEST_CASE("settings that leave something out are refused, each in words") {
   CHECK_THAT(found["strategy.images_per_gradient"], ContainsSubstring("at most strategy.reconstruction_steps = 5"));
   CHECK_THAT(found["tasks.kind"], ContainsSubstring("expected \"class-incremental\""));
   CHECK(found.size() == 4);
+}
+
+TEST_CASE("a head of several layers is refused: the proxy would score what it is not made for") {
+  for (const auto& hidden : {std::vector<std::int64_t>{}, {16}, {features}, {6, 7}})
+    for (const char* const name : {"lga", "glfc"}) {
+      CAPTURE(name, hidden);
+      auto setup = setup_of_run(net_with_head("mlp", {1, 1, features}, hidden), features, 2);
+      setup.task_classes = {{0, 2}, {2, 4}};
+      setup.rounds.per_task = 20;
+      const auto found = strategy_named(name)->check(setup);
+      CHECK(std::count_if(found.begin(), found.end(),
+                          [](const auto& wrong) { return wrong.where == "model.head_hidden"; }) == !hidden.empty());
+    }
 }
 
 TEST_CASE("decays that were made for other rounds are warned of") {

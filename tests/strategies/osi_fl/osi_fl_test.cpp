@@ -388,6 +388,13 @@ TEST_CASE("what the generator cannot do is refused, each in words") {
   auto found = found_with({});
   CHECK(found.size() == 1);
   CHECK_THAT(found["partition.public_share"], ContainsSubstring("rows that no client holds"));
+  setup.transition = task_transition::staggered;
+  setup.staying_share = 0.2;
+  found = found_with({});
+  CHECK_THAT(found["tasks.transition"], ContainsSubstring("expected \"round\""));
+  CHECK_THAT(found["tasks.staying_share"], ContainsSubstring("speaks once in a task"));
+  setup.transition = task_transition::round;
+  setup.staying_share = 0.0;
   found = found_with({{"condition", "sd77x768"}}); // which needs no public rows, but all parts
   CHECK(found.size() == 8);
   CHECK_THAT(found["strategy.denoiser"], ContainsSubstring("expected a file that tools/export/picture_parts.py"));

@@ -1,0 +1,243 @@
+"""What the program keeps and writes, and what becomes of it when others change, move or remove it meanwhile."""
+import gzip
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from made_data import write_grey  # noqa: E402
+from program import PROGRAM, mneme, run_tests  # noqa: E402
+
+SCENARIO = """title = "Kept"
+[data]
+{data}
+[tasks]
+count = 2
+[clients]
+count = 4
+[rounds]
+per_task = {rounds}
+[checkpoint]
+every = 1
+force = true
+[model]
+name = "linear"
+[strategy]
+name = "fedavg"
+"""
+MADE = 'name = "synthetic"\nshape = [16]\nclasses = 4\nrows = 400'
+LONG = 100_000
+
+
+class KeptFiles(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mneme-kept-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def text(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def scenario(self, data=MADE, rounds=2):
+        return self.write("kept.toml", SCENARIO.format(data=data, rounds=rounds))
+
+    def started(self, *words, limit=None):
+        process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=limit)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def running(self, out="run"):
+        """A run far from its end that has taken a checkpoint."""
+        process = self.started("run", self.scenario(rounds=LONG), "--out", self.path(out), "--quiet", "--trace")
+        while not any(name.endswith(".checkpoint") for name in self.names(out, "checkpoint")):
+            self.assertIsNone(process.poll(), "it ended early")
+            time.sleep(0.01)
+        return process
+
+    def names(self, *folder):
+        return os.listdir(self.path(*folder)) if os.path.isdir(self.path(*folder)) else []
+
+    # -- outputs ------------------------------------------------------------------------------------------------------
+
+    def test_a_report_goes_into_pipes_devices_and_what_links_lead_to(self):
+        self.assertEqual(mneme("run", self.scenario(), "--out", self.path("run"), "--quiet").returncode, 0)
+        written = mneme("report", self.path("run"), "-o", self.path("page.html"))
+        self.assertEqual(written.returncode, 0, written.stderr)
+        page = self.text("page.html")
+        os.mkfifo(self.path("pipe"))
+        read = []
+        reader = threading.Thread(target=lambda: read.append(self.text("pipe")))
+        reader.start()
+        piped = mneme("report", self.path("run"), "-o", self.path("pipe"))
+        reader.join()
+        self.assertEqual((piped.returncode, read), (0, [page]))
+        self.write("target.html", "old")
+        os.symlink(self.path("target.html"), self.path("link.html"))
+        self.assertEqual(mneme("report", self.path("run"), "-o", self.path("link.html")).returncode, 0)
+        self.assertTrue(os.path.islink(self.path("link.html")))
+        self.assertEqual(self.text("target.html"), page)
+        device = os.stat("/dev/null").st_rdev
+        self.assertEqual(mneme("report", self.path("run"), "-o", "/dev/null").returncode, 0)
+        self.assertEqual(os.stat("/dev/null").st_rdev, device)
+        full = mneme("report", self.path("run"), "-o", "/dev/full")
+        self.assertEqual(full.returncode, 1)
+        self.assertIn("/dev/full", full.stderr)
+        for name, kind in (("run", "a folder"), ("nowhere", "a link")):
+            if kind == "a link":
+                os.symlink(self.path("not there"), self.path(name))
+            refused = mneme("report", self.path("run"), "-o", self.path(name))
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn(f"which is {kind} and no ordinary file", refused.stderr)
+        made = mneme("new", "fedavg", "synthetic", "-o", "/dev/stdout")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn('name = "fedavg"', made.stdout)
+
+    def test_words_that_are_empty_are_refused_everywhere(self):
+        scenario = self.scenario()
+        for words in (["run", ""], ["run", scenario, "--out", ""], ["resume", ""], ["sweep", ""],
+                      ["sweep", scenario, "--out", ""], ["validate", ""], ["compare", ""], ["report", ""],
+                      ["report", self.folder, "-o", ""], ["report", self.folder, "--svg", ""], ["new", "fedavg", ""],
+                      ["list", "runs", "--in", ""], ["node", "--make-keys", ""]):
+            done = mneme(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn("is an empty word", done.stderr, words)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["kept.toml"])
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def ended(self, process):
+        errors = process.communicate(timeout=120)[1]
+        self.assertEqual(process.returncode, 1, errors)
+        return errors
+
+    def test_a_run_whose_folder_is_moved_says_where_it_goes_on(self):
+        process = self.running()
+        os.rename(self.path("run"), self.path("elsewhere"))
+        errors = self.ended(process)
+        self.assertIn(f"the folder of the run was moved to '{self.path('elsewhere')}'", errors)
+        self.assertIn(f"resume with `mneme resume {self.path('elsewhere')}`", errors)
+        self.assertFalse(os.path.exists(self.path("run")))  # nothing is made in its place
+        before = self.names("elsewhere", "checkpoint")
+        resumed = self.started("resume", self.path("elsewhere"), "--quiet")
+        while self.names("elsewhere", "checkpoint") == before:  # it has read one, and taken another
+            self.assertIsNone(resumed.poll(), "it ended early")
+            time.sleep(0.01)
+        resumed.send_signal(signal.SIGTERM)
+        self.assertEqual(resumed.wait(timeout=60), 130, resumed.stderr.read())
+
+    def test_a_run_whose_folder_or_files_vanish_says_so(self):
+        for lost, said in (("", "the folder of the run was "), ("scenario.toml", "was moved or removed"),
+                           ("checkpoint", "was moved or removed"), ("metrics.jsonl", "No such file"),
+                           ("events.csv", "No such file")):
+            out = "run-" + (lost or "all")
+            process = self.running(out)
+            there = self.path(out, lost) if lost else self.path(out)
+            if os.path.isdir(there):
+                os.rename(there, self.path("gone"))
+                shutil.rmtree(self.path("gone"))
+            else:
+                os.rename(there, there + ".away")
+            errors = self.ended(process)
+            self.assertIn(said, errors, lost)
+            if lost:
+                self.assertEqual("resume with" in errors, lost in ("metrics.jsonl", "events.csv"), errors)
+
+    def test_a_limit_of_file_sizes_is_a_reason_in_words(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        process = self.started("run", self.scenario(rounds=50), "--out", self.path("run"), "--quiet", "--trace",
+                               limit=limit)
+        self.assertIn("File too large", self.ended(process))
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def data(self):
+        return f'name = "mnist"\nroot = "{self.path("data", "mnist")}"'
+
+    def test_runs_do_not_go_on_with_other_data(self):
+        write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
+        scenario = self.scenario(self.data())
+        stopped = self.started("run", scenario, "--set", f"rounds.per_task={LONG}", "--out", self.path("run"),
+                               "--quiet")
+        while not any(name.endswith(".checkpoint") for name in self.names("run", "checkpoint")):
+            self.assertIsNone(stopped.poll(), "it ended early")
+            time.sleep(0.01)
+        stopped.send_signal(signal.SIGTERM)
+        self.assertEqual(stopped.wait(timeout=60), 130)
+        swept = mneme("sweep", scenario, "--seeds", "1,2", "--out", self.path("runs"), "--quiet")
+        self.assertEqual(swept.returncode, 0, swept.stderr)
+        labels = self.path("data", "mnist", "train-labels-idx1-ubyte.gz")
+        shutil.copy(labels, self.path("labels"))
+        with gzip.open(labels) as file:
+            content = file.read()
+        with gzip.open(labels, "wb", 1) as file:  # as many of each class, but of other rows
+            file.write(content[:8] + bytes(9 - label for label in content[8:]))
+        resumed = mneme("resume", self.path("run"), "--quiet")
+        self.assertEqual(resumed.returncode, 2, resumed.stderr)
+        self.assertIn("the data set 'mnist' has changed since the run began: its digest was", resumed.stderr)
+        again = mneme("sweep", scenario, "--seeds", "1,2", "--out", self.path("runs"), "--quiet")
+        self.assertEqual(again.returncode, 2, again.stderr)
+        self.assertEqual(again.stderr.count("the data set 'mnist' has changed since this run began"), 2)
+        shutil.copy(self.path("labels"), labels)
+        again = mneme("sweep", scenario, "--seeds", "1-3", "--out", self.path("runs"))
+        self.assertIn("3 runs done, 0 failed", again.stdout, again.stderr)
+        self.assertIn("3 runs, 2 of them done before", again.stdout)
+
+    # -- sweeps -------------------------------------------------------------------------------------------------------
+
+    def test_two_sweeps_at_once_share_the_work(self):
+        scenario = self.scenario(rounds=40)
+        words = [PROGRAM, "sweep", scenario, "--seeds", "1-6", "--jobs", "2", "--threads", "1", "--json", "--out",
+                 self.path("runs")]
+        sweeps = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+        said = [process.communicate(timeout=300) for process in sweeps]
+        self.assertEqual([process.returncode for process in sweeps], [0, 0, 0], said)
+        folders = [name for name in self.names("runs") if os.path.isdir(self.path("runs", name))]
+        self.assertEqual(len(folders), 6, folders)
+        computed = 0
+        for out, _ in said:
+            events = [json.loads(line) for line in out.splitlines()]
+            finished = next(event for event in events if event["event"] == "sweep_finished")
+            self.assertEqual((finished["done"], finished["failed"]), (6, 0))
+            computed += sum(event["event"] == "run_started" and not event["resumed"] for event in events)
+        self.assertEqual(computed, 6)  # each by one of them
+
+    def test_a_sweep_says_what_it_cannot_write_to_and_that_its_catalogue_was_damaged(self):
+        scenario = self.scenario()
+        refused = mneme("sweep", scenario, "--out", "/proc/self/runs")
+        self.assertIn(refused.returncode, (1, 2))
+        self.assertRegex(refused.stderr, "^error: .*/proc/self/runs")
+        self.assertEqual(mneme("sweep", scenario, "--out", self.path("runs"), "--quiet").returncode, 0)
+        catalogue = self.path("runs", "catalogue.sqlite")
+        with open(catalogue, "r+b") as file:
+            content = file.read()
+            file.seek(content.index(b"done"))
+            file.write(b"lost")
+        again = mneme("sweep", scenario, "--out", self.path("runs"), "--json")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("it is made again of the runs", again.stdout)
+        self.assertEqual(re.findall(r'"kept":(\d+)', again.stdout), ["1"])
+
+
+if __name__ == "__main__":
+    run_tests()

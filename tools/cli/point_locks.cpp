@@ -1,0 +1,35 @@
+#include "tools/cli/point_locks.hpp"
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+namespace mneme {
+namespace {
+
+/// The byte that stands for a run. Two that share one are never at work at once, and nothing else.
+off_t byte_of(const std::string& digest) {
+  constexpr std::size_t digits = 15; // 60 bits, which any offset holds
+  return static_cast<off_t>(std::strtoull(digest.substr(0, digits).c_str(), nullptr, 16));
+}
+
+/// Locks of open files belong to those who have the file open: children keep what their parent has locked.
+int set_lock(const open_file& file, const std::string& digest, short kind) {
+  struct flock byte {};
+  byte.l_type = kind;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = byte_of(digest);
+  byte.l_len = 1;
+  return ::fcntl(file.descriptor(), F_OFD_SETLK, &byte);
+}
+
+} // namespace
+
+point_locks::point_locks(const std::filesystem::path& folder)
+    : file_(folder / file_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK) {}
+
+bool point_locks::take(const std::string& digest) {
+  return set_lock(file_, digest, F_WRLCK) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+void point_locks::give_back(const std::string& digest) { set_lock(file_, digest, F_UNLCK); }
+
+} // namespace mneme
