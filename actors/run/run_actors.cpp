@@ -3,6 +3,7 @@
 #include "actors/compute/sharing_worker.hpp"
 #include "actors/nodes/placement.hpp"
 #include "actors/proxy/proxy.hpp"
+#include "actors/run/home_rounds.hpp"
 #include "actors/run/checkpoint_writer.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include "actors/server/server.hpp"
@@ -59,7 +60,15 @@ public:
         made.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       report_taker_actor reported = scheduler;
       if (nodes) {
-        const placement_peers all{.scheduler = scheduler, .recorder = recorder_, .here = made.shards};
+        home_ = std::make_unique<home_rounds>(context, [this](home_report report) {
+          caf::anon_send(placement_, std::move(report));
+        });
+        const placement_peers all{.scheduler = scheduler,
+                                  .recorder = recorder_,
+                                  .here = made.shards,
+                                  .compute_here = [home = home_.get()](assignment given) {
+                                    home->compute(std::move(given));
+                                  }};
         reported = made.placement = placement_ =
             system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, all);
         made.shards.assign(made.shards.size(), placement_);
@@ -84,6 +93,7 @@ public:
   ~run_actors() {
     list_watch_.reset();
     end(scheduler_);
+    home_.reset(); // its thread tells placement
     end(server_);
     if (proxy_)
       end(proxy_);
@@ -142,6 +152,7 @@ private:
   server_actor server_;
   proxy_actor proxy_;
   placement_actor placement_; // null: there are no nodes
+  std::unique_ptr<home_rounds> home_; // the same
   scheduler_actor scheduler_;
   std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named
 };
