@@ -148,9 +148,9 @@ const report_checks::round_here* report_checks::awaited(assignment_id id, report
 
 report_verdict report_checks::judge(const wave_report& report, const shard_journal& journal) {
   report_verdict verdict;
-  const auto fails = [&](std::string why) {
+  const auto fails = [&](std::string why) { // or waits: one answer of a form is enough to know the others by it
     verdict.wrong = std::move(why);
-    return !verdict.wrong.empty();
+    return !verdict.wrong.empty() || !verdict.awaited.empty();
   };
   const std::span<const issued_job> issued(report.issued);
   for (std::size_t first = 0, next = 0; first < issued.size(); first = next) {
@@ -161,7 +161,7 @@ report_verdict report_checks::judge(const wave_report& report, const shard_journ
       return verdict;
   }
   for (const auto& finished : report.finished)
-    if (fails(wrong_with_result(finished, *journal.given(finished.id), verdict)))
+    if (fails(wrong_with_result(finished, {*journal.given(finished.id), journal.stages_told(finished.id)}, verdict)))
       return verdict;
   for (const auto& failure : report.failed)
     if (fails(wrong_with_failure(failure, verdict)))
@@ -229,14 +229,15 @@ std::string report_checks::wrong_with_failure(const round_failure& failure, repo
   return {};
 }
 
-std::string report_checks::wrong_with_result(const finished_round& finished, const assignment& given,
+std::string report_checks::wrong_with_result(const finished_round& finished, const ended_round& round,
                                              report_verdict& verdict) {
+  const auto& given = round.given;
   if (auto wrong = wrong_with_values(finished, given); !wrong.empty())
     return wrong;
   if (!has_begun(given.id) && !samples(given.id)) {
-    bool is_known = is_plain(finished, given);
+    bool is_known = is_plain(finished, round);
     if (!is_known) {
-      const auto form = form_of(finished, given);
+      const auto form = form_of(finished, round);
       is_known = results_.knows(form.kind, form.sizes);
     }
     if (is_known) {
@@ -255,7 +256,7 @@ std::string report_checks::wrong_with_result(const finished_round& finished, con
     return is_interrupted() ? ""
                             : fmt::format("finishes {}, which fails here: {}", describe(given.id, given),
                                           here->failed->reason);
-  return differences(finished, *here, verdict);
+  return differences(finished, round, *here, verdict);
 }
 
 /// What holds for every result, whatever the method.
@@ -285,12 +286,16 @@ std::string report_checks::wrong_with_values(const finished_round& finished, con
   return {};
 }
 
-std::string report_checks::differences(const finished_round& finished, const round_here& here,
-                                       report_verdict& verdict) {
-  const auto& given = here.given;
-  const auto form = form_of(*here.finished, given);
+std::string report_checks::differences(const finished_round& finished, const ended_round& round,
+                                       const round_here& here, report_verdict& verdict) {
+  const auto& given = round.given;
+  const auto stages = static_cast<std::uint32_t>(here.stages.size());
+  const auto form = form_of(*here.finished, {given, stages});
   results_.learn(form.kind, form.sizes);
-  if (form_of(finished, given) != form)
+  if (round.stages != stages)
+    return fmt::format("finishes {} after {} stages, of which it has {}", describe(given.id, given), round.stages,
+                       stages);
+  if (form_of(finished, round) != form)
     return fmt::format("finishes {} with tensors of other names, types or sizes than it has",
                        describe(given.id, given));
   if (run_->device != "cpu") { // where bits depend on the batch
@@ -305,18 +310,21 @@ std::string report_checks::differences(const finished_round& finished, const rou
 
 // -- forms ------------------------------------------------------------------------------------------------------------
 
-/// The upload of a method that averages: laid out as the weights that it was sent, by as many rows as the client has.
-bool report_checks::is_plain(const finished_round& finished, const assignment& given) const {
+/// The upload of a method that averages, after one job: laid out as the weights that it was sent, by as many rows as the
+/// client has.
+bool report_checks::is_plain(const finished_round& finished, const ended_round& round) const {
   const auto& result = finished.result;
-  return run_->needs.upload_size_known && !given.looks && result.upload && given.in->weights &&
+  const auto& given = round.given;
+  return run_->needs.upload_size_known && round.stages == 1 && !given.looks && result.upload && given.in->weights &&
          same_layout(*result.upload, *given.in->weights) && !result.memory && !result.to_proxy &&
          result.counts.empty() && result.rows > 0 && result.rows == own_rows(given);
 }
 
 /// Sizes are those of first axes, which may be numbers of rows, and the weight in parts of the client's own rows.
-report_checks::result_form report_checks::form_of(const finished_round& finished, const assignment& given) const {
+report_checks::result_form report_checks::form_of(const finished_round& finished, const ended_round& round) const {
   const auto& result = finished.result;
-  result_form made;
+  const auto& given = round.given;
+  result_form made{.kind = fmt::format("{} stages ", round.stages)};
   for (const auto number : place_of(given))
     made.kind += fmt::format("{} ", number);
   const auto add = [&](char part, const tensors_ref& tensors) {

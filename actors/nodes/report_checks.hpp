@@ -53,14 +53,19 @@ private:
   [[nodiscard]] const round_here* awaited(assignment_id id, report_verdict& verdict) const;
   [[nodiscard]] std::string wrong_with_jobs(std::span<const issued_job> jobs, const assignment& given,
                                             report_verdict& verdict);
-  [[nodiscard]] std::string wrong_with_result(const finished_round& finished, const assignment& given,
+  /// What it ends, and after how many stages.
+  struct ended_round {
+    const assignment& given;
+    std::uint32_t stages = 0;
+  };
+  [[nodiscard]] std::string wrong_with_result(const finished_round& finished, const ended_round& round,
                                               report_verdict& verdict);
   [[nodiscard]] std::string wrong_with_failure(const round_failure& failure, report_verdict& verdict) const;
   [[nodiscard]] std::string wrong_with_values(const finished_round& finished, const assignment& given) const;
-  [[nodiscard]] std::string differences(const finished_round& finished, const round_here& here,
-                                        report_verdict& verdict);
-  [[nodiscard]] bool is_plain(const finished_round& finished, const assignment& given) const;
-  [[nodiscard]] result_form form_of(const finished_round& finished, const assignment& given) const;
+  [[nodiscard]] std::string differences(const finished_round& finished, const ended_round& round,
+                                        const round_here& here, report_verdict& verdict);
+  [[nodiscard]] bool is_plain(const finished_round& finished, const ended_round& round) const;
+  [[nodiscard]] result_form form_of(const finished_round& finished, const ended_round& round) const;
   [[nodiscard]] std::int64_t own_rows(const assignment& given) const;
   [[nodiscard]] bool is_interrupted() const { return run_->interrupts && run_->interrupts->load() > 0; }
 

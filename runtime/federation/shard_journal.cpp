@@ -207,11 +207,7 @@ std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued
     if (!wrong.empty())
       return;
     const auto& kept = rounds_.at(id);
-    std::uint32_t stage = kept.told ? kept.stage() + 1 : 0;
-    if (host_ == host_state::repeating) {
-      const auto again = repeated_.find(id);
-      stage = again == repeated_.end() || again->second.empty() ? 0 : again->second.front().id.stage + 1;
-    }
+    const auto stage = stages_told(id);
     for (std::uint32_t step = 0; step < jobs.size(); ++step)
       if (jobs[step].id != job_id{id, stage, step})
         wrong = fmt::format("has a stage of assignment {} that is not its next one", id.value);
@@ -263,6 +259,15 @@ void shard_journal::count_owed() {
 const assignment* shard_journal::given(assignment_id id) const {
   const auto round = rounds_.find(id);
   return round == rounds_.end() ? nullptr : &round->second.given;
+}
+
+std::uint32_t shard_journal::stages_told(assignment_id id) const {
+  if (host_ == host_state::repeating) {
+    const auto again = repeated_.find(id);
+    return again == repeated_.end() || again->second.empty() ? 0 : again->second.front().id.stage + 1;
+  }
+  const auto& round = rounds_.at(id);
+  return round.told ? round.stage() + 1 : 0;
 }
 
 const assignment* shard_journal::first_owed() const {

@@ -51,6 +51,8 @@ public:
   }
   /// What a round at the shard was started with; null: it is not there.
   [[nodiscard]] const assignment* given(assignment_id id) const;
+  /// How many stages of a round at the shard its host has told of.
+  [[nodiscard]] std::uint32_t stages_told(assignment_id id) const;
   /// How many rounds the host has to tell of before its wave ends.
   [[nodiscard]] std::size_t rounds_owed() const noexcept {
     return host_ == host_state::repeating ? unrepeated_.size() : owed_;

@@ -131,6 +131,8 @@ TEST_CASE("a host that repeats rounds tells of all of them, and comes to where t
   CHECK(shard.journal.rounds_owed() == 1); // round 5 is behind
   CHECK(shard.wrong_with({}) == "ends its wave and owes 1 rounds");
   CHECK(shard.wrong_with({job(6, 1)}) == "goes on with assignment 6 before its time");
+  CHECK(shard.journal.stages_told({5}) == 1);
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  CHECK(shard.journal.stages_told({5}) == 2);
   CHECK_FALSE(shard.journal.awaits_host());
 }
