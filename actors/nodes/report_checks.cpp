@@ -310,8 +310,8 @@ std::string report_checks::differences(const finished_round& finished, const end
 
 // -- forms ------------------------------------------------------------------------------------------------------------
 
-/// The upload of a method that averages, after one job: laid out as the weights that it was sent, by as many rows as the
-/// client has.
+/// The upload of a method that averages, after one job: laid out as the weights that it was sent, of as many rows as
+/// the client has.
 bool report_checks::is_plain(const finished_round& finished, const ended_round& round) const {
   const auto& result = finished.result;
   const auto& given = round.given;

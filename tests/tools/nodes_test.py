@@ -1,7 +1,6 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -18,10 +17,8 @@ from node_processes import LONG, Link, NodesCase, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
-from changed_answers import changed, failing, other_type  # noqa: E402
-from node_streams import ChangedMessages, DamagedMessage  # noqa: E402
+from node_streams import DamagedMessage  # noqa: E402
 from node_streams import Link as ForgingLink  # noqa: E402
-from wave_reports import decoded, encoded  # noqa: E402
 
 FIRST_START = 3  # of what a run without files says: greeting, offer, begin, start
 
@@ -36,15 +33,6 @@ def with_a_number_less(message):
             return (message[:found.end()] + struct.pack("<Q", length - 1) + message[first:first + 4 * (length - 1)]
                     + message[first + 4 * length:])
     raise AssertionError("a start without weights")
-
-
-def lying(report):
-    """Every upload has another first number."""
-    for done in report["finished"]:
-        for tensor in done["upload"].get("tensors", ()):
-            if "data" in tensor:
-                tensor["data"] = b"\0\0\x80\x3f" + tensor["data"][4:]
-    return report
 
 
 class Nodes(NodesCase):
@@ -180,12 +168,7 @@ class Nodes(NodesCase):
                          ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock"])
 
     def test_a_projection_file_is_sent_like_weights(self):
-        projection = os.path.join(self.scratch.name, "projection.safetensors")
-        header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
-        with open(projection, "wb") as file:
-            file.write(struct.pack("<Q", len(header)) + header)
-            file.write(struct.pack(f"<{32 * 48}f", *((i * 37 % 101) / 50 - 1 for i in range(32 * 48))))
-        named = words([f"strategy.projection_file=\"{projection}\""])
+        named = self.projection()
         node = self.node("--threads", "1")
         alone = self.summary("scenarios/smoke/stsa.toml", *named)
         found = self.summary("scenarios/smoke/stsa.toml", "--nodes", node.address, *named)
@@ -346,64 +329,6 @@ class Nodes(NodesCase):
         self.assertEqual(found["nodes"][0]["losses"], 1)
         node.wait_for("has asked for what cannot be done: .*start weights are Float")
         self.assertIsNone(node.process.poll())
-
-    def forged(self, change, *settings, scenario="scenarios/smoke/fedavg.toml"):
-        """The link to a node whose messages `change` replaces, and the words of a run that uses it."""
-        node = self.node("--threads", "1")
-        link = ForgingLink(node.port, answering=ChangedMessages(change))
-        self.addCleanup(link.close)
-        return link, [scenario, "--threads", "1", "--nodes", link.address, *words(settings)]
-
-    def refused_with(self, link, run, alone, reason):
-        found = self.summary(*run)
-        self.assertEqual(found["run_digest"], alone["run_digest"])
-        self.assertEqual(found["nodes"][0]["losses"], 1)
-        self.assertRegex(found["nodes"][0]["wrong"], reason)
-        self.assertEqual(link.connections, 1)  # it is not asked again
-
-    def test_wrong_answers_lose_their_node_and_nothing_else(self):
-        alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
-
-        def forging(form):
-            return lambda message: [changed(message, form, random.Random(1))]
-        for form, reason in ((other_type, "with tensors of other names, types or sizes than it has"),
-                             (failing, "which does not fail here|no reason for a failure|by nobody|another client")):
-            link, run = self.forged(forging(form))
-            self.refused_with(link, run, alone, reason)
-        link, run = self.forged(lambda message: [] if decoded(message) else [message], "worker.node_answer=\"1 s\"")
-        self.refused_with(link, run, alone, r"has owed \d+ rounds for \d+ s, of which one takes")
-
-    def test_a_node_that_lies_is_named_and_what_it_has_said_does_not_stay(self):
-        """It begins with the second task, of whose first rounds this process computes one, too."""
-        scenario, settings = "scenarios/smoke/fedavg.toml", ["checkpoint.force=true"]
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
-        reports = []
-
-        def noted(message):
-            reports.append(decoded(message))
-            return [message]
-        _, run = self.forged(noted, *settings)
-        self.summary(*run)
-        half = len(reports) // 2
-
-        def half_lying():
-            seen = []
-
-            def change(message):
-                seen.append(message)
-                return [encoded(lying(decoded(message))) if decoded(message) and len(seen) > half else message]
-            return change
-        link, run = self.forged(half_lying(), *settings)
-        folder = self.out()
-        done = mneme("run", *run, "--quiet", "--out", folder)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, f"node {link.address} finishes assignment .* with other numbers than this")
-        self.assertEqual([name for name in os.listdir(os.path.join(folder, "checkpoint")) if "checkpoint" in name], [])
-        resumed = mneme("resume", folder, "--quiet", "--threads", "1")
-        self.assertEqual(resumed.returncode, 0, resumed.stderr)
-        self.assertEqual(self.read(folder)["run_digest"], alone["run_digest"])
-        link, run = self.forged(half_lying(), *settings, "worker.verify_share=1.0")
-        self.refused_with(link, run, alone, "with other numbers than this process finds")
 
     def test_a_node_that_loads_answers_and_notices_that_its_run_is_gone_and_ends_when_it_is_told_to(self):
         node = self.node("--threads", "1")

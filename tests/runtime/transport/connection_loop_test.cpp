@@ -163,7 +163,7 @@ TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
   witness sees;
   connection_loop loop(nullptr, hasty, sees);
   const auto port = loop.listen(any_port).value();
-  const auto place = place_of(port);
+  const auto place = place_of(port).addresses.front();
   const owned_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
   REQUIRE(::connect(mute.get(), place.get(), place.size) == 0);
   CHECK(sees.any_reason() == "does not say who it is");
