@@ -28,6 +28,8 @@ using named_facts = std::vector<std::pair<std::string, std::string>>;
 
 enum class peer_role : std::uint8_t { run, node, asking }; // asking: for the node's status only
 
+inline constexpr std::int64_t node_workers_max = 4096; // as worker.count
+
 struct node_greeting {
   peer_role role = peer_role::run;
   std::string name{};       ///< The machine's.

@@ -13,6 +13,16 @@ std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   return bytes;
 }
 
+/// What a node says of itself, as it may stand in messages and files: a line of ASCII, cut where it is long.
+std::string in_print(const std::string& said) {
+  constexpr std::size_t letters_max = 1000;
+  std::string text = said.substr(0, letters_max);
+  for (char& letter : text)
+    if (letter < ' ' || letter > '~')
+      letter = '?';
+  return text;
+}
+
 connection_figures sum_of(const connection_figures& a, const connection_figures& b) {
   return {.bytes_sent = a.bytes_sent + b.bytes_sent,
           .bytes_received = a.bytes_received + b.bytes_received,
@@ -60,17 +70,22 @@ void node_pool::offer(node_offer made) {
   }
 }
 
-expected<void> node_pool::await_ready(named_facts world) {
+expected<void> node_pool::await_ready(named_facts world, std::chrono::milliseconds patience) {
   std::unique_lock hold(mutex_);
   world_ = std::move(world);
   for (auto& node : nodes_)
     if (node.reached == stage::ready)
       compare_worlds(node);
-  changed_.wait(hold, [this] {
+  const bool have_said = changed_.wait_for(hold, patience, [this] {
     return std::all_of(nodes_.begin(), nodes_.end(), [](const known_node& node) {
       return node.reached == stage::ready || !node.wrong.empty();
     });
   });
+  for (auto& node : nodes_)
+    if (!have_said && node.reached != stage::ready && node.wrong.empty())
+      node.wrong.push_back("has not loaded the scenario " + std::to_string(patience.count() / 1000) +
+                           " s after the run; expected that within worker.node_answer and ten times as long as the "
+                           "run took");
   if (any_wrong())
     return tl::unexpected(all_wrong());
   return {};
@@ -101,22 +116,24 @@ void node_pool::consumed(node_number which, std::size_t bytes) {
 
 void node_pool::drop(node_number which, const std::string& why) {
   const std::lock_guard hold(mutex_);
-  loop_.close(nodes_.at(which).connection, why);
+  nodes_.at(which).is_dropped = true;
+  loop_.drop(nodes_.at(which).connection, why);
 }
 
 void node_pool::reconnect(node_number which) {
   const std::lock_guard hold(mutex_);
   auto& node = nodes_.at(which);
-  if (node.reached != stage::away || !node.is_named)
+  if (node.reached != stage::away || !node.is_named || node.is_dropped)
     return;
   node.wrong.clear();
+  node.sent_files.clear();
   node.reached = stage::connecting;
   node.connection = loop_.connect(node.place);
 }
 
 diagnostics node_pool::rename(const std::vector<node_address>& addresses) {
   diagnostics wrong;
-  std::vector<std::pair<node_address, socket_address>> found;
+  std::vector<std::pair<node_address, node_place>> found;
   for (const auto& address : addresses)
     if (const auto place = loop_.found(address))
       found.emplace_back(address, *place);
@@ -125,6 +142,7 @@ diagnostics node_pool::rename(const std::vector<node_address>& addresses) {
   const std::lock_guard hold(mutex_);
   for (auto& node : nodes_) {
     node.is_named = std::find(addresses.begin(), addresses.end(), node.address) != addresses.end();
+    node.is_dropped = node.is_dropped && node.is_named; // who is named again later is given another try
     if (!node.is_named && node.reached != stage::away)
       loop_.close(node.connection, "is not named any more");
   }
@@ -165,6 +183,7 @@ node_view node_pool::view(node_number which) {
           .workers = node.workers,
           .is_ready = node.reached >= stage::ready,
           .is_named = node.is_named,
+          .is_dropped = node.is_dropped,
           .traffic = sum_of(node.before, loop_.figures(node.connection))};
 }
 
@@ -227,7 +246,9 @@ void node_pool::take(known_node& node, const archive::buffer& message) {
     auto kind = node_message::greeting;
     content(kind);
     take(node, kind, content);
+    content.expect_end();
   } catch (const std::exception& e) {
+    node.is_dropped = true;
     refuse(node, {std::string("sends a message that ") + e.what()});
   }
 }
@@ -236,6 +257,8 @@ void node_pool::take(known_node& node, node_message kind, archive& content) {
   if (kind == node_message::refusal) {
     node_refusal in;
     content(in);
+    for (auto& reason : in.reasons)
+      reason = in_print(reason);
     return refuse(node, std::move(in.reasons));
   }
   if (kind == node_message::greeting && node.reached == stage::connecting)
@@ -248,6 +271,8 @@ void node_pool::take(known_node& node, node_message kind, archive& content) {
   if (kind == node_message::ready && node.reached == stage::loading) {
     ready_node in;
     content(in);
+    for (auto& [name, value] : in.world)
+      value = in_print(value);
     node.world = std::move(in.world);
     node.reached = stage::ready;
     if (world_)
@@ -260,9 +285,11 @@ void node_pool::take(known_node& node, node_message kind, archive& content) {
 void node_pool::take_greeting(known_node& node, archive& content) {
   node_greeting in;
   content(in);
-  if (in.role != peer_role::node || in.workers < 1)
+  if (in.role != peer_role::node || in.workers < 1 || in.workers > node_workers_max)
     throw archive_error("does not come from a node");
-  node.name = in.name;
+  node.name = in_print(in.name);
+  for (auto& [name, value] : in.program)
+    value = in_print(value);
   if (auto found = differences(program_facts(), in.program); !found.empty())
     return refuse(node, std::move(found));
   node.workers = in.workers;
@@ -277,8 +304,8 @@ void node_pool::take_greeting(known_node& node, archive& content) {
 void node_pool::send_files(known_node& node, const std::vector<std::string>& keys) {
   for (const auto& key : keys) {
     const auto found = offer_->files.find(key);
-    if (found == offer_->files.end())
-      throw archive_error("asks for a file that was not offered");
+    if (found == offer_->files.end() || !node.sent_files.insert(key).second)
+      throw archive_error("asks for a file that was not offered, or twice for one");
     loop_.send(node.connection,
                message_of(node_message::file, file_content{.key = key, .bytes = bytes_of(found->second)}));
   }
@@ -297,7 +324,7 @@ void node_pool::refuse(known_node& node, std::vector<std::string> reasons) {
   node.wrong = std::move(reasons);
   if (node.wrong.empty())
     node.wrong.emplace_back("takes no part, and does not say why");
-  loop_.close(node.connection, node.wrong.front());
+  loop_.drop(node.connection, node.wrong.front());
 }
 
 void node_pool::closed(connection_id which, const std::string& /*peer*/, const std::string& why) {

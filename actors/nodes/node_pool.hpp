@@ -4,6 +4,7 @@
 #include "runtime/transport/connection_loop.hpp"
 #include <condition_variable>
 #include <filesystem>
+#include <set>
 namespace mneme {
 
 /// Which of a run's nodes, in the order in which they were named.
@@ -34,6 +35,7 @@ struct node_view {
   std::int64_t workers = 0;
   bool is_ready = false;
   bool is_named = true; ///< It is one of the run's nodes still.
+  bool is_dropped = false; ///< It is left alone.
   connection_figures traffic{}; ///< Over all its connections.
 };
 
@@ -47,13 +49,14 @@ public:
   /// Gives every node the scenario: they load while the run does.
   void offer(node_offer made);
   /// Waits until all have loaded the same as the run; what differs. @param world of the run
-  [[nodiscard]] expected<void> await_ready(named_facts world);
+  /// @param patience how long nodes may take from now on
+  [[nodiscard]] expected<void> await_ready(named_facts world, std::chrono::milliseconds patience);
   /// Work may follow. @pre all are ready
   void begin(const node_layout& layout, node_pool_hooks hooks);
 
   void send(node_number which, archive message);
   void consumed(node_number which, std::size_t bytes);
-  /// A node that breaks the protocol is left alone from now on.
+  /// A node whose answers are not to be taken is left alone from now on, until the run is told of it anew.
   void drop(node_number which, const std::string& why);
   /// Tries again to reach a node that was lost; hooks.found() says if it worked.
   void reconnect(node_number which);
@@ -72,10 +75,12 @@ private:
   enum class stage : std::uint8_t { away, connecting, greeted, loading, ready, at_work };
   struct known_node {
     node_address address{};
-    socket_address place{};
+    node_place place{};
     connection_id connection = 0;
     stage reached = stage::away;
     bool is_named = true;
+    bool is_dropped = false;
+    std::set<std::string> sent_files{}; // keys, in this connection
     std::string name{}, peer{};
     std::int64_t workers = 0;
     named_facts world{};

@@ -15,6 +15,15 @@ public:
       records_.resize(node + 1);
     change(records_[node]);
   }
+  /// Results of a node have entered the run that are not those of its rounds.
+  void distrust() {
+    const std::lock_guard hold(mutex_);
+    are_trusted_ = false;
+  }
+  [[nodiscard]] bool are_trusted() const {
+    const std::lock_guard hold(mutex_);
+    return are_trusted_;
+  }
   [[nodiscard]] std::vector<node_record> all() const {
     const std::lock_guard hold(mutex_);
     return records_;
@@ -23,6 +32,7 @@ public:
 private:
   mutable std::mutex mutex_;
   std::vector<node_record> records_;
+  bool are_trusted_ = true;
 };
 
 } // namespace mneme

@@ -3,6 +3,7 @@
 #include "runtime/federation/carry.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
+#include <sys/random.h>
 namespace mneme {
 namespace {
 
@@ -15,6 +16,14 @@ std::vector<std::int64_t> workers_of(node_pool& pool) {
   return workers;
 }
 
+/// Drawn anew by each process, so that nodes cannot know which of their rounds are looked at. It decides who is caught,
+/// and no result.
+std::uint64_t fresh_secret() {
+  std::uint64_t secret = 0;
+  static_cast<void>(::getrandom(&secret, sizeof secret, 0));
+  return secret;
+}
+
 } // namespace
 
 placement_state::placement_state(placement_actor::pointer self, run_context_ref context,
@@ -23,7 +32,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
     : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
       peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), workers_of(*pool_),
                                      context_->scenario.worker.without_nodes == lonely_run::here),
-      nodes_(pool_->size()) {
+      checks_(context_, fresh_secret()), held_(static_cast<std::size_t>(context_->shards)), nodes_(pool_->size()) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s) {
     journals_.emplace_back(shard_id{s}, *context_->population);
     journals_.back().host_found();
@@ -41,6 +50,7 @@ placement_actor::behavior_type placement_state::make_behavior() {
       [this](wave_report& report) { take_from_here(report); },
       [this](const node_frame& in) { take(in); },
       [this](const node_change& told) { change(told); },
+      [this](const home_report& told) { take(told); },
       [this](look_after_nodes) { look_around(); },
       [this](look_for_frames) {
         if (awake_.goes_on())
@@ -54,6 +64,9 @@ placement_actor::behavior_type placement_state::make_behavior() {
 template <class Command>
 void placement_state::take(Command wanted) {
   const auto which = wanted.to;
+  if constexpr (std::is_same_v<Command, abandon>)
+    for (const auto id : wanted.assignments)
+      checks_.forget(id);
   bring_home(which);
   journals_.at(which.value).take(shard_journal::command(std::move(wanted)));
   pass_on(which);
@@ -87,6 +100,10 @@ void placement_state::send(shard_place to, shard_id which, shard_journal::comman
   if (to.where == shard_place::kind::here)
     std::visit([&](auto& command) { self_->send(peers_.here.at(which.value), std::move(command)); }, wanted);
   else {
+    if (const auto* const wave = std::get_if<start_rounds>(&wanted))
+      for (const auto& given : wave->assignments)
+        if (checks_.samples(given.id))
+          compute_here(given, which);
     pool_->send(to.node, encoded(nodes_.at(to.node), wanted));
     stay_awake();
   }
@@ -119,50 +136,10 @@ void placement_state::stay_awake() {
 
 void placement_state::take_from_here(wave_report& report) {
   const auto which = report.from;
+  for (const auto& finished : report.finished)
+    checks_.forget(finished.id);
   if (const auto wrong = journals_.at(which.value).take(std::move(report)); !wrong.empty())
     return self_->quit(caf::make_error(run_errc::actor_lost, "a shard of this process " + wrong));
-  pass_on(which);
-}
-
-void placement_state::take(const node_frame& in) {
-  auto& node = nodes_.at(in.node);
-  if (!map_.is_there(in.node))
-    return;
-  const auto bytes = in.content->size();
-  try {
-    auto content = reader_of(in.content);
-    auto kind = node_message::report;
-    content(kind);
-    take_report(content, node);
-    pool_->consumed(in.node, bytes);
-    stay_awake();
-  } catch (const std::exception& e) { // it is not listened to any more
-    pool_->drop(in.node, std::string("sends a report that ") + e.what());
-    lose(in.node, std::string("sends a report that ") + e.what());
-  }
-}
-
-void placement_state::take_report(archive& content, known_node& from) {
-  const auto number = static_cast<node_number>(&from - nodes_.data());
-  node_figures figures;
-  wave_report report;
-  content(figures);
-  from.tensors->heard(figures.heard);
-  carry(content, report, *from.tensors);
-  content.expect_end();
-  const auto which = report.from;
-  if (which.value >= journals_.size() ||
-      map_.place_of(which) != shard_place{.where = shard_place::kind::node, .node = number})
-    throw archive_error("is of a shard that it does not host");
-  const auto rounds = std::ssize(report.finished);
-  if (const auto wrong = journals_[which.value].take(std::move(report)); !wrong.empty())
-    throw archive_error(wrong);
-  const auto busy_ns = std::max<std::int64_t>(figures.busy_ns - std::exchange(from.busy_ns, figures.busy_ns), 0);
-  *context_->busy_ns += busy_ns;
-  records_->change(number, [&](node_record& record) {
-    record.client_rounds += rounds;
-    record.busy_seconds += 1e-9 * static_cast<double>(busy_ns);
-  });
   pass_on(which);
 }
 
@@ -188,6 +165,8 @@ void placement_state::change(const node_change& told) {
   auto& node = nodes_.at(told.node);
   node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
   node.busy_ns = 0;
+  node.silent = {};
+  node.measured.reset();
   const auto view = pool_->view(told.node);
   map_.find(told.node, view.workers);
   records_->change(told.node, [&](node_record& record) {
@@ -209,12 +188,19 @@ void placement_state::lose(node_number which, const std::string& why) {
     return;
   }
   const auto homeless = map_.lose(which);
-  for (const auto shard : homeless)
+  for (const auto shard : homeless) {
     journals_.at(shard.value).host_lost();
+    held_.at(shard.value).clear();
+  }
   nodes_.at(which).away.emplace();
-  records_->change(which, [](node_record& record) { ++record.losses; });
-  warn(fmt::format("node {} is lost: it {}; its {} shards go on elsewhere", pool_->view(which).address, why,
-                   homeless.size()));
+  const auto view = pool_->view(which);
+  records_->change(which, [&](node_record& record) {
+    ++record.losses;
+    if (view.is_dropped)
+      record.wrong = why;
+  });
+  warn(fmt::format("node {} is lost: it {}; its {} shards go on elsewhere{}", view.address, why, homeless.size(),
+                   view.is_dropped ? ", and nothing of it is taken any more" : ""));
   place_homeless();
 }
 
@@ -238,6 +224,11 @@ void placement_state::look_around() {
       if (map_.place_of({s}).where == shard_place::kind::nowhere) // nobody would ever answer
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
+  look_for_owed_answers();
+  if (is_left_alone())
+    return self_->quit(caf::make_error(
+        run_errc::round_failed, std::string("no node is left whose answers are taken, and worker.without_nodes = "
+                                            "\"wait\" lets nobody else compute; resume the run with other nodes")));
   self_->delayed_send(self_, looks_after, look_after_nodes{});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
+#include "actors/nodes/report_checks.hpp"
 #include "actors/nodes/shard_map.hpp"
 #include "actors/nodes/shared_tensors.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -9,6 +10,7 @@
 #include "actors/protocol/run_context.hpp"
 #include "runtime/federation/shard_journal.hpp"
 #include "runtime/transport/polling.hpp"
+#include <deque>
 namespace mneme {
 
 /// Everybody whom it carries messages between.
@@ -16,6 +18,8 @@ struct placement_peers {
   report_taker_actor scheduler{};
   recorder_actor recorder{};
   std::vector<shard_host_actor> here{}; ///< By shard: who hosts it in the run's own process.
+  /// Computes a round in this process as well; what it comes to arrives as home_reports.
+  std::function<void(assignment)> compute_here{};
 };
 
 /// Gives every shard a host, takes notes of what each was given, and finds another where one is lost.
@@ -28,18 +32,37 @@ public:
   placement_actor::behavior_type make_behavior();
 
 private:
+  struct held_report { // that waits until this process has computed what it tells of, or until those before it have
+    wave_report report{};
+    std::size_t bytes = 0; // of its message
+    std::int64_t busy_ns = 0;
+  };
   struct known_node {
     std::unique_ptr<run_side_tensors> tensors{};
     std::int64_t busy_ns = 0; // of its present session
     std::optional<recorder_stopwatch> away{};
     bool has_joined = true; // since it was named
     bool is_refused = false; // before it could join, which was said
+    bool is_unchecked = false; // results of it have been taken that nobody has computed again
+    recorder_stopwatch silent{}; // since it reported, or was asked for the first answer that it owes
+    std::uint64_t bytes_before = 0; // of its traffic, then
+    std::optional<assignment_id> measured{}; // that this process computes to know how long it takes,
+    std::optional<double> measured_seconds{}; // and how long that was
   };
 
   template <class Command>
   void take(Command wanted);
   void take(const node_frame& in);
-  void take_report(archive& content, known_node& from);
+  void take_report(archive& content, node_number number, std::size_t bytes);
+  void take(const home_report& told);
+  void go_on_with_reports(shard_id which);
+  [[nodiscard]] bool take_next_report(shard_id which, node_number number);
+  void accept(held_report held, shard_id which, node_number number);
+  void compute_here(const assignment& given, shard_id which);
+  void refuse(node_number which, const std::string& why, bool has_other_results = false);
+  void look_for_owed_answers();
+  void look_at_silence(node_number which, std::size_t rounds_owed, const assignment* first, shard_id at);
+  [[nodiscard]] bool is_left_alone() const;
   void take_from_here(wave_report& report);
   void change(const node_change& told);
   void lose(node_number which, const std::string& why);
@@ -60,6 +83,8 @@ private:
   placement_peers peers_;
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
+  report_checks checks_;
+  std::vector<std::deque<held_report>> held_; // by shard, of its present host
   std::vector<known_node> nodes_;
   bool interrupted_ = false;
   awake_time awake_; // of the thread that this actor shares with the scheduler and the server

@@ -98,8 +98,11 @@ std::vector<digest128> run_side_tensors::end_message() {
   return names;
 }
 
-void run_side_tensors::heard(std::uint64_t messages) {
+bool run_side_tensors::heard(std::uint64_t messages) {
+  if (messages >= message_)
+    return false;
   forgotten_.erase(forgotten_.begin(), forgotten_.upper_bound(messages));
+  return true;
 }
 
 // -- the node's side --------------------------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ public:
 
   /// Ends a message to the node: the names that it is to forget, which go with the message.
   [[nodiscard]] std::vector<digest128> end_message();
-  /// The node has handled so many messages.
-  void heard(std::uint64_t messages);
+  /// The node has handled so many messages; false: it was not sent as many.
+  bool heard(std::uint64_t messages);
 
 private:
   void touch(const digest128& name);

@@ -42,6 +42,8 @@ using placement_actor = caf::typed_actor<
     caf::result<void>(node_frame),
     // A node was lost, or is back.
     caf::result<void>(node_change),
+    // This process has come further with a round that a node computes, too.
+    caf::result<void>(home_report),
     // Looks for nodes that are back; it tells itself.
     caf::result<void>(look_after_nodes),
     // Keeps its thread awake, because more will come soon; it tells itself.

@@ -62,6 +62,8 @@ struct worker_peers;                                                          //
 /// A message of the network, whole and not yet read. `node`: from which, or 0 on a node.
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, uplink
 struct node_change { std::uint32_t node = 0; bool is_there = false; std::string why{}; }; // connections -> placement
+/// What the run's own process has come to with rounds that a node computes, too; `seconds`: since it began with them.
+struct home_report { wave_report report{}; double seconds = 0.0; };             // home rounds -> placement
 struct look_after_nodes {};                                                   // placement, uplink -> themselves
 struct look_for_frames {};                                                    // placement -> itself
 
@@ -120,6 +122,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::node_change))
   CAF_ADD_TYPE_ID(mneme, (mneme::look_after_nodes))
   CAF_ADD_TYPE_ID(mneme, (mneme::look_for_frames))
+  CAF_ADD_TYPE_ID(mneme, (mneme::home_report))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -139,6 +142,6 @@ MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(s
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_model) MNEME_IN_PROCESS(keep_state)
 MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(restored_state)
 MNEME_IN_PROCESS(program_progress) MNEME_IN_PROCESS(node_frame) MNEME_IN_PROCESS(node_change)
-MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames)
+MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames) MNEME_IN_PROCESS(home_report)
 #undef MNEME_IN_PROCESS
 // clang-format on

@@ -27,28 +27,33 @@ expected<tls_identity_ref> identity_of(const tls_files& files) {
 
 } // namespace
 
-expected<void> serve_as_node(const node_service_settings& settings) {
+expected<node_end> serve_as_node(const node_service_settings& settings) {
   prepare_process();
   static_cast<void>(program_facts()); // reads all of the program's file, for which a peer would not wait
   auto identity = identity_of(settings.tls);
   if (!identity)
     return tl::unexpected(identity.error());
-  node_service service(settings, std::move(*identity));
-  const auto port = service.listen();
+  auto service = std::make_unique<node_service>(settings, std::move(*identity));
+  const auto port = service->listen();
   if (!port)
     return tl::unexpected(port.error());
   settings.say("listening on " + node_address{.host = settings.listen.host, .port = *port}.text() +
                (settings.tls.any() ? " with TLS" : " without TLS"));
   std::unique_ptr<metrics_server> metrics;
   if (settings.metrics_port) {
-    auto listening = metrics_server::listening(*settings.metrics_port, [&service] { return service.measurements(); });
+    auto listening = metrics_server::listening(*settings.metrics_port, [&service] { return service->measurements(); });
     if (!listening)
       return tl::unexpected(listening.error());
     metrics = std::move(*listening);
     settings.say("tells Prometheus at http://127.0.0.1:" + std::to_string(metrics->port()) + "/metrics");
   }
-  service.serve();
-  return {};
+  service->serve();
+  metrics.reset();
+  if (!service->is_loading())
+    return node_end::whole;
+  service->remove_files();
+  static_cast<void>(service.release()); // its threads go with the process
+  return node_end::loading;
 }
 
 node_service::node_service(node_service_settings settings, tls_identity_ref identity)
@@ -129,23 +134,10 @@ void node_service::handle(const said& in) {
       greet(in.which, content);
     } else if (!is_served) {
       throw archive_error("comes before a greeting");
-    } else if (kind == node_message::offer) {
-      content(session_->offer);
-      for (const auto& file : session_->offer.files)
-        if (files_.find(file).empty())
-          session_->missing.push_back(file.key);
-      if (session_->missing.empty())
-        load(*session_);
-      else
-        loop_.send(in.which, message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
-    } else if (kind == node_message::file) {
-      file_content file;
-      content(file);
-      for (const auto& offered : session_->offer.files)
-        if (offered.key == file.key)
-          files_.put(offered, file.bytes);
-      if (std::erase(session_->missing, file.key) > 0 && session_->missing.empty())
-        load(*session_);
+    } else if (kind == node_message::offer && !session_->is_offered) {
+      take_offer(in, content);
+    } else if (kind == node_message::file && !session_->missing.empty()) {
+      take_file(content);
     } else if (kind == node_message::begin && session_->context && !actors_) {
       node_layout layout;
       content(layout);
@@ -161,6 +153,32 @@ void node_service::handle(const said& in) {
   } catch (const std::exception& e) {
     loop_.close(in.which, std::string("sends a message that ") + e.what());
   }
+}
+
+void node_service::take_offer(const said& in, archive& content) {
+  session_->is_offered = true;
+  content(session_->offer);
+  content.expect_end();
+  for (const auto& file : session_->offer.files)
+    if (files_.find(file).empty())
+      session_->missing.push_back(file.key);
+  if (session_->missing.empty())
+    load();
+  else
+    loop_.send(in.which, message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
+}
+
+void node_service::take_file(archive& content) {
+  file_content file;
+  content(file);
+  content.expect_end();
+  if (std::erase(session_->missing, file.key) == 0)
+    throw archive_error("has a file that was not asked for");
+  for (const auto& offered : session_->offer.files)
+    if (offered.key == file.key)
+      files_.put(offered, file.bytes);
+  if (session_->missing.empty())
+    load();
 }
 
 void node_service::greet(connection_id which, archive& content) {
@@ -182,19 +200,42 @@ void node_service::greet(connection_id which, archive& content) {
     return refuse(which, "works for another run, of " + session_->peer);
   {
     const std::lock_guard hold(mutex_);
-    session_.emplace(which, "the run at " + peers_[which]);
+    session_ = std::make_shared<node_session>(which, "the run at " + peers_[which]);
   }
   settings_.say("serves " + session_->peer);
 }
 
-void node_service::load(node_session& session) {
-  auto loaded = session.load(files_, settings_.native_code);
-  if (loaded) {
-    loop_.send(session.which, message_of(node_message::ready, ready_node{.world = world_facts(*session.context)}));
+/// On a thread of its own: meanwhile peers are answered, and the run may go.
+void node_service::load() {
+  ++loading_;
+  loader_ = std::jthread([this, session = session_, before = std::move(loader_)]() mutable {
+    if (before.joinable())
+      before.join();
+    loaded done{.session = std::move(session)};
+    try {
+      prepare_process();
+      done.world = done.session->load(files_, settings_.native_code);
+      if (done.world)
+        done.facts = world_facts(**done.world); // reads all data
+    } catch (const std::exception& e) {
+      done.world = failed("", e.what());
+    }
+    --loading_;
+    add(std::move(done));
+  });
+}
+
+void node_service::handle(const loaded& in) {
+  if (in.session != session_)
+    return;
+  auto& session = *session_;
+  if (in.world) {
+    session.context = *in.world;
+    loop_.send(session.which, message_of(node_message::ready, ready_node{.world = in.facts}));
     return settings_.say("has loaded " + session.offer.name);
   }
   node_refusal refusal;
-  for (const auto& wrong : loaded.error())
+  for (const auto& wrong : in.world.error())
     refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(wrong));
   const auto first = refusal.reasons.front();
   loop_.send(session.which, message_of(node_message::refusal, std::move(refusal)));
@@ -274,7 +315,7 @@ std::string node_service::status() const {
     if (session_->context)
       object["busy_seconds"] = 1e-9 * static_cast<double>(session_->context->busy_ns->load());
   }
-  return object.dump();
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); // a run chose its name
 }
 
 // -- asking -----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "runtime/transport/connection_loop.hpp"
 #include <condition_variable>
 #include <deque>
+#include <thread>
 namespace mneme {
 
 struct node_service_settings {
@@ -18,8 +19,12 @@ struct node_service_settings {
   std::function<void(const std::string&)> say{}; ///< A line for the log.
 };
 
+enum class node_end : std::uint8_t {
+  whole,
+  loading, ///< A thread is loading a scenario, which cannot be stopped: the process has to end without waiting for it.
+};
 /// Serves until it is interrupted. Fails with what is wrong with address or keys.
-[[nodiscard]] expected<void> serve_as_node(const node_service_settings& settings);
+[[nodiscard]] expected<node_end> serve_as_node(const node_service_settings& settings);
 
 /// What a node says of itself, as a JSON object; what is wrong where it cannot be asked.
 [[nodiscard]] expected<std::string> status_of_node(const node_address& address, const tls_files& tls);
@@ -30,6 +35,10 @@ public:
   node_service(node_service_settings settings, tls_identity_ref identity);
   [[nodiscard]] expected<std::uint16_t> listen() { return loop_.listen(settings_.listen); }
   void serve();
+  /// After serve(): a thread still loads.
+  [[nodiscard]] bool is_loading() const { return loading_ > 0; }
+  /// Takes away what it keeps on the disk, where it cannot be destroyed.
+  void remove_files() noexcept { files_.remove(); }
   /// For Prometheus. Safe from any thread.
   [[nodiscard]] std::vector<measurement> measurements();
 
@@ -42,7 +51,12 @@ private:
     connection_id which = 0;
     std::string peer{}, why{};
   };
-  using happening = std::variant<said, gone>;
+  struct loaded {
+    std::shared_ptr<node_session> session{};
+    expected<std::shared_ptr<run_context>> world{};
+    named_facts facts{}; // of it
+  };
+  using happening = std::variant<said, gone, loaded>;
 
   void opened(connection_id which, const std::string& peer, bool accepted) override;
   void received(connection_id which, archive::buffer message) override;
@@ -53,14 +67,17 @@ private:
   void handle(const said& in);
   void handle(const gone& in);
   void greet(connection_id which, archive& content);
-  void load(node_session& session);
+  void handle(const loaded& in);
+  void take_offer(const said& in, archive& content);
+  void take_file(archive& content);
+  void load();
   [[nodiscard]] std::string status() const;
   void refuse(connection_id which, const std::string& why);
   void let_work(const node_layout& layout);
   void end_session();
 
   const node_service_settings settings_;
-  std::optional<node_session> session_; // of the run that is served
+  std::shared_ptr<node_session> session_; // of the run that is served; null: none is
   node_files files_;
   std::mutex mutex_; // guards what follows, up to actors_
   std::condition_variable changed_;
@@ -71,6 +88,8 @@ private:
   std::int64_t runs_ = 0; // that it has worked for
   std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the last of them
   std::shared_ptr<node_actors> actors_; // null: no run is at work
+  std::atomic<int> loading_ = 0;        // threads that load
+  std::jthread loader_;                 // the latest of them; each waits for the one before it
   connection_loop loop_;                // last: its thread ends before what it uses
 };
 

@@ -1,5 +1,6 @@
 #include "actors/run/node_session.hpp"
 #include "actors/run/load_run_context.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
 #include <algorithm>
 #include <cctype>
@@ -51,7 +52,9 @@ node_files::node_files() {
     throw std::system_error(errno, std::generic_category(), "'" + name + "' cannot be locked");
 }
 
-node_files::~node_files() {
+node_files::~node_files() { remove(); }
+
+void node_files::remove() noexcept {
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }
@@ -77,31 +80,29 @@ void node_files::put(const offered_file& file, const std::vector<std::byte>& byt
 
 // -- session ----------------------------------------------------------------------------------------------------------
 
-expected<void> node_session::load(const node_files& files, bool native_code) {
-  const auto scenario_file = files.folder() / "scenario.toml";
-  write(scenario_file, std::as_bytes(std::span(offer.scenario)));
+expected<std::shared_ptr<run_context>> node_session::load(const node_files& files, bool native_code) const {
   overrides over;
   for (const auto& key : offer.emptied)
     over.emplace_back(key, "\"\"");
   for (const auto& file : offer.files)
     over.emplace_back(file.key, "\"" + files.find(file).string() + "\"");
-  auto read = read_scenario(scenario_file, over);
+  auto read = read_offered_scenario(offer.scenario, over);
   if (!read)
     return tl::unexpected(read.error());
+  for (const auto& [key, path] : named_paths(read->value)) // whatever a method's own reading makes of its keys
+    if (path.parent_path() != files.folder())
+      return failed(key, "names a file of another machine; expected its content");
   read->value.name = offer.name;
   if (read->value.model.native_code && !native_code)
     return failed("model.native_code", "expected false: this node takes no compiled code from others; start it with "
                                        "--native-code if you trust whoever may run scenarios on it");
-  auto loaded = load_run_context(read->value, {});
-  if (!loaded)
-    return tl::unexpected(loaded.error());
-  context = std::move(*loaded);
-  return {};
+  if (!read->value.model.backbone.empty()) // a scenario, which names files itself
+    return failed("model.backbone", "expected the weights that it leads to");
+  return load_run_context(read->value, {});
 }
 
 void node_session::lay_out(const node_layout& layout, std::int64_t threads) {
-  constexpr std::int64_t shards_max = 65'536;
-  context->shards = std::clamp<std::int64_t>(layout.shards, 1, shards_max);
+  context->shards = std::clamp<std::int64_t>(layout.shards, 1, shards_of_nodes_max);
   context->node_workers = std::max<std::int64_t>(layout.node_workers, 1);
   context->batches_per_worker = std::max<std::int64_t>(layout.batches_per_worker, 1);
   context->workers = context->hosts = threads;

@@ -17,6 +17,8 @@ public:
   [[nodiscard]] std::filesystem::path find(const offered_file& file) const;
   /// Throws archive_error unless the bytes have the digest that was offered.
   void put(const offered_file& file, const std::vector<std::byte>& bytes);
+  /// Before its time: the process ends without destroying it.
+  void remove() noexcept;
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
 
 private:
@@ -25,18 +27,22 @@ private:
   owned_descriptor lock_; // held as long as the process lives
 };
 
+inline constexpr std::int64_t shards_of_nodes_max = 65'536; // as worker.shards
+
 struct node_session {
   connection_id which = 0;
   std::string peer{};
   run_offer offer{};
+  bool is_offered = false;
   std::vector<std::string> missing{}; ///< Keys of files that are on their way.
-  std::shared_ptr<run_context> context{};
+  std::shared_ptr<run_context> context{}; ///< Null: it is not loaded.
   std::atomic<int> interrupts = 0; ///< Above 0: programs end between two slices.
 
   node_session(connection_id number, std::string name) : which(number), peer(std::move(name)) {}
-  /// The world of the offer, from the node's own data and the files that were sent; what is wrong with it.
+  /// The world of the offer, from the node's own data and the files that were sent; what is wrong with it. Takes long,
+  /// and changes nothing: any thread may call it.
   /// @param native_code whether code that was sent may be loaded
-  [[nodiscard]] expected<void> load(const node_files& files, bool native_code);
+  [[nodiscard]] expected<std::shared_ptr<run_context>> load(const node_files& files, bool native_code) const;
   /// @param threads of the workers
   void lay_out(const node_layout& layout, std::int64_t threads);
 };

@@ -5,6 +5,7 @@
 #include "actors/parties/proxy.hpp"
 #include "actors/parties/server.hpp"
 #include "actors/run/checkpoint_writer.hpp"
+#include "actors/run/home_rounds.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include <caf/scoped_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -61,7 +62,15 @@ public:
         made.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       report_taker_actor reported = scheduler;
       if (nodes) {
-        const placement_peers all{.scheduler = scheduler, .recorder = recorder_, .here = made.shards};
+        home_ = std::make_unique<home_rounds>(context, [this](home_report report) {
+          caf::anon_send(placement_, std::move(report));
+        });
+        const placement_peers all{.scheduler = scheduler,
+                                  .recorder = recorder_,
+                                  .here = made.shards,
+                                  .compute_here = [home = home_.get()](assignment given) {
+                                    home->compute(std::move(given));
+                                  }};
         reported = made.placement = placement_ =
             system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, all);
         made.shards.assign(made.shards.size(), placement_);
@@ -84,6 +93,7 @@ public:
   ~run_actors() {
     list_watch_.reset();
     end(scheduler_);
+    home_.reset(); // its thread tells placement
     for (const auto& party : parties_)
       if (party)
         end(party);
@@ -142,6 +152,7 @@ private:
   server_actor server_;
   std::vector<party_actor> parties_; // by party_id, the server among them; null where the method has none
   placement_actor placement_; // null: there are no nodes
+  std::unique_ptr<home_rounds> home_; // the same
   scheduler_actor scheduler_;
   std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named
 };

@@ -1,5 +1,6 @@
 #include "actors/run/run_nodes.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "actors/run/node_session.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
@@ -54,7 +55,8 @@ void spread_over_nodes(run_context& context, node_pool& nodes, bool may_grow) {
   context.node_workers = nodes.workers();
   context.batches_per_worker = layout_of_nodes(context, context.node_workers).batches_per_worker;
   if (context.device == "cpu")
-    context.shards = std::max(context.shards, context.node_workers * (may_grow ? tuning::spare_shards : 1));
+    context.shards = std::max(
+        context.shards, std::min(context.node_workers * (may_grow ? tuning::spare_shards : 1), shards_of_nodes_max));
 }
 
 std::vector<node_record> records_of(node_pool& nodes, const node_records& records) {

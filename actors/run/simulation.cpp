@@ -1,5 +1,6 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/backbone_run.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/process.hpp"
@@ -28,6 +29,12 @@ std::size_t control_threads(const run_context& context, const run_options& optio
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
+/// How long nodes may still load once this process has.
+std::chrono::milliseconds patience_of(const scenario& settings, double loaded_in_seconds) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      settings.worker.node_answer + std::chrono::duration<double>(10.0 * loaded_in_seconds));
+}
+
 struct ready_world {
   std::shared_ptr<run_context> context{};
   std::shared_ptr<node_pool> nodes{}; // null: there are none
@@ -51,6 +58,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
       return tl::unexpected{greeted.error()};
     nodes = std::move(*greeted);
   }
+  const recorder_stopwatch loading;
   diagnostics warnings;
   std::string data_digest;
   auto loaded = load_run_context(settings, {.split = split,
@@ -71,8 +79,10 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   context.events_max = options.events_max;
   context.stored_results_max = options.stored_results_max;
   if (nodes) {
+    if (settings.worker.verify_share > 0.0 && context.device != "cpu")
+      return failed("worker.verify_share", "expected 0 on " + context.device + ", where bits depend on the batch");
     spread_over_nodes(context, *nodes, options.renamed_nodes != nullptr);
-    if (auto ready = nodes->await_ready(world_facts(context)); !ready)
+    if (auto ready = nodes->await_ready(world_facts(context), patience_of(settings, loading.seconds())); !ready)
       return tl::unexpected{ready.error()};
   }
   return ready_world{
@@ -106,6 +116,9 @@ std::string other_data(const run_origin& origin, const std::string& now, const s
 
 checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = run.digest, .program = MNEME_VERSION}; }
 
+/// Where programs are kept that have come part of their way.
+std::filesystem::path programs_of(const prepared_run& run) { return run.files->checkpoints() / "programs"; }
+
 /// The folder in which checkpoints are kept, without those after `last`; null if none are wanted.
 std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const std::filesystem::path& last) {
   const auto& wanted = run.context->scenario.checkpoint;
@@ -119,6 +132,18 @@ void warn_of(const diagnostics& found, progress& view) {
     view.warned(warning.where + ": " + warning.text);
 }
 
+/// Checkpoints of this process, and programs that have come part of their way, rest on results that were not those of
+/// their rounds.
+void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::path& from,
+                      const std::filesystem::path& programs, progress& view) {
+  try {
+    checkpoints.forget_after(from);
+    std::filesystem::remove_all(programs);
+  } catch (const std::exception& e) {
+    view.warned(std::string("checkpoints that cannot be trusted were not removed: ") + e.what());
+  }
+}
+
 /// Digests are promised for CPUs, and of a device by its own rules.
 void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
@@ -129,7 +154,9 @@ void warn_of_other_bits(const prepared_run& run) {
     run.view->warned(found);
 }
 
-run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options) {
+/// @param from the checkpoint that the run goes on from; empty: it begins
+run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options,
+                    const std::filesystem::path& from) {
   caf::actor_system_config config;
   configure(config, control_threads(*run.context, options), run.nodes != nullptr);
   caf::actor_system system(config);
@@ -145,22 +172,27 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
     setup.recorder.nodes = [nodes = setup.nodes, records = setup.records] { return records_of(*nodes, *records); };
   }
   const bool resumable = setup.checkpoints != nullptr;
+  const auto checkpoints = setup.checkpoints;
+  const auto records = setup.records;
   run.context->interrupts = options.interrupts;
   if (resumable) {
-    run.context->slices = std::make_shared<slice_store>(run.files->checkpoints() / "programs", label_of(run));
+    run.context->slices = std::make_shared<slice_store>(programs_of(run), label_of(run));
     run.context->slices->load();
   }
   warn_of_other_bits(run);
   auto summary = run_to_end(system, run.context, std::move(setup));
   for (const auto& found : run.context->features->damaged())
     run.view->warned(found.where + ": " + found.text + "; it was made again");
+  const bool is_trusted = !records || records->are_trusted();
+  if (resumable && !is_trusted)
+    forget_all_since(*checkpoints, from, programs_of(run), *run.view);
   try {
     run.context->features->save();
   } catch (const std::exception& e) { // the run is whole without it
     run.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
   }
   try {
-    if (resumable)
+    if (resumable && is_trusted)
       run.context->slices->save();
   } catch (const std::exception& e) { // a resumed run begins the program again
     run.view->warned(std::string("how far programs have come was not kept: ") + e.what());
@@ -249,7 +281,7 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
   }
   run.view->started(settings.title, run.files->path().string(), settings.seed, run.digest);
   warn_of(loaded->warnings, *run.view);
-  return perform(run, {.checkpoints = checkpoints_of(run, {})}, options);
+  return perform(run, {.checkpoints = checkpoints_of(run, {})}, options, {});
 }
 
 expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
@@ -301,7 +333,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   } catch (const std::exception& e) {
     return failed_before_it_began(e);
   }
-  return perform(run, std::move(setup), options);
+  return perform(run, std::move(setup), options, from->file);
 }
 
 diagnostics check_against_data(const scenario& settings, const raw_data* data, diagnostics* warnings) {

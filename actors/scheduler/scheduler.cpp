@@ -12,6 +12,8 @@ scheduler_actor::behavior_type scheduler_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {
     if (down.reason == run_errc::interrupted)
       federation_.finish(run_status::interrupted);
+    else if (down.reason == run_errc::round_failed)
+      federation_.finish(run_status::failed, in_words(down.reason));
     else
       federation_.finish(run_status::failed,
                          "an actor ended although the run goes on: " + caf::to_string(down.reason));

@@ -43,6 +43,7 @@ void shard_journal::begin(const start_rounds& wave) {
   wave_.emplace(open_wave{.at_once = wave.at_once});
   for (std::size_t i = 0; i < wave.assignments.size(); ++i)
     rounds_[wave.assignments[i].id] = {.given = wave.assignments[i], .ready = wave.ready.at(i)};
+  owed_ += wave.assignments.size();
 }
 
 void shard_journal::begin(const release& wanted) {
@@ -53,22 +54,39 @@ void shard_journal::begin(const release& wanted) {
 
 void shard_journal::begin(const abandon& rounds) {
   for (const auto id : rounds.assignments)
-    rounds_.erase(id);
+    end_round(id);
 }
 
 void shard_journal::mark(const std::vector<composition>& batches, job_state state) {
   for (const auto& batch : batches)
     for (const auto& id : batch) {
-      rounds_.at(id.assignment).jobs.at(id.step).state = state;
+      auto& round = rounds_.at(id.assignment);
+      auto& job = round.jobs.at(id.step);
+      if (std::exchange(job.state, state) == job_state::parked && --round.parked == 0)
+        ++owed_;
       released_.push_back(id);
     }
+}
+
+/// It is at the shard no more.
+void shard_journal::end_round(assignment_id id) {
+  const auto round = rounds_.find(id);
+  if (round == rounds_.end())
+    return;
+  owed_ -= round->second.is_owed() ? 1 : 0;
+  rounds_.erase(round);
 }
 
 // -- from the host ----------------------------------------------------------------------------------------------------
 
 std::string shard_journal::take(wave_report report) {
-  if (auto wrong = wrong_with(report); !wrong.empty())
-    return wrong;
+  auto wrong = wrong_with(report);
+  if (wrong.empty())
+    accept(std::move(report));
+  return wrong;
+}
+
+void shard_journal::accept(wave_report report) {
   if (host_ == host_state::repeating)
     return repeat(report);
   note(report);
@@ -76,65 +94,116 @@ std::string shard_journal::take(wave_report report) {
   if (!settled)
     reports_.push_back(std::move(report));
   if (!ends)
-    return {};
+    return;
   end_wave();
   host_ = host_state::well;
   go_on();
+}
+
+/// A report tells of a round once, and of those only that are owed; the last one leaves none out.
+std::string shard_journal::wrong_with(const wave_report& report) const {
+  if (!awaits_host())
+    return "reports what nobody asked for";
+  std::vector<assignment_id> ended;
+  ended.reserve(report.finished.size() + report.failed.size());
+  if (auto wrong = wrong_with_ends(report, ended); !wrong.empty())
+    return wrong;
+  std::size_t told = 0; // rounds that come to their next jobs
+  if (auto wrong = wrong_with_jobs(report.issued, told); !wrong.empty())
+    return wrong;
+  for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both ascend
+    if (const auto id = report.issued[i].id.assignment; id == ended[e])
+      return fmt::format("tells of assignment {} twice", id.value);
+    else
+      id < ended[e] ? ++i : ++e;
+  if (report.released)
+    if (auto wrong = wrong_with_released(report); !wrong.empty())
+      return wrong;
+  const auto answered = ended.size() + (report.released ? 0 : told); // what is released at once is owed again
+  if (report.last && answered != rounds_owed())
+    return fmt::format("ends its wave and owes {} rounds", rounds_owed() - answered);
   return {};
 }
 
-std::string shard_journal::wrong_with(const wave_report& report) const {
-  if (host_ == host_state::none || (host_ == host_state::well && !wave_))
-    return "reports what nobody asked for";
-  const auto at_shard = [&](assignment_id id) { return rounds_.contains(id); };
-  for (std::size_t i = 0; i < report.finished.size(); ++i) {
-    const auto id = report.finished[i].id;
-    if (!at_shard(id) || (i > 0 && !(report.finished[i - 1].id < id)))
-      return unknown(id);
-    const bool is_repeated = host_ == host_state::repeating && rounds_.at(id).told;
-    if (is_repeated || host_ == host_state::settling)
-      return fmt::format("ends assignment {} before its time", id.value);
+std::string shard_journal::wrong_with_round(assignment_id id) const {
+  const auto round = rounds_.find(id);
+  if (round == rounds_.end())
+    return unknown(id);
+  const bool is_owed = host_ == host_state::repeating ? unrepeated_.contains(id) : round->second.is_owed();
+  if (!is_owed || host_ == host_state::settling)
+    return fmt::format("goes on with assignment {} before its time", id.value);
+  return {};
+}
+
+/// @param ended becomes the rounds that end, ascending
+std::string shard_journal::wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const {
+  for (const auto& finished : report.finished) {
+    if (!ended.empty() && !(ended.back() < finished.id))
+      return fmt::format("tells of assignment {} out of its order", finished.id.value);
+    if (auto wrong = wrong_with_round(finished.id); !wrong.empty())
+      return wrong;
+    if (host_ == host_state::repeating && rounds_.at(finished.id).told)
+      return fmt::format("ends assignment {} before its time", finished.id.value);
+    ended.push_back(finished.id);
   }
-  for (const auto& failure : report.failed)
-    if (!at_shard(failure.last_job.assignment))
-      return unknown(failure.last_job.assignment);
-    else if (!wave_)
+  for (const auto& failure : report.failed) {
+    const auto id = failure.last_job.assignment;
+    if (auto wrong = wrong_with_round(id); !wrong.empty())
+      return wrong;
+    if (failure.client != rounds_.at(id).given.client)
+      return fmt::format("blames another client for assignment {} than was given it", id.value);
+    const bool is_told = host_ == host_state::repeating && rounds_.at(id).told;
+    if (!wave_ || (is_told && failure.reason != interrupted_text))
       return "cannot repeat a round: " + failure.reason;
-  if (report.released) {
-    std::vector<job_id> listed;
-    for (const auto& batch : *report.released)
-      listed.insert(listed.end(), batch.begin(), batch.end());
-    std::sort(listed.begin(), listed.end());
-    const auto same = [](const job_id& id, const issued_job& job) { return id == job.id; };
-    if (host_ != host_state::well || !wave_->at_once || wave_->is_listed ||
-        !std::equal(listed.begin(), listed.end(), report.issued.begin(), report.issued.end(), same))
-      return "lists other batches than it was asked for";
+    ended.push_back(id);
   }
-  return wrong_with_jobs(report.issued);
+  if (report.failed.empty())
+    return {};
+  std::sort(ended.begin(), ended.end());
+  const auto twice = std::adjacent_find(ended.begin(), ended.end());
+  return twice == ended.end() ? std::string() : fmt::format("tells of assignment {} twice", twice->value);
+}
+
+std::string shard_journal::wrong_with_released(const wave_report& report) const {
+  std::vector<job_id> listed;
+  listed.reserve(report.issued.size());
+  bool has_empty = false;
+  for (const auto& batch : *report.released) {
+    has_empty = has_empty || batch.empty();
+    listed.insert(listed.end(), batch.begin(), batch.end());
+  }
+  std::sort(listed.begin(), listed.end());
+  const auto same = [](const job_id& id, const issued_job& job) { return id == job.id; };
+  if (has_empty || host_ != host_state::well || !wave_->at_once || wave_->is_listed ||
+      !std::equal(listed.begin(), listed.end(), report.issued.begin(), report.issued.end(), same))
+    return "lists other batches than it was asked for";
+  return {};
 }
 
 /// Stages follow one another, and those of a round that runs again are what they were.
-std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued) const {
+/// @param rounds becomes how many there are
+std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const {
   std::string wrong;
   std::optional<assignment_id> before;
   each_round(issued, [&](std::span<const issued_job> jobs) {
     const auto id = jobs.front().id.assignment;
-    const auto round = rounds_.find(id);
+    ++rounds;
     if (!wrong.empty())
       return;
-    const bool repeats = host_ == host_state::repeating;
-    if (round == rounds_.end() || host_ == host_state::settling || (before && !(*before < id)) ||
-        (repeats && repeated_.has_ended(id))) {
-      wrong = unknown(id);
+    if (before && !(*before < id)) {
+      wrong = fmt::format("tells of assignment {} out of its order", id.value);
       return;
     }
     before = id;
-    const auto& kept = round->second;
-    const auto stage = repeats ? repeated_.stages_of(id) : kept.stages();
+    wrong = wrong_with_round(id);
+    if (!wrong.empty())
+      return;
+    const auto& kept = rounds_.at(id);
+    const auto stage = stages_told(id);
     for (std::uint32_t step = 0; step < jobs.size(); ++step)
       if (jobs[step].id != job_id{id, stage, step})
         wrong = fmt::format("has a stage of assignment {} that is not its next one", id.value);
-    if (repeats && kept.told && stage == kept.stage() && jobs.size() != kept.jobs.size())
+    if (host_ == host_state::repeating && kept.told && stage == kept.stage() && jobs.size() != kept.jobs.size())
       wrong = fmt::format("takes another course with assignment {} than before", id.value);
   });
   return wrong;
@@ -145,15 +214,18 @@ void shard_journal::note(wave_report& report) {
     wave_->is_listed = true;
   note_jobs(report.issued, report.released ? job_state::released : job_state::parked);
   for (const auto& finished : report.finished)
-    rounds_.erase(finished.id);
+    end_round(finished.id);
   for (const auto& failure : report.failed)
-    rounds_.erase(failure.last_job.assignment);
+    end_round(failure.last_job.assignment);
 }
 
 void shard_journal::note_jobs(std::vector<issued_job>& issued, job_state state) {
   each_round(issued, [&](std::span<issued_job> jobs) {
     auto& round = rounds_.at(jobs.front().id.assignment);
+    owed_ -= round.is_owed() ? 1 : 0;
     round.told = true;
+    round.parked = state == job_state::parked ? jobs.size() : 0;
+    owed_ += round.is_owed() ? 1 : 0;
     round.jobs.clear();
     for (auto& job : jobs) {
       job.takes = clients_.compute_time(round.given.client, job.rows);
@@ -169,6 +241,27 @@ void shard_journal::end_wave() {
     if (const auto round = rounds_.find(id.assignment); round != rounds_.end() && round->second.stage() == id.stage)
       round->second.jobs.at(id.step).state = job_state::run;
   wave_.reset();
+}
+
+void shard_journal::count_owed() {
+  owed_ = static_cast<std::size_t>(
+      std::count_if(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.is_owed(); }));
+}
+
+const assignment* shard_journal::given(assignment_id id) const {
+  const auto round = rounds_.find(id);
+  return round == rounds_.end() ? nullptr : &round->second.given;
+}
+
+std::uint32_t shard_journal::stages_told(assignment_id id) const {
+  return host_ == host_state::repeating ? repeated_.stages_of(id) : rounds_.at(id).stages();
+}
+
+const assignment* shard_journal::first_owed() const {
+  for (const auto& [id, round] : rounds_)
+    if (host_ == host_state::repeating ? unrepeated_.contains(id) : round.is_owed())
+      return &round.given;
+  return nullptr;
 }
 
 // -- another host -----------------------------------------------------------------------------------------------------
@@ -194,6 +287,8 @@ void shard_journal::host_found() {
   repeated_.clear();
   for (const auto& [id, round] : rounds_)
     repeated_.add(id, round.stages());
+  unrepeated_.clear();
+  count_owed();
   answer_ = {.from = which_};
   if (rounds_.empty()) {
     if (wave_)
@@ -202,9 +297,11 @@ void shard_journal::host_found() {
     return go_on();
   }
   auto again = all_rounds();
-  if (std::any_of(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.told; }))
+  if (std::any_of(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.told; })) {
     host_ = host_state::repeating;
-  else
+    for (const auto& [id, round] : rounds_)
+      unrepeated_.insert(id);
+  } else
     again.at_once = wave_->at_once;
   commands_.push_back(std::move(again));
 }
@@ -219,8 +316,9 @@ abandon shard_journal::change_host() {
   return left;
 }
 
-std::string shard_journal::repeat(wave_report& report) {
+void shard_journal::repeat(wave_report& report) {
   each_round(report.issued, [&](std::span<issued_job> jobs) {
+    unrepeated_.erase(jobs.front().id.assignment);
     std::vector<parked_job> waiting;
     for (const auto& job : jobs)
       waiting.push_back(parked(job));
@@ -229,22 +327,22 @@ std::string shard_journal::repeat(wave_report& report) {
   // Until all are where they were these may be lost again: their rounds are kept.
   for (auto& finished : report.finished) {
     repeated_.ended(finished.id);
+    unrepeated_.erase(finished.id);
     answer_.finished.push_back(std::move(finished));
   }
   for (auto& failure : report.failed) {
     repeated_.ended(failure.last_job.assignment);
+    unrepeated_.erase(failure.last_job.assignment);
     answer_.failed.push_back(std::move(failure));
   }
   if (!report.last)
-    return {};
-  for (const auto& [id, round] : rounds_)
-    if (!repeated_.has_ended(id) && repeated_.stages_of(id) == 0)
-      return fmt::format("does not tell what became of assignment {}", id.value);
-  if (const auto behind = repeated_.take_behind(); !behind.empty())
-    commands_.push_back(release{.to = which_, .batches = batches_of(behind)});
-  else
-    settle();
-  return {};
+    return;
+  const auto behind = repeated_.take_behind();
+  if (behind.empty())
+    return settle();
+  for (const auto& waiting : behind)
+    unrepeated_.insert(waiting.job.id.assignment);
+  commands_.push_back(release{.to = which_, .batches = batches_of(behind)});
 }
 
 /// Jobs that had been released: their outcomes are lost, whether anybody waits for them or not.
@@ -274,6 +372,7 @@ void shard_journal::settle() {
   }
   repeated_.clear();
   note(answer_);
+  count_owed();
   host_ = wave_ ? host_state::well : host_state::settling;
   const auto lost = jobs_lost();
   answer_.last = lost.empty();

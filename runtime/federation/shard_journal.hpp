@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/federation/rerun.hpp"
 #include "runtime/population/population.hpp"
+#include <set>
 #include <variant>
 namespace mneme {
 
@@ -19,9 +20,13 @@ public:
   void take(command wanted);
 
   // -- inputs: from the host and about it
+  /// What is wrong with a report of the present host, as far as its rounds and jobs are concerned; empty: nothing is.
+  [[nodiscard]] std::string wrong_with(const wave_report& report) const;
   /// A report of the present host; fills in how long its jobs take. Answers with what is wrong with it, and then has
   /// taken nothing of it; empty: nothing is.
   [[nodiscard]] std::string take(wave_report report);
+  /// The same of a report that was looked at. @pre wrong_with() finds nothing
+  void accept(wave_report report);
   /// Commands wait until there is another one.
   void host_lost();
   /// There is a host that knows nothing of this shard. @pre there was none
@@ -39,6 +44,20 @@ public:
   [[nodiscard]] bool is_idle() const noexcept { return rounds_.empty() && !wave_ && waiting_.empty(); }
   /// The host owes no answer: rounds may be at the shard, and their clients wait.
   [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::well && !wave_ && waiting_.empty(); }
+  /// There is a host, and it has not said all that it was asked for.
+  [[nodiscard]] bool awaits_host() const noexcept {
+    return host_ != host_state::none && (wave_ || host_ != host_state::well);
+  }
+  /// What a round at the shard was started with; null: it is not there.
+  [[nodiscard]] const assignment* given(assignment_id id) const;
+  /// How many stages of a round at the shard its host has told of.
+  [[nodiscard]] std::uint32_t stages_told(assignment_id id) const;
+  /// How many rounds the host has to tell of before its wave ends.
+  [[nodiscard]] std::size_t rounds_owed() const noexcept {
+    return host_ == host_state::repeating ? unrepeated_.size() : owed_;
+  }
+  /// The first of them, if there is any.
+  [[nodiscard]] const assignment* first_owed() const;
 
 private:
   enum class host_state : std::uint8_t {
@@ -57,8 +76,11 @@ private:
     virtual_time ready{};
     bool told = false;            // which jobs its present stage has
     std::vector<kept_job> jobs{}; // of the present stage
+    std::size_t parked = 0; // of them, those that nobody has released
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
     [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
+    // The host has all that it needs to tell how the round goes on.
+    [[nodiscard]] bool is_owed() const noexcept { return !told || parked == 0; }
   };
   /// What the federation waits for.
   struct open_wave {
@@ -69,14 +91,18 @@ private:
   void begin(const start_rounds& wave);
   void begin(const release& wanted);
   void begin(const abandon& rounds);
-  [[nodiscard]] std::string wrong_with(const wave_report& report) const;
-  [[nodiscard]] std::string wrong_with_jobs(const std::vector<issued_job>& issued) const;
+  [[nodiscard]] std::string wrong_with_round(assignment_id id) const;
+  [[nodiscard]] std::string wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const;
+  [[nodiscard]] std::string wrong_with_released(const wave_report& report) const;
+  [[nodiscard]] std::string wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const;
   void note(wave_report& report);
   void note_jobs(std::vector<issued_job>& issued, job_state state);
   void mark(const std::vector<composition>& batches, job_state state);
+  void end_round(assignment_id id);
   void end_wave();
+  void count_owed();
   [[nodiscard]] start_rounds all_rounds() const;
-  [[nodiscard]] std::string repeat(wave_report& report);
+  void repeat(wave_report& report);
   [[nodiscard]] parked_job parked(const issued_job& job) const { return {.job = job, .shard = which_}; }
   [[nodiscard]] std::vector<parked_job> jobs_lost() const;
   void settle();
@@ -86,9 +112,11 @@ private:
   const population& clients_;
   host_state host_ = host_state::none;
   std::map<assignment_id, kept_round> rounds_;
+  std::size_t owed_ = 0; // of rounds_, those that are owed: not counted while they are repeated
   std::optional<open_wave> wave_;
   std::vector<job_id> released_; // jobs of the open wave, and of settling
-  rerun repeated_;      // at the new host
+  rerun repeated_;                     // at the new host
+  std::set<assignment_id> unrepeated_; // of which it has to tell next
   wave_report answer_; // of rounds whose start nobody has told yet
   std::vector<command> waiting_;
   std::vector<command> commands_;

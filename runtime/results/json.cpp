@@ -41,7 +41,7 @@ void add_population(json& to, const run_summary& summary) {
 }
 
 void add_nodes(json& to, const run_summary& summary) {
-  for (const auto& node : summary.nodes)
+  for (const auto& node : summary.nodes) {
     to["nodes"].push_back({{"address", node.address},
                            {"name", node.name},
                            {"workers", node.workers},
@@ -51,6 +51,9 @@ void add_nodes(json& to, const run_summary& summary) {
                            {"bytes_received", node.bytes_received},
                            {"losses", node.losses},
                            {"away_seconds", node.away_seconds}});
+    if (!node.wrong.empty())
+      to["nodes"].back()["wrong"] = node.wrong;
+  }
 }
 
 void add_over_time(json& to, const run_summary& summary) {

@@ -23,6 +23,7 @@ struct node_record {
   std::uint64_t bytes_waiting = 0;                  ///< Now, for the network on the way to it.
   std::int64_t losses = 0;                          ///< How often it was lost,
   double away_seconds = 0.0;                        ///< and for how long until it was back.
+  std::string wrong{};                              ///< Why its answers are not taken any more; empty: they are.
   bool is_there = true;                             ///< Now.
 };
 

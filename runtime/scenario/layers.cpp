@@ -165,6 +165,15 @@ public:
     out_.layers.push_back(std::move(read));
   }
 
+  void read_offered(const std::string& text) {
+    auto read = parsed_layer("the offered scenario", text, out_.problems);
+    read.is_offered = true;
+    if (const auto* extends = read.values.get("extends"))
+      out_.problems.push_back({place_in(read, extends->source()),
+                               "extends: an offered scenario is whole; expected no such key"});
+    out_.layers.push_back(std::move(read));
+  }
+
   void override_with(const std::string& name, const std::string& value) {
     const auto dot = name.find('.');
     const auto leaf = dot == std::string::npos ? name : name.substr(dot + 1);
@@ -259,6 +268,14 @@ place place_in(const layer& from, const toml::source_region& region) {
 layer_stack read_layers(const fs::path& file, const overrides& over) {
   layer_reader reader;
   reader.read_file(file, nullptr);
+  for (const auto& [name, value] : over)
+    reader.override_with(name, value);
+  return reader.take();
+}
+
+layer_stack offered_layers(const std::string& text, const overrides& over) {
+  layer_reader reader;
+  reader.read_offered(text);
   for (const auto& [name, value] : over)
     reader.override_with(name, value);
   return reader.take();

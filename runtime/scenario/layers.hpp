@@ -26,6 +26,7 @@ struct layer {
   toml::table values{};
   bool has_lines = true;
   bool from_user = true; ///< Not a preset.
+  bool is_offered = false; ///< Another process has sent it: nothing of this machine's disk is opened by its word.
 };
 [[nodiscard]] place place_in(const layer& from, const toml::source_region& region);
 
@@ -35,6 +36,9 @@ struct layer_stack {
 };
 /// Reads `file`, all it extends and the overrides. What could not be parsed is a problem and an empty layer.
 [[nodiscard]] layer_stack read_layers(const std::filesystem::path& file, const overrides& over);
+
+/// The same of a text that another process has sent, which extends nothing.
+[[nodiscard]] layer_stack offered_layers(const std::string& text, const overrides& over);
 
 /// Parses a text that is no file of the user's, such as a preset; syntax errors go to `problems`.
 [[nodiscard]] layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);

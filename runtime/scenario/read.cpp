@@ -27,11 +27,15 @@ auto made(const Entries& entries, const std::string& name) -> decltype(entries.f
 class scenario_reader {
 public:
   expected<reading> read(const std::filesystem::path& file, const overrides& over) {
-    stack_ = read_layers(file, over);
-    whole_ = stack_.problems.empty();
-    problems_ = std::move(stack_.problems);
     value_.file = file.string();
     value_.name = file.stem().string();
+    return read(read_layers(file, over));
+  }
+
+  expected<reading> read(layer_stack layers) {
+    stack_ = std::move(layers);
+    whole_ = stack_.problems.empty();
+    problems_ = std::move(stack_.problems);
     add_method();
     choose_model();
     sections_ = sections_of(value_);
@@ -153,10 +157,29 @@ private:
     places_[name] = at;
     if (from.from_user)
       value_.key_places[name] = place_text(at);
+    if (from.is_offered && std::holds_alternative<std::filesystem::path*>(bound->target))
+      return refuse_offered_path(group.name, name, node, layer_index);
     for (auto& found : read_value(*bound, name, node, from)) {
       problems_.push_back(std::move(found));
       broken_.insert(name);
     }
+  }
+
+  /// A path of another machine: it counts as empty where a later layer says what stands in its place.
+  void refuse_offered_path(const std::string& section, const std::string& name, const toml::node& node,
+                           std::size_t layer_index) {
+    const auto key = name.substr(name.find('.') + 1);
+    const auto* const path = node.as_string();
+    const auto is_said_later = [&] {
+      for (auto i = layer_index + 1; i < stack_.layers.size(); ++i)
+        if (stack_.layers[i].values[section][key])
+          return true;
+      return false;
+    };
+    if ((path && path->get().empty()) || is_said_later())
+      return;
+    problems_.push_back({places_[name], name + " names a file of another machine; expected its content"});
+    broken_.insert(name);
   }
 
   /// In [model] and [strategy] a key may belong to the kind that a lower layer had chosen: then it
@@ -313,6 +336,10 @@ private:
 };
 
 } // namespace
+
+expected<reading> read_offered_scenario(const std::string& text, const overrides& over) {
+  return scenario_reader{}.read(offered_layers(text, over));
+}
 
 expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over) {
   return scenario_reader{}.read(file, over);

@@ -14,6 +14,10 @@ struct reading {
 /// Reads `file`, what it extends, and `over`; on failure all diagnostics at once.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
 
+/// Reads what another process has sent: `text` extends nothing, and keys of the kind path have the values of `over` or
+/// none, so that nothing of this machine is opened by its word; other values of them are errors.
+[[nodiscard]] expected<reading> read_offered_scenario(const std::string& text, const overrides& over);
+
 /// `title` of a scenario file, without its bases; "" if it has none or does not parse.
 [[nodiscard]] std::string title_of(const std::filesystem::path& file);
 

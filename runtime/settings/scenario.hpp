@@ -156,6 +156,8 @@ struct worker_section {
   byte_size ahead_max{std::int64_t{1} << 30};
   lonely_run without_nodes = lonely_run::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
+  virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
+  double verify_share = 0.0; ///< The share of rounds on nodes that are computed again.
 };
 
 enum class evaluation_mask { seen, all, task };

@@ -20,12 +20,12 @@ std::string system_text(int error) { return std::strerror(error); }
 
 } // namespace
 
-connection::connection(owned_descriptor socket, const tls_identity_ref& identity, bool accepts, bool connecting,
+connection::connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
                        const connection_limits& limits, clock::time_point now)
-    : socket_(std::move(socket)), tls_(identity ? identity->session(socket_.get(), accepts) : nullptr),
-      stage_(connecting ? stage::connecting : identity ? stage::tls : stage::open), limits_(limits),
-      reader_(limits.first_message_bytes), in_(in_bytes), out_(identity != nullptr), began_(now), heard_(now),
-      spoke_(now) {
+    : socket_(std::move(socket)), tls_(identity ? identity->session(socket_.get(), host.empty()) : nullptr),
+      host_(std::move(host)), stage_(connecting ? stage::connecting : identity ? stage::tls : stage::open),
+      limits_(limits), reader_(limits.first_message_bytes), in_(in_bytes), out_(identity != nullptr), began_(now),
+      heard_(now), spoke_(now) {
   if (identity && !tls_)
     fail("has no TLS session: " + tls_error_text());
 }
@@ -82,6 +82,8 @@ void connection::shake_hands() {
   ERR_clear_error();
   const int done = SSL_do_handshake(tls_.get());
   if (done == 1) {
+    if (const auto wrong = host_.empty() ? std::string() : wrong_with_name(tls_.get(), host_); !wrong.empty())
+      fail(wrong);
     stage_ = stage::open;
     return;
   }

@@ -38,14 +38,16 @@ class connection {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// @param identity null: nothing is encrypted @param connecting the socket is not yet connected
-  connection(owned_descriptor socket, const tls_identity_ref& identity, bool accepts, bool connecting,
+  /// @param identity null: nothing is encrypted @param host the name of a peer that is connected to; empty: the peer
+  /// has come by itself @param connecting the socket is not yet connected
+  connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
              const connection_limits& limits, clock::time_point now);
   ~connection(); ///< Tells the peer that the end is meant.
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
+  [[nodiscard]] bool is_connected() const noexcept { return stage_ != stage::connecting; }
   /// What poll() has to look for.
   [[nodiscard]] short awaited_events() const;
   /// Reads and writes as far as it goes. Throws protocol_error, with the reason why it has to be closed.
@@ -86,6 +88,7 @@ private:
 
   owned_descriptor socket_;
   ssl_session tls_;
+  std::string host_;
   stage stage_;
   connection_limits limits_;
   bool trusted_ = false;

@@ -1,6 +1,7 @@
 #include "runtime/transport/connection_loop.hpp"
 #include "runtime/transport/polling.hpp"
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -37,7 +38,9 @@ connection_loop::connection_loop(tls_identity_ref identity, const connection_lim
                                  connection_watcher& watcher)
     : identity_(std::move(identity)), limits_(limits), watcher_(watcher),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+      thread_([this](const std::stop_token& stop) { run(stop); }) {
+  std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without MSG_NOSIGNAL: a peer that is gone is an error, and no more
+}
 
 connection_loop::~connection_loop() {
   thread_.request_stop();
@@ -46,8 +49,8 @@ connection_loop::~connection_loop() {
 
 // -- from other threads -----------------------------------------------------------------------------------------------
 
-expected<socket_address> connection_loop::found(const node_address& address) const {
-  const auto all = resolved(address);
+expected<node_place> connection_loop::found(const node_address& address) const {
+  auto all = resolved(address);
   if (!all)
     return tl::unexpected(all.error());
   const bool is_local =
@@ -55,13 +58,14 @@ expected<socket_address> connection_loop::found(const node_address& address) con
   if (!identity_ && !is_local)
     return failed(address.text(), "is not on the loopback (127.0.0.1, ::1), where alone nodes talk without TLS; "
                                   "expected --cert, --key and --ca (`mneme node --make-keys DIR` makes them)");
-  return all->front();
+  return node_place{.host = address.host, .addresses = std::move(*all)};
 }
 
 expected<std::uint16_t> connection_loop::listen(const node_address& address) {
-  const auto place = found(address);
-  if (!place)
-    return tl::unexpected(place.error());
+  const auto places = found(address);
+  if (!places)
+    return tl::unexpected(places.error());
+  const auto* const place = &places->addresses.front();
   auto socket = new_socket(*place);
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -81,12 +85,12 @@ expected<std::uint16_t> connection_loop::listen(const node_address& address) {
   return ntohs(port);
 }
 
-connection_id connection_loop::connect(const socket_address& address) {
+connection_id connection_loop::connect(node_place place) {
   connection_id which = 0;
   {
     const std::lock_guard hold(mutex_);
     which = next_++;
-    orders_.emplace_back(to_connect{which, address});
+    orders_.emplace_back(to_connect{which, std::move(place)});
   }
   ::eventfd_write(wake_.get(), 1);
   return which;
@@ -226,19 +230,33 @@ void connection_loop::carry_out(order& wanted) {
     stream.send(std::move(message->message));
   else if (const auto* const done = std::get_if<used>(&wanted))
     stream.consumed(done->bytes);
-  else
-    found->second.closing = std::move(std::get<ended>(wanted).why);
+  else {
+    auto& end = std::get<ended>(wanted);
+    found->second.closing = std::move(end.why);
+    found->second.closes_at_once = end.at_once;
+  }
 }
 
 void connection_loop::carry_out(to_connect& wanted) {
-  auto socket = new_socket(wanted.address);
-  send_at_once(socket.get());
-  const bool done = ::connect(socket.get(), wanted.address.get(), wanted.address.size) == 0;
-  if (!done && errno != EINPROGRESS)
-    return watcher_.closed(wanted.which, wanted.address.text(), "cannot be reached: " + system_text());
-  held_[wanted.which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, false, !done, limits_,
-                                                                connection::clock::now()),
-                         .peer = wanted.address.text()};
+  auto& addresses = wanted.place.addresses;
+  std::string peer = wanted.place.host, why = "has no address";
+  while (!addresses.empty()) {
+    const auto address = addresses.front();
+    addresses.erase(addresses.begin());
+    peer = address.text();
+    auto socket = new_socket(address);
+    send_at_once(socket.get());
+    const bool done = ::connect(socket.get(), address.get(), address.size) == 0;
+    if (done || errno == EINPROGRESS) {
+      held_[wanted.which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, wanted.place.host,
+                                                                    !done, limits_, connection::clock::now()),
+                             .peer = peer,
+                             .others = std::move(wanted.place)};
+      return;
+    }
+    why = "cannot be reached: " + system_text();
+  }
+  watcher_.closed(wanted.which, peer, why);
 }
 
 void connection_loop::accept_all(int listener) {
@@ -261,7 +279,7 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
   }
   make_place_for_stranger();
   send_at_once(socket.get());
-  held_[which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, true, false, limits_,
+  held_[which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, "", false, limits_,
                                                          connection::clock::now()),
                   .peer = peer.text(),
                   .accepted = true};
@@ -308,12 +326,17 @@ void connection_loop::look_after(connection_id which, held_connection& held) {
   }
   if (held.broken)
     end(which, std::string(*held.broken));
-  else if (held.closing && held.stream->waiting_bytes() == 0)
+  else if (held.closing && (held.closes_at_once || held.stream->waiting_bytes() == 0))
     end(which, std::string(*held.closing));
 }
 
 void connection_loop::end(connection_id which, const std::string& why) {
   const auto found = held_.find(which);
+  if (!found->second.stream->is_connected() && !found->second.others.addresses.empty() && !found->second.closing) {
+    to_connect next{which, std::move(found->second.others)};
+    held_.erase(found);
+    return carry_out(next);
+  }
   note_figures();
   const auto peer = found->second.peer;
   {

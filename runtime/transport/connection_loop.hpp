@@ -41,15 +41,17 @@ public:
   /// Takes connections from now on; answers with the port. Without an identity on the loopback only.
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
   /// Where a node is; without an identity on the loopback only.
-  [[nodiscard]] expected<socket_address> found(const node_address& address) const;
-  /// Ends in opened() or in closed().
-  connection_id connect(const socket_address& address);
+  [[nodiscard]] expected<node_place> found(const node_address& address) const;
+  /// Ends in opened() or in closed(). An address that cannot be reached is followed by the next.
+  connection_id connect(node_place place);
   void trust(connection_id which) { add(trusted{which}); }
   void send(connection_id which, archive message);
   /// A message that was received has done its work: its sender may send as many bytes more.
   void consumed(connection_id which, std::size_t bytes);
   /// After what was sent before has left, or cannot. @param why as for closed()
-  void close(connection_id which, std::string why) { add(ended{which, std::move(why)}); }
+  void close(connection_id which, std::string why) { add(ended{which, std::move(why), false}); }
+  /// Whatever waits to be sent: the peer may not read it.
+  void drop(connection_id which, std::string why) { add(ended{which, std::move(why), true}); }
   [[nodiscard]] connection_figures figures(connection_id which);
 
   /// Connections that have come and are not trusted yet. For one more, the first of the address that has most leaves.
@@ -61,7 +63,7 @@ public:
 private:
   struct to_connect {
     connection_id which;
-    socket_address address;
+    node_place place;
   };
   struct trusted {
     connection_id which;
@@ -77,13 +79,16 @@ private:
   struct ended {
     connection_id which;
     std::string why;
+    bool at_once;
   };
   using order = std::variant<to_connect, trusted, to_send, used, ended>;
   struct held_connection {
     std::unique_ptr<connection> stream{};
     std::string peer{};
     bool accepted = false, told = false; // that it is open
-    std::optional<std::string> closing{}; // once all is sent
+    node_place others{};                 // where it is tried if it cannot be reached
+    std::optional<std::string> closing{}; // once all is sent,
+    bool closes_at_once = false;          // or before
     std::optional<std::string> broken{};  // why it cannot go on, found by another thread
   };
 

@@ -27,6 +27,11 @@ struct socket_address {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
+/// A node by the name under which it is reached, and all its addresses, which are tried in turn.
+struct node_place {
+  std::string host{};
+  std::vector<socket_address> addresses{};
+};
 /// All addresses of the name; waits for name servers.
 [[nodiscard]] expected<std::vector<socket_address>> resolved(const node_address& address);
 

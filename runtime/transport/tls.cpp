@@ -2,6 +2,7 @@
 #include <cstring>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 namespace mneme {
 
 void freed_ssl::operator()(ssl_st* session) const { SSL_free(session); }
@@ -59,6 +60,21 @@ ssl_session tls_identity::session(int socket, bool accepts) const {
   else
     SSL_set_connect_state(made.get());
   return made;
+}
+
+std::string wrong_with_name(const ssl_st* session, const std::string& host) {
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(session), X509_free);
+  if (!certificate)
+    return "shows no certificate";
+  const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)),
+      GENERAL_NAMES_free);
+  const bool is_named = X509_check_host(certificate.get(), host.data(), host.size(),
+                                        X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, nullptr) == 1 ||
+                        X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
+  if (!names || is_named)
+    return {};
+  return "shows a certificate for other hosts than " + host;
 }
 
 } // namespace mneme

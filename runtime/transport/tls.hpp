@@ -35,6 +35,10 @@ private:
 };
 using tls_identity_ref = std::shared_ptr<const tls_identity>;
 
+/// What is wrong with the certificate of a peer that was reached as `host`: one that names hosts or addresses is valid
+/// for these alone, one that names none (as make_keys() writes it) for all. Empty: nothing is.
+[[nodiscard]] std::string wrong_with_name(const ssl_st* session, const std::string& host);
+
 /// The oldest error that OpenSSL has kept for this thread, in words; forgets all of them.
 [[nodiscard]] std::string tls_error_text();
 

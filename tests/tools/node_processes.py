@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,15 @@ class NodesCase(unittest.TestCase):
         folder = os.path.join(self.scratch.name, owner)
         self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
         return ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
+
+    def projection(self):
+        """The words of a run with a file, for STSA's smoke scenario."""
+        projection = os.path.join(self.scratch.name, "projection.safetensors")
+        header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
+        with open(projection, "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header)
+            file.write(struct.pack(f"<{32 * 48}f", *((i * 37 % 101) / 50 - 1 for i in range(32 * 48))))
+        return words([f"strategy.projection_file=\"{projection}\""])
 
     def out(self):
         self.runs += 1

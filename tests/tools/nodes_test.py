@@ -165,15 +165,10 @@ class Nodes(NodesCase):
         kept = [name for folder, _, names in os.walk(self.scratch.name) for name in names
                 if os.path.basename(folder).startswith("mneme-node-")]
         self.assertEqual(sorted(re.sub(r"^[0-9a-f]{32}", "DIGEST", name) for name in kept),
-                         ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock", "scenario.toml"])
+                         ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock"])
 
     def test_a_projection_file_is_sent_like_weights(self):
-        projection = os.path.join(self.scratch.name, "projection.safetensors")
-        header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
-        with open(projection, "wb") as file:
-            file.write(struct.pack("<Q", len(header)) + header)
-            file.write(struct.pack(f"<{32 * 48}f", *((i * 37 % 101) / 50 - 1 for i in range(32 * 48))))
-        named = words([f"strategy.projection_file=\"{projection}\""])
+        named = self.projection()
         node = self.node("--threads", "1")
         alone = self.summary("scenarios/smoke/stsa.toml", *named)
         found = self.summary("scenarios/smoke/stsa.toml", "--nodes", node.address, *named)
@@ -277,6 +272,26 @@ class Nodes(NodesCase):
             node.wait_for("shows a certificate that is not believed: " + cause)
         self.assertIn('"state"', mneme("node", "--status", node.address, *ours).stdout)
 
+    def test_a_certificate_that_names_hosts_is_believed_of_these_alone(self):
+        if not shutil.which("openssl"):
+            self.skipTest("no openssl to make them with")
+        ours = self.keys()
+        folder = os.path.join(self.scratch.name, "ours")
+        for names, is_believed in (("DNS:elsewhere.example,IP:192.0.2.7", False), ("IP:127.0.0.1", True)):
+            pair = [os.path.join(self.scratch.name, name) for name in ("named.pem", "named.key", "request", "names")]
+            with open(pair[3], "w", encoding="utf-8") as file:
+                file.write(f"subjectAltName={names}\n")
+            for command in (["req", "-newkey", "rsa:2048", "-nodes", "-keyout", pair[1], "-subj", "/CN=node", "-out",
+                             pair[2]],
+                            ["x509", "-req", "-in", pair[2], "-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca.key",
+                             "-CAcreateserial", "-extfile", pair[3], "-out", pair[0]]):
+                subprocess.run(["openssl", *command], check=True, capture_output=True)
+            node = self.node("--threads", "1", "--cert", pair[0], "--key", pair[1], "--ca", f"{folder}/ca.pem")
+            asked = mneme("node", "--status", node.address, *ours)
+            self.assertEqual(asked.returncode, 0 if is_believed else 2, asked.stderr)
+            if not is_believed:
+                self.assertIn("shows a certificate for other hosts than 127.0.0.1", asked.stderr)
+
     def test_bad_peers_harm_nobody(self):
         node = self.node("--threads", "1")
         scenario, settings = LONG
@@ -314,6 +329,27 @@ class Nodes(NodesCase):
         self.assertEqual(found["nodes"][0]["losses"], 1)
         node.wait_for("has asked for what cannot be done: .*start weights are Float")
         self.assertIsNone(node.process.poll())
+
+    def test_a_node_that_loads_answers_and_notices_that_its_run_is_gone_and_ends_when_it_is_told_to(self):
+        node = self.node("--threads", "1")
+        slow = words(["data.name=\"synthetic\"", "data.shape=[3, 64, 64]", "data.rows=20000"])
+        for _ in range(2):
+            run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out",
+                                    self.out(), *slow], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(run.wait)
+            self.addCleanup(run.kill)
+            node.wait_for("serves the run")
+            status = mneme("node", "--status", node.address)
+            self.assertIn('"state":"loads"', status.stdout, node.text())
+            if "waits for the next run" in node.text():
+                break
+            run.kill()
+            node.wait_for("waits for the next run")
+            self.assertNotIn("has loaded", node.text())
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(timeout=20), 130)
+        self.assertNotIn("has loaded", node.text())
+        self.assertEqual([name for name in os.listdir(self.scratch.name) if name.startswith("mneme-node-")], [])
 
     def test_nodes_with_keys_serve_those_who_have_them(self):
         keys = {owner: self.keys(owner) for owner in ("ours", "theirs")}

@@ -4,6 +4,7 @@
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
 #include <charconv>
+#include <cstdlib>
 namespace mneme {
 namespace {
 
@@ -41,7 +42,11 @@ int serve(const serve_arguments& arguments) {
                                        std::printf("node: %s\n", printable(line).c_str());
                                        std::fflush(stdout);
                                      }});
-  return served ? exit_interrupted : print_errors(served.error());
+  if (!served)
+    return print_errors(served.error());
+  if (*served == node_end::loading)
+    std::_Exit(exit_interrupted); // lines are flushed as they come
+  return exit_interrupted;
 }
 
 int ask(const serve_arguments& arguments) {

@@ -26,7 +26,7 @@ layer(strategies base kernels models data storage method training)
 layer(actors/protocol data population training federation)
 layer(actors/scheduler federation protocol)
 layer(actors/compute base method training federation protocol)
-layer(actors/nodes base kernels results federation transport protocol)
+layer(actors/nodes base kernels method results federation transport protocol)
 layer(actors/parties base storage method results federation compute)
 layer(actors/run base settings models data modules storage method population training results federation scenario live transport protocol scheduler parties compute nodes)
 

@@ -45,6 +45,26 @@ TEST_CASE("a node refuses a module that would write a file, and nothing is writt
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
+TEST_CASE("a node opens no file that a scenario names, nor a scenario that leads to files") {
+  const scratch_folder folder;
+  const auto secret = folder.path() / "secret.csv";
+  write_file(secret, "client,row\nhidden words,1\n");
+  const node_files files;
+  const auto answer = [&](const std::string& text) {
+    node_session session(1, "peer");
+    session.offer = {.name = "offered", .scenario = text + scenario_with_module};
+    const auto loaded = session.load(files, false);
+    return loaded ? std::string() : diagnostic_text(loaded.error().front());
+  };
+  CHECK(answer("").empty());
+  CHECK_THAT(answer("extends = \"" + secret.string() + "\"\n"),
+             ContainsSubstring("extends: an offered scenario is whole"));
+  for (const char* const key :
+       {"partition.file", "model.weights", "model.seed_weights", "model.backbone", "devices.availability_file"})
+    CHECK_THAT(answer(fmt::format("{} = \"{}\"\n", key, secret.string())),
+               ContainsSubstring(std::string(key) + " names a file of another machine"));
+}
+
 TEST_CASE("a node takes a module that computes, and refuses one that does not") {
   CHECK(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"})))).empty());
   CHECK_THAT(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.sum(x)\n"})))),

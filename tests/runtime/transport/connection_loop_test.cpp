@@ -67,7 +67,9 @@ private:
 
 const node_address any_port{.host = "127.0.0.1", .port = 0};
 
-socket_address place_of(std::uint16_t port) { return resolved({.host = "127.0.0.1", .port = port}).value().front(); }
+node_place place_of(std::uint16_t port) {
+  return {.host = "127.0.0.1", .addresses = resolved({.host = "127.0.0.1", .port = port}).value()};
+}
 
 tls_identity_ref identity_in(const std::filesystem::path& folder, const std::filesystem::path& authority) {
   return tls_identity::load({.certificate = folder / "node.pem", .key = folder / "node.key", .authority = authority})
@@ -161,7 +163,7 @@ TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
   witness sees;
   connection_loop loop(nullptr, hasty, sees);
   const auto port = loop.listen(any_port).value();
-  const auto place = place_of(port);
+  const auto place = place_of(port).addresses.front();
   const owned_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
   REQUIRE(::connect(mute.get(), place.get(), place.size) == 0);
   CHECK(sees.any_reason() == "does not say who it is");
@@ -193,6 +195,17 @@ TEST_CASE("a node that nobody runs cannot be reached") {
   connection_loop loop(nullptr, {}, sees);
   const auto which = loop.connect(place_of(1));
   CHECK_THAT(sees.reason(which), ContainsSubstring("cannot be reached: Connection refused"));
+}
+
+TEST_CASE("every address of a node is tried, and the last one tells why none can be reached") {
+  witness server_sees, sees;
+  connection_loop server(nullptr, {}, server_sees), loop(nullptr, {}, sees);
+  auto place = place_of(1);
+  place.addresses.push_back(place_of(1).addresses.front());
+  CHECK_THAT(sees.reason(loop.connect(place)), ContainsSubstring("cannot be reached: Connection refused"));
+  place.addresses.push_back(place_of(server.listen(any_port).value()).addresses.front());
+  const auto which = loop.connect(place);
+  CHECK(sees.next_opened() == which);
 }
 
 TEST_CASE("without keys only the loopback is open, and keys that are no keys are named") {

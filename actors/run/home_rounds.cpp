@@ -1,0 +1,120 @@
+#include "actors/run/home_rounds.hpp"
+#include "actors/compute/run_batch.hpp"
+#include "actors/compute/shard.hpp"
+#include "actors/protocol/recorder_clock.hpp"
+#include "runtime/base/one_thread.hpp"
+#include "runtime/training/executor.hpp"
+#include <map>
+namespace mneme {
+namespace {
+
+/// The one client of a shard, on the thread that calls it.
+class lone_client final : public client_host {
+public:
+  explicit lone_client(const run_context& run) : run_(run) {}
+  /// @param shard that is given its answers
+  void answers_to(shard& home) { home_ = &home; }
+
+  [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override {
+    id_ = assigned.id;
+    round_ = std::make_unique<client_run>(*run_.method, std::move(assigned), run_.made_rows.get());
+    next_ = [this] { return round_->start(); };
+    return std::make_unique<hosted>(*this);
+  }
+  void run_turns() override {
+    while (auto turn = std::exchange(next_, nullptr))
+      home_->answered(id_, turn());
+  }
+
+private:
+  class hosted final : public hosted_client {
+  public:
+    explicit hosted(lone_client& host) : host_(host) {}
+    void resume(outcomes results) override {
+      auto known = std::make_shared<outcomes>(std::move(results));
+      host_.next_ = [&round = *host_.round_, known] { return round.resume(std::move(*known)); };
+    }
+    void abandon() override { host_.next_ = nullptr; }
+
+  private:
+    lone_client& host_;
+  };
+
+  const run_context& run_;
+  shard* home_ = nullptr;
+  assignment_id id_{};
+  std::unique_ptr<client_run> round_;
+  std::function<round_step()> next_;
+};
+
+/// Ends programs with the run.
+class home_watch final : public slice_watch {
+public:
+  home_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
+  [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override {
+    return !stop_.stop_requested() && !(run_.interrupts && run_.interrupts->load() > 0);
+  }
+
+private:
+  const run_context& run_;
+  const std::stop_token& stop_;
+};
+
+} // namespace
+
+home_rounds::home_rounds(run_context_ref run, std::function<void(home_report)> tell)
+    : run_(std::move(run)), tell_(std::move(tell)) {}
+
+home_rounds::~home_rounds() {
+  thread_.request_stop();
+  changed_.notify_all();
+}
+
+void home_rounds::compute(assignment given) {
+  const std::lock_guard hold(mutex_);
+  waiting_.push_back(std::move(given));
+  if (!thread_.joinable())
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  changed_.notify_all();
+}
+
+void home_rounds::run(const std::stop_token& stop) {
+  compute_on_one_thread();
+  const auto on = make_executor(run_->device, run_->features);
+  std::unique_lock hold(mutex_);
+  while (changed_.wait(hold, stop, [this] { return !waiting_.empty(); })) {
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    hold.unlock();
+    compute(std::move(next), *on, stop);
+    hold.lock();
+  }
+}
+
+/// Each job is a batch of its own: on a CPU that changes no bits.
+void home_rounds::compute(assignment given, executor& on, const std::stop_token& stop) {
+  const recorder_stopwatch since;
+  std::atomic<std::int64_t> busy_ns = 0; // of nobody's figures
+  home_watch watch(*run_, stop);
+  lone_client client(*run_);
+  shard rounds({}, *run_, client);
+  client.answers_to(rounds);
+  start_rounds wave;
+  wave.assignments.push_back(std::move(given));
+  wave.ready.emplace_back();
+  rounds.start(std::move(wave));
+  while (rounds.has_news() && !stop.stop_requested()) {
+    for (auto& report : rounds.take_reports()) {
+      std::vector<composition> alone;
+      for (const auto& job : report.issued)
+        alone.push_back({job.id});
+      tell_({.report = std::move(report), .seconds = since.seconds()});
+      if (!alone.empty())
+        rounds.release(std::move(alone));
+    }
+    for (auto& batch : rounds.take_batches())
+      rounds.take(batch.ids, run_batch(batch.jobs, on, busy_ns, &watch));
+  }
+}
+
+} // namespace mneme

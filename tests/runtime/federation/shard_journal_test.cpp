@@ -1,0 +1,138 @@
+#include "runtime/federation/shard_journal.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+
+namespace {
+
+population two_clients() {
+  scenario from;
+  from.clients.count = 2;
+  return population(from);
+}
+
+issued_job job(std::uint64_t round, std::uint32_t stage, std::uint32_t step = 0) {
+  return {.id = {{round}, stage, step}, .key = {.kind = 0, .options = 1}, .rows = 10, .bytes = 4, .width = 8};
+}
+
+finished_round end_of(std::uint64_t round) {
+  finished_round ended;
+  ended.id = {round};
+  return ended;
+}
+
+round_failure failure_of(std::uint64_t round, std::uint32_t client) {
+  round_failure why;
+  why.last_job = {{round}, 0, 0};
+  why.client = {client};
+  why.reason = "NaN";
+  return why;
+}
+
+/// A journal of shard 3 whose host was given rounds 5 and 6, of clients 0 and 1.
+class begun_shard {
+public:
+  explicit begun_shard(bool at_once = false) {
+    journal.host_found();
+    start_rounds wave{.to = {3}, .at_once = at_once};
+    for (std::uint32_t c = 0; c < 2; ++c) {
+      wave.assignments.emplace_back();
+      wave.assignments.back().id = {5 + c};
+      wave.assignments.back().client = {c};
+      wave.ready.emplace_back();
+    }
+    journal.take(std::move(wave));
+    sent = journal.take_commands().size();
+  }
+  [[nodiscard]] std::string wrong_with(std::vector<issued_job> issued, std::vector<finished_round> finished = {},
+                                       std::vector<round_failure> failed = {}, bool last = true) const {
+    return journal.wrong_with({.from = {3},
+                               .issued = std::move(issued),
+                               .finished = std::move(finished),
+                               .failed = std::move(failed),
+                               .last = last});
+  }
+  population clients = two_clients();
+  shard_journal journal{{3}, clients};
+  std::size_t sent = 0;
+};
+
+} // namespace
+
+TEST_CASE("the last report of a wave leaves no round out") {
+  begun_shard shard;
+  CHECK(shard.journal.rounds_owed() == 2);
+  CHECK(shard.wrong_with({}) == "ends its wave and owes 2 rounds");
+  CHECK(shard.wrong_with({job(5, 0)}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.wrong_with({job(5, 0)}, {}, {}, false).empty());
+  CHECK(shard.wrong_with({job(5, 0)}, {end_of(6)}).empty());
+  CHECK(shard.wrong_with({job(5, 0)}, {}, {failure_of(6, 1)}).empty());
+  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0)}, .last = false}).empty());
+  CHECK(shard.journal.rounds_owed() == 1);
+  CHECK(shard.journal.first_owed()->id == assignment_id{6});
+}
+
+TEST_CASE("a report tells of a round once, in its order, and of no other") {
+  const begun_shard shard;
+  CHECK(shard.wrong_with({job(5, 0), job(6, 0)}, {end_of(6)}) == "tells of assignment 6 twice");
+  CHECK(shard.wrong_with({}, {end_of(5), end_of(5)}) == "tells of assignment 5 out of its order");
+  CHECK(shard.wrong_with({}, {end_of(5), end_of(6)}, {failure_of(6, 1)}) == "tells of assignment 6 twice");
+  CHECK(shard.wrong_with({job(6, 0), job(5, 0)}) == "tells of assignment 5 out of its order");
+  CHECK(shard.wrong_with({job(7, 0)}) == "names assignment 7, which is not at its shard");
+  CHECK(shard.wrong_with({job(5, 1)}) == "has a stage of assignment 5 that is not its next one");
+  CHECK(shard.wrong_with({job(5, 0, 1)}) == "has a stage of assignment 5 that is not its next one");
+  CHECK(shard.wrong_with({}, {}, {failure_of(5, 1), failure_of(6, 1)}) ==
+        "blames another client for assignment 5 than was given it");
+}
+
+TEST_CASE("rounds whose jobs were not released do not go on, and nothing comes unasked") {
+  begun_shard shard;
+  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(5, 0, 1), job(6, 0)}}).empty());
+  CHECK(shard.wrong_with({job(5, 1)}) == "reports what nobody asked for");
+  CHECK_FALSE(shard.journal.awaits_host());
+  shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}, {{6}, 0, 0}}}});
+  CHECK(shard.journal.rounds_owed() == 1); // the second job of round 5 is parked
+  CHECK(shard.wrong_with({}, {end_of(5)}) == "goes on with assignment 5 before its time");
+  CHECK(shard.wrong_with({job(5, 1)}, {end_of(6)}) == "goes on with assignment 5 before its time");
+  CHECK(shard.journal.take({.from = {3}, .finished = {end_of(6)}}).empty());
+  shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 1}}}});
+  CHECK(shard.wrong_with({}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.wrong_with({}, {end_of(6)}) == "names assignment 6, which is not at its shard"); // said again
+  CHECK(shard.wrong_with({job(5, 1)}).empty());
+}
+
+TEST_CASE("what runs at once is listed once, whole and in batches that hold something, and its rounds are owed") {
+  begun_shard shard(true);
+  const auto with = [&](std::vector<composition> released, bool last = false) {
+    return wave_report{.from = {3}, .issued = {job(5, 0), job(6, 0)}, .released = std::move(released), .last = last};
+  };
+  const job_id first{{5}, 0, 0}, second{{6}, 0, 0};
+  CHECK(shard.journal.wrong_with(with({{first}})) == "lists other batches than it was asked for");
+  CHECK(shard.journal.wrong_with(with({{first, second}, {}})) == "lists other batches than it was asked for");
+  CHECK(shard.journal.wrong_with(with({{first, second}}, true)) == "ends its wave and owes 2 rounds");
+  CHECK(shard.journal.take(with({{first}, {second}})).empty());
+  CHECK(shard.journal.wrong_with(with({{first, second}})) ==
+        "has a stage of assignment 5 that is not its next one"); // said again
+  CHECK(shard.wrong_with({}, {end_of(5)}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.wrong_with({}, {end_of(5), end_of(6)}).empty());
+}
+
+TEST_CASE("a host that repeats rounds tells of all of them, and comes to where they were") {
+  begun_shard shard;
+  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
+  shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});
+  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  static_cast<void>(shard.journal.take_reports());
+  shard.journal.host_lost();
+  shard.journal.host_found();
+  CHECK(shard.journal.rounds_owed() == 2);
+  CHECK(shard.wrong_with({job(5, 0)}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.wrong_with({job(6, 0)}, {end_of(5)}) == "ends assignment 5 before its time");
+  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
+  CHECK(shard.journal.rounds_owed() == 1); // round 5 is behind
+  CHECK(shard.wrong_with({}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.wrong_with({job(6, 1)}) == "goes on with assignment 6 before its time");
+  CHECK(shard.journal.stages_told({5}) == 1);
+  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  CHECK(shard.journal.stages_told({5}) == 2);
+  CHECK_FALSE(shard.journal.awaits_host());
+}
