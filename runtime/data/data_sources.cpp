@@ -14,6 +14,13 @@ source_registration::source_registration(data_source source) { registered<data_s
 
 std::vector<data_source> data_sources() { return registered_by_name<data_source>(); }
 
+data_source data_source_named(const std::string& name) {
+  for (auto& source : data_sources())
+    if (source.name == name)
+      return source;
+  return {};
+}
+
 std::vector<std::filesystem::path> data_roots(const data_section& data) {
   if (!data.root.empty())
     return {data.root};

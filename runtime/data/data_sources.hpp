@@ -18,7 +18,12 @@ struct data_source {
   std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
                                    std::uint64_t seed)>
       load{};
-  bool from_seed = false; ///< The rows are made, and others with every seed.
+  bool from_seed = false;       ///< The rows are made, and others with every seed.
+  bool index_files = false;     ///< Images in idx files, which data.transposed may turn.
+  bool picture_folders = false; ///< Pictures in all sizes, which are brought to data.side.
+  bool holds_tokens = false;    ///< Rows are tokens; else pixels.
+  bool has_domains = false;     ///< Rows know their domain, for tasks.transform = "domains".
+  std::int64_t classes = 0;     ///< How many, where an order of them is published for it; else 0.
 };
 
 /// Registers a source before main(): `const source_registration line{{.name = ...}};`
@@ -27,6 +32,8 @@ struct source_registration {
 };
 /// Sorted by name.
 [[nodiscard]] std::vector<data_source> data_sources();
+/// One without a name if there is none.
+[[nodiscard]] data_source data_source_named(const std::string& name);
 
 /// `data.root` alone if given, else the entries of $MNEME_DATA, then system folders.
 [[nodiscard]] std::vector<std::filesystem::path> data_roots(const data_section& data);

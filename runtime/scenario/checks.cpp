@@ -1,8 +1,10 @@
 #include "runtime/scenario/checks.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/options/unit_text.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wstringop-overread" // g++ 12 sees one where a text is moved into a vector
 #endif
@@ -11,7 +13,7 @@ namespace {
 
 using remarks = std::vector<remark>;
 
-bool is_synthetic(const scenario& s) { return s.data.name == "synthetic"; }
+bool is_synthetic(const scenario& s) { return data_source_named(s.data.name).from_seed; }
 
 /// Classes of the run as far as the scenario alone tells; 0: the data decide.
 std::int64_t known_classes(const scenario& s) {
@@ -26,21 +28,26 @@ void check_data(const scenario& s, remarks& out) {
                    fmt::format("data.shape: expected [features] or [channels, height, width], found {} "
                                "numbers",
                                axes)});
-  if (!is_synthetic(s) || s.data.tokens == 0)
+  const bool makes_tokens = is_synthetic(s) && s.data.tokens > 0;
+  if (!makes_tokens && !data_source_named(s.data.name).holds_tokens)
     return;
-  if (s.data.shape.size() > 1)
+  const std::string source_key = makes_tokens ? "data.tokens" : "data.name";
+  const auto because = makes_tokens ? std::string("data.tokens makes rows of tokens")
+                                    : fmt::format("the rows of \"{}\" are tokens", s.data.name);
+  if (makes_tokens && s.data.shape.size() > 1)
     out.push_back({{"data.shape", "data.tokens"},
                    fmt::format("data.shape: expected [tokens of a row], because data.tokens = {}; found {} numbers",
                                s.data.tokens, s.data.shape.size())});
   const bool moves = s.tasks.transform == task_transform::permute || s.tasks.transform == task_transform::affine;
   if (moves && s.tasks.kind == task_kind::domain_incremental)
-    out.push_back({{"tasks.transform", "data.tokens"},
-                   "tasks.transform: expected \"class-blocks\", because data.tokens makes rows of tokens, and other "
-                   "transforms move pixels"});
+    out.push_back({{"tasks.transform", source_key},
+                   fmt::format("tasks.transform: expected \"class-blocks\", because {}, and other transforms move "
+                               "pixels",
+                               because)});
   if (s.training.augment != augmentation_kind::none)
-    out.push_back({{"training.augment", "data.tokens"},
-                   "training.augment: expected \"none\", because data.tokens makes rows of tokens, and augmentation "
-                   "moves pixels"});
+    out.push_back({{"training.augment", source_key},
+                   fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels",
+                               because)});
 }
 
 /// Pixels are moved by the task, or brought to another size: both at once have no meaning of their own.
@@ -64,7 +71,8 @@ void check_sizes(const scenario& s, remarks& out) {
 
 void check_class_order(const scenario& s, remarks& out) {
   const auto* word = std::get_if<std::string>(&s.tasks.class_order);
-  const bool hundred = s.data.name == "cifar100" || (is_synthetic(s) && s.data.classes == 100);
+  const auto source = data_source_named(s.data.name);
+  const bool hundred = (source.from_seed ? s.data.classes : source.classes) == 100;
   if (word && *word == "icarl87" && !hundred)
     out.push_back(
         {{"tasks.class_order", "data.name", "data.classes"},
@@ -117,6 +125,20 @@ void check_class_incremental(const scenario& s, remarks& out) {
                                tasks.first_classes, std::max<std::int64_t>(rest, 0), total, tasks.count)});
 }
 
+void check_domains(const scenario& s, remarks& out) {
+  const auto source = data_source_named(s.data.name);
+  if (s.tasks.transform != task_transform::domains || s.tasks.count == 1 || source.has_domains || source.name.empty())
+    return;
+  std::vector<std::string> names;
+  for (const auto& other : data_sources())
+    if (other.has_domains)
+      names.push_back(other.name);
+  out.push_back({{"tasks.transform", "data.name"},
+                 fmt::format("tasks.transform = \"domains\": the rows of \"{}\" know no domains; expected another "
+                             "transform, or a data set with domains: {}",
+                             s.data.name, fmt::join(names, ", "))});
+}
+
 void check_tasks(const scenario& s, remarks& out) {
   const auto& tasks = s.tasks;
   check_sizes(s, out);
@@ -129,6 +151,7 @@ void check_tasks(const scenario& s, remarks& out) {
     out.push_back({{"tasks.kind", "tasks.transform"},
                    "tasks.kind = \"domain-incremental\": needs to know what changes; set tasks.transform to "
                    "\"permute\", \"affine\", \"domains\" or \"class-blocks\""});
+  check_domains(s, out);
   if (tasks.transform != task_transform::class_blocks)
     return;
   if (tasks.classes_per_task == 0)

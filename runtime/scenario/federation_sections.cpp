@@ -1,4 +1,5 @@
 #include "runtime/data/data_sources.hpp"
+#include "runtime/method/strategy.hpp"
 #include "runtime/scenario/sections.hpp"
 namespace mneme {
 namespace {
@@ -10,11 +11,14 @@ std::vector<std::string> data_names() {
   return names;
 }
 
-key_table data_keys(data_section& to) {
-  key_table keys;
+section_keys data_keys(data_section& to) {
+  section_keys keys;
+  const auto source = data_source_named(to.name);
+  const bool holds_pixels = !source.holds_tokens && !(source.from_seed && to.tokens > 0);
   keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
   keys.path("root", to.root,
             "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
+  keys.read_if(!source.from_seed, "only data sets in files");
   keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
   keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
   keys.integer("train_per_class", to.train_per_class, {.low = 0},
@@ -26,16 +30,23 @@ key_table data_keys(data_section& to) {
       {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}, {"measured", normalization::measured}},
       "Pixels minus a mean, over a deviation: the data set's published ones, or 0.5 and 0.5 (EMNIST, USPS, "
       "digits, PACS, made-up rows); unit: in [0, 1]; measured: those of the training rows that are read.");
+  keys.read_if(holds_pixels, "only images");
   keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
+  keys.read_if(source.index_files, "only data sets in idx files");
   keys.integers("shape", to.shape, {.low = 1, .high = 65'536},
                 "synthetic: [features], or [channels, height, width] of images.");
+  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("classes", to.classes, {.low = 1, .high = 100'000}, "synthetic: the number of classes.");
+  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("rows", to.rows, {.low = 1, .high = 1'000'000'000}, "synthetic: the number of training rows.");
+  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer(
       "tokens", to.tokens, {.low = 0, .high = 16'777'216},
       "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
+  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("side", to.side, {.low = 8, .high = 1'024},
                "imagenet-subset, nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
+  keys.read_if(source.picture_folders, "only data sets in folders of pictures");
   keys.integer("resize", to.resize, {.low = 0, .high = 1'024},
                "Pixels of the shorter side that images are brought to before nets see them, by bicubic interpolation "
                "as Pillow does it; 0: as the data set has them.");
@@ -44,8 +55,8 @@ key_table data_keys(data_section& to) {
   return keys;
 }
 
-key_table tasks_keys(tasks_section& to) {
-  key_table keys;
+section_keys tasks_keys(tasks_section& to) {
+  section_keys keys;
   keys.choice("kind", to.kind,
               {{"class-incremental", task_kind::class_incremental},
                {"domain-incremental", task_kind::domain_incremental},
@@ -54,6 +65,7 @@ key_table tasks_keys(tasks_section& to) {
   keys.integer("count", to.count, {.low = 1, .high = 100'000}, "Tasks, the first included; `single` has one.");
   keys.integer("first_classes", to.first_classes, {.low = 0},
                "Classes of a larger first task; 0: all tasks are equal. The rest must divide evenly.");
+  keys.read_if(to.kind == task_kind::class_incremental, "only tasks.kind = \"class-incremental\"");
   keys.integer("classes", to.classes, {.low = 0}, "Only the first n classes of the order; 0: all.");
   keys.word_or_integers("class_order", to.class_order, {"natural", "seeded", "icarl87", "np1993"},
                         "Order in which classes appear: by number, drawn from the seed, a published one, or a list.");
@@ -66,54 +78,68 @@ key_table tasks_keys(tasks_section& to) {
        {"class-blocks", task_transform::class_blocks}},
       "domain-incremental: permuted pixels, rotated and sheared images, the data set's own domains, or blocks of "
       "classes with label = class mod classes_per_task.");
+  const bool domains = to.kind == task_kind::domain_incremental;
+  keys.read_if(domains, "only tasks.kind = \"domain-incremental\"");
   keys.integer("classes_per_task", to.classes_per_task, {.low = 0}, "class-blocks: classes of a task.");
+  keys.read_if(domains && to.transform == task_transform::class_blocks, "only tasks.transform = \"class-blocks\"");
   keys.choice("transition", to.transition,
               {{"round", task_transition::round}, {"staggered", task_transition::staggered}},
               "Whether all clients change task at a round, or each at a time of its own after it.");
   keys.duration("transition_spread", to.transition_spread,
                 "staggered: clients enter a task at uniform times up to so long after the server opens it.");
+  keys.read_if(to.transition == task_transition::staggered, "only tasks.transition = \"staggered\"");
   keys.number("staying_share", to.staying_share, {.low = 0.0, .high = 1.0},
               "Share of the enrolled clients that keep their old task when one begins, drawn for each task.");
   return keys;
 }
 
-key_table partition_keys(partition_section& to) {
+section_keys partition_keys(partition_section& to) {
+  using enum partition_kind;
+  const auto kind = to.kind;
   std::vector<std::pair<std::string, partition_kind>> words;
   for (const auto& word : partition_words())
     words.emplace_back(word.word, word.kind);
-  key_table keys;
+  section_keys keys;
   keys.choice("kind", to.kind, std::move(words),
               "How the rows of a task are spread over clients; `mneme list partitions` describes them.");
   keys.number("beta", to.beta, {.low = 0.0, .open_low = true},
               "dirichlet, dirichlet-capped: concentration; small: clients hold few classes.");
+  keys.read_if(kind == dirichlet || kind == dirichlet_capped,
+               "only partition.kind = \"dirichlet\" and \"dirichlet-capped\"");
   keys.number("class_share", to.class_share, {.low = 0.0, .high = 1.0, .open_low = true},
               "class-share: part of a task's classes that a client holds.");
+  keys.read_if(kind == class_share, "only partition.kind = \"class-share\"");
   keys.integer("shards_per_client", to.shards_per_client, {.low = 1},
                "shards: pieces of a task's sorted rows per client.");
+  keys.read_if(kind == shards, "only partition.kind = \"shards\"");
   keys.integer("rows_per_client", to.rows_per_client, {.low = 1}, "sampled: rows per client and task.");
+  keys.read_if(kind == sampled, "only partition.kind = \"sampled\"");
   keys.choice("seed", to.per_run_seed, {{"per-task", false}, {"per-run", true}},
               "Whether every task draws anew, or repeats one pattern.");
+  keys.read_if(kind != file, "only partitions that are drawn");
   keys.choice("over", to.over_enrolled, {{"all", false}, {"enrolled", true}},
               "Whether a task's rows are split over all clients of the run, or over those enrolled in it, so that none "
               "is lost.");
+  keys.read_if(kind != file && kind != class_share && kind != sampled, "only rows with one owner");
   keys.number("public_share", to.public_share, {.low = 0.0, .high = 0.9},
               "Share of the rows of each task and class that no client holds, for methods that need public data.");
   keys.path("file", to.file,
             "file: CSV with a header naming `client`, `row` (of the original training file) and, if "
             "wanted, `task`; rows not named belong to nobody.");
+  keys.read_if(kind == file, "only partition.kind = \"file\"");
   return keys;
 }
 
-key_table clients_keys(clients_section& to) {
-  key_table keys;
+section_keys clients_keys(clients_section& to) {
+  section_keys keys;
   keys.integer("count", to.count, {.low = 1, .high = 100'000'000}, "Clients of the whole run.");
   keys.size("memory_limit", to.memory_limit,
             "Memory for what clients remember between rounds; beyond it the oldest goes to a file. \"0 B\": no limit.");
   return keys;
 }
 
-key_table enrolment_keys(enrolment_section& to) {
-  key_table keys;
+section_keys enrolment_keys(enrolment_section& to) {
+  section_keys keys;
   keys.choice("kind", to.kind,
               {{"all", enrolment_kind::all},
                {"table", enrolment_kind::table},
@@ -122,58 +148,85 @@ key_table enrolment_keys(enrolment_section& to) {
               "Who takes part: everybody always, by a table, more clients with every task, or as they come and go.");
   keys.texts("table", to.table,
              "table: a string per equal block of client ids, a letter per task: A active, O left, X not yet.");
+  keys.read_if(to.kind == enrolment_kind::table, "only enrolment.kind = \"table\"");
+  const bool grows = to.kind == enrolment_kind::growing, comes_and_goes = to.kind == enrolment_kind::random;
   keys.integer("initial", to.initial, {.low = 1}, "growing: clients of the first task, the lowest ids.");
+  keys.read_if(grows, "only enrolment.kind = \"growing\"");
   keys.integer("added_per_task", to.added_per_task, {.low = 0},
                "growing: clients added with each further task, in id order.");
+  keys.read_if(grows, "only enrolment.kind = \"growing\"");
   keys.duration("arrival_mean", to.arrival_mean, "random: mean time until a client enrols (exponential).");
+  keys.read_if(comes_and_goes, "only enrolment.kind = \"random\"");
   keys.duration("lifetime_mean", to.lifetime_mean, "random: mean time until it leaves.");
+  keys.read_if(comes_and_goes, "only enrolment.kind = \"random\"");
   keys.duration("absence_mean", to.absence_mean, "random: mean time until it comes back; \"0 s\": it never does.");
+  keys.read_if(comes_and_goes, "only enrolment.kind = \"random\"");
   keys.choice("rejoin", to.rejoin,
               {{"with-memory", rejoining::with_memory}, {"without-memory", rejoining::without_memory}},
               "random: whether who comes back still has what it remembered.");
+  keys.read_if(comes_and_goes && to.absence_mean.count() > 0, "only enrolment.kind = \"random\" with an absence_mean");
   return keys;
 }
 
-void async_keys(key_table& keys, rounds_section& to) {
+void async_keys(section_keys& keys, rounds_section& to) {
+  const bool async = to.mode == round_mode::async, buffers = to.aggregation == aggregation_kind::fedbuff;
+  const std::string in_async = "only rounds.mode = \"async\"";
+  const std::string of_fedbuff = "only rounds.aggregation = \"fedbuff\" with rounds.mode = \"async\"";
   keys.choice("aggregation", to.aggregation,
               {{"fedbuff", aggregation_kind::fedbuff}, {"fedasync", aggregation_kind::fedasync}},
               "async: a server step for every buffer of uploads (Nguyen et al. 2022), or for each (Xie et al. 2019).");
+  keys.read_if(async, in_async);
   keys.integer("buffer", to.buffer, {.low = 1, .high = 1'000'000'000}, "fedbuff: uploads of a server step.");
+  keys.read_if(async && buffers, of_fedbuff);
   keys.integer("concurrency", to.concurrency, {.low = 1},
                "async: clients in flight; if not given, the smaller of 100 and clients.count.");
+  keys.read_if(async, in_async);
   keys.choice("staleness", to.staleness,
               {{"polynomial", staleness_kind::polynomial},
                {"constant", staleness_kind::constant},
                {"hinge", staleness_kind::hinge}},
               "async: weight of an upload that is s server steps old: (1 + s)^-a, 1, or 1 up to b steps and "
               "1 / (a (s - b) + 1) beyond.");
+  keys.read_if(async, in_async);
   keys.number("staleness_exponent", to.staleness_exponent, {.low = 0.0}, "async: a.");
+  keys.read_if(async && to.staleness != staleness_kind::constant,
+               "only rounds.staleness = \"polynomial\" and \"hinge\"");
   keys.integer("staleness_bound", to.staleness_bound, {.low = 0}, "hinge: b.");
+  keys.read_if(async && to.staleness == staleness_kind::hinge, "only rounds.staleness = \"hinge\"");
   keys.number("mixing", to.mixing, {.low = 0.0, .high = 1.0, .open_low = true},
               "fedasync: how far a step goes towards an upload that is not stale.");
+  keys.read_if(async && !buffers, "only rounds.aggregation = \"fedasync\" with rounds.mode = \"async\"");
   keys.number("server_learning_rate", to.server_learning_rate, {.low = 0.0, .open_low = true},
               "fedbuff: how far a step goes along the mean change of its uploads.");
+  keys.read_if(async && buffers, of_fedbuff);
 }
 
-key_table rounds_keys(rounds_section& to) {
-  key_table keys;
+section_keys rounds_keys(rounds_section& to) {
+  section_keys keys;
   keys.choice("mode", to.mode, {{"sync", round_mode::sync}, {"async", round_mode::async}},
               "Rounds that wait for their cohort, or a server that steps as uploads come and sends clients off again.");
   keys.integer("per_task", to.per_task, {.low = 1, .high = 1'000'000'000},
                "Rounds (async: server steps) of a task, unless the method sets its own.");
   keys.integer("cohort", to.cohort, {.low = 0},
                "Clients per round; 0: all available; if not given, the smaller of 10 and clients.count.");
+  const bool waits = to.mode == round_mode::sync;
+  keys.read_if(waits, "only rounds.mode = \"sync\"");
   keys.duration("deadline", to.deadline,
                 "From the opening of the round; \"0 s\": wait for everybody who has not dropped out.");
+  keys.read_if(waits, "only rounds.mode = \"sync\"");
   keys.choice(
       "late", to.late, {{"drop", late_policy::drop}, {"keep", late_policy::keep}},
       "What happens to work that misses the deadline: abandoned, or folded into the round open when it arrives.");
+  keys.read_if(waits && to.deadline.count() > 0, "only rounds with a deadline");
   async_keys(keys, to);
   return keys;
 }
 
-key_table devices_keys(devices_section& to) {
-  key_table keys;
+section_keys devices_keys(scenario& of_run) {
+  auto& to = of_run.devices;
+  const auto& method = of_run.strategy.method;
+  const bool has_proxy = method && method->needs().has_proxy;
+  section_keys keys;
   keys.device("rows_per_second", to.rows_per_second, {.low = 0.0, .open_low = true},
               "Training rows a device works off.");
   keys.device("uplink_mbit", to.uplink_mbit, {.low = 0.0},
@@ -182,7 +235,9 @@ key_table devices_keys(devices_section& to) {
               "Megabits per second from server to device; 0: instantaneous.");
   keys.device("proxy_uplink_mbit", to.proxy_uplink_mbit, {.low = 0.0},
               "The same from device to proxy, for methods that have one.");
+  keys.read_if(has_proxy, "only methods with a proxy");
   keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0}, "The same from proxy to device.");
+  keys.read_if(has_proxy, "only methods with a proxy");
   keys.flag("observing_costs", to.observing_costs,
             "Whether clients that look at their rows outside the cohort, as some methods let them, take a download "
             "and time.");
@@ -194,8 +249,10 @@ key_table devices_keys(devices_section& to) {
                {"file", device_availability::file}},
               "When devices can be given work: always, half of every period from a time of their own, or by a file.");
   keys.duration("availability_period", to.availability_period, "diurnal: the length of a day.");
+  keys.read_if(to.availability == device_availability::diurnal, "only devices.availability = \"diurnal\"");
   keys.path("availability_file", to.availability_file,
             "file: CSV with a header naming `client`, `from` and `to`, in seconds; who is not named is never there.");
+  keys.read_if(to.availability == device_availability::file, "only devices.availability = \"file\"");
   keys.choice("wire", to.wire,
               {{"fp32", wire_format::fp32},
                {"fp16", wire_format::fp16},
@@ -235,7 +292,7 @@ std::vector<section> federation_sections(scenario& into) {
   sections.push_back({"devices",
                       "Speed and reliability of clients: a number for all, a list with one per client, or "
                       "{ median, sigma } of a log-normal.",
-                      devices_keys(into.devices)});
+                      devices_keys(into)});
   return sections;
 }
 

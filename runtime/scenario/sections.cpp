@@ -12,26 +12,32 @@ std::vector<std::string> names_of(const Entries& entries) {
   return names;
 }
 
-key_table top_keys(scenario& to) {
-  key_table keys;
+section_keys top_keys(scenario& to) {
+  section_keys keys;
   keys.text("title", to.title, "One line that says what the scenario shows.");
   keys.integer("seed", to.seed, {.low = 0}, "Every draw of the run follows from it.");
   return keys;
 }
 
-key_table model_keys(model_section& to) {
-  key_table keys;
+section_keys model_keys(scenario& of_run) {
+  auto& to = of_run.model;
+  const bool is_built = to.module.empty();
+  const auto& method = of_run.strategy.method;
+  section_keys keys;
   keys.word("name", to.name, names_of(models()),
             "The net; `mneme list models` describes them, their own keys follow here.");
+  keys.read_if(is_built, "only scenarios without model.module");
   keys.path("module", to.module,
             "TorchScript file or, with native_code, AOTInductor package that is the net, in place of a net of this "
             "program; empty: none. See docs/modules.md.");
   keys.flag("native_code", to.native_code,
             "Modules may be AOTInductor packages: compiled code, which may do whatever this process may; and "
             "TorchScript is taken where the machine gives no process without rights to try it in.");
+  keys.read_if(!is_built || (method && !method->needs().module_files.empty()), "only scenarios with modules");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
               "module: what it returns for a row: features, behind which a head of the run's own stands, or the scores "
               "of the classes.");
+  keys.read_if(!is_built, "only scenarios with model.module");
   keys.path("weights", to.weights,
             "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
   keys.path(
@@ -43,13 +49,16 @@ key_table model_keys(model_section& to) {
             "once and kept by its digest; empty: none.");
   keys.choice("trainable", to.trainable, {{"all", trainable_part::all}, {"head", trainable_part::head}},
               "What training may change.");
+  const auto own = keys.all().size();
   if (to.kind)
     to.kind->keys(keys);
+  for (auto i = own; i < keys.all().size(); ++i)
+    keys.read_if(keys.all()[i].name, is_built, "only scenarios without model.module");
   return keys;
 }
 
-key_table training_keys(training_section& to) {
-  key_table keys;
+section_keys training_keys(training_section& to) {
+  section_keys keys;
   keys.choice("optimizer", to.optimizer,
               {{"sgd", optimizer_kind::sgd}, {"adam", optimizer_kind::adam}, {"adamw", optimizer_kind::adamw}},
               "A fresh one each round, as PyTorch defines it.");
@@ -62,8 +71,12 @@ key_table training_keys(training_section& to) {
               "Of the learning rate, per round within a task.");
   keys.integers("milestones", to.milestones, {.low = 1},
                 "step: rounds of the task at which the rate is multiplied by factor.");
+  const bool steps = to.schedule == schedule_kind::step;
+  keys.read_if(steps, "only training.schedule = \"step\"");
   keys.number("factor", to.factor, {.low = 0.0, .open_low = true}, "step: what the rate is multiplied by.");
+  keys.read_if(steps, "only training.schedule = \"step\"");
   keys.number("momentum", to.momentum, {.low = 0.0, .high = 1.0}, "sgd: momentum.");
+  keys.read_if(to.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\"");
   keys.number("weight_decay", to.weight_decay, {.low = 0.0}, "Weight decay: added to the gradient, adamw: decoupled.");
   keys.number("clip_norm", to.clip_norm, {.low = 0.0}, "Largest norm of the gradient of a step; 0: no limit.");
   keys.choice("augment", to.augment,
@@ -76,8 +89,8 @@ key_table training_keys(training_section& to) {
   return keys;
 }
 
-key_table strategy_keys(strategy_section& to) {
-  key_table keys;
+section_keys strategy_keys(strategy_section& to) {
+  section_keys keys;
   keys.word("name", to.name, names_of(strategies()),
             "The method; `mneme list strategies` describes them, their own keys follow here.");
   keys.text("preset", to.preset, "A named set of defaults of the method; keys given win.");
@@ -90,8 +103,8 @@ key_table strategy_keys(strategy_section& to) {
   return keys;
 }
 
-key_table worker_keys(worker_section& to) {
-  key_table keys;
+section_keys worker_keys(worker_section& to) {
+  section_keys keys;
   keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\"; \"cuda\" is \"cuda:0\".");
   keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
   keys.integer("models_max", to.models_max, {.low = 0},
@@ -114,8 +127,8 @@ key_table worker_keys(worker_section& to) {
   return keys;
 }
 
-key_table evaluation_keys(evaluation_section& to) {
-  key_table keys;
+section_keys evaluation_keys(evaluation_section& to) {
+  section_keys keys;
   keys.integer("every", to.every, {.low = 0},
                "Rounds (async: server steps) between evaluations; 0: only at the end of tasks, which always are.");
   keys.choice("mask", to.mask,
@@ -133,8 +146,8 @@ key_table evaluation_keys(evaluation_section& to) {
   return keys;
 }
 
-key_table checkpoint_keys(checkpoint_section& to) {
-  key_table keys;
+section_keys checkpoint_keys(checkpoint_section& to) {
+  section_keys keys;
   keys.integer("every", to.every, {.low = 0},
                "Rounds or server steps between checkpoints; 0: none. A due one waits while checkpoints have used more "
                "than 5 % of the wall time.");
@@ -150,7 +163,7 @@ std::vector<section> sections_of(scenario& into) {
   sections.push_back({"", "Keys above all sections.", top_keys(into)});
   for (auto& group : federation_sections(into))
     sections.push_back(std::move(group));
-  sections.push_back({"model", "The net that is trained.", model_keys(into.model)});
+  sections.push_back({"model", "The net that is trained.", model_keys(into)});
   sections.push_back({"training", "How a client trains in a round.", training_keys(into.training)});
   sections.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into.strategy)});
   sections.push_back({"worker", "Where the arithmetic is done; never changes a result.", worker_keys(into.worker)});

@@ -3,10 +3,31 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
+/// When something reads a key that some scenarios do not need.
+struct key_condition {
+  std::string key{};     ///< Without its section.
+  bool holds = true;     ///< In the scenario to which the keys are bound, as it was then.
+  std::string readers{}; ///< "only rounds with a deadline"
+};
+
+/// The keys of a section, each with its condition, if it has one.
+class section_keys : public key_table {
+public:
+  /// The key that was added last has no effect unless `holds`.
+  void read_if(bool holds, std::string readers) { read_if(all().back().name, holds, std::move(readers)); }
+  void read_if(std::string key, bool holds, std::string readers) {
+    conditions_.push_back({std::move(key), holds, std::move(readers)});
+  }
+  [[nodiscard]] const std::vector<key_condition>& conditions() const noexcept { return conditions_; }
+
+private:
+  std::vector<key_condition> conditions_;
+};
+
 struct section {
   std::string name{}; ///< "" for the keys above all sections.
   std::string meaning{};
-  key_table keys{};
+  section_keys keys{};
 };
 
 /// In the order of the resolved scenario; [model] and [strategy] end with the keys of

@@ -52,7 +52,9 @@ const source_registration digits_line{
      .summary = "67,291 + 12,007 handwritten digits in 2 domains (mnist, usps), grey 28x28, 10 classes; limits of rows "
                 "hold for each domain; tools/fetch_data mnist usps",
      .parts = {"mnist", "usps"},
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_digits(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_digits(data, roots); },
+     .index_files = true,
+     .has_domains = true}};
 
 } // namespace
 } // namespace mneme

@@ -24,7 +24,8 @@ const source_registration emnist47_line{
      .files = emnist47_files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_idx(emnist47_files, data, roots);
-     }}};
+     },
+     .index_files = true}};
 
 } // namespace
 } // namespace mneme

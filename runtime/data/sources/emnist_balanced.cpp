@@ -24,7 +24,8 @@ const source_registration emnist_balanced_line{
      .files = emnist_balanced_files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_idx(emnist_balanced_files, data, roots);
-     }}};
+     },
+     .index_files = true}};
 
 } // namespace
 } // namespace mneme

@@ -26,7 +26,8 @@ const source_registration fashion_mnist_line{
      .files = fashion_mnist_files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_idx(fashion_mnist_files, data, roots);
-     }}};
+     },
+     .index_files = true}};
 
 } // namespace
 } // namespace mneme

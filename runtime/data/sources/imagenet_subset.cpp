@@ -56,7 +56,8 @@ const source_registration imagenet_subset_line{
      .files = imagenet_subset_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_imagenet_subset(data, roots);
-     }}};
+     },
+     .picture_folders = true}};
 
 } // namespace
 } // namespace mneme

@@ -23,7 +23,8 @@ const source_registration mnist_line{
      .files = mnist_files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_idx(mnist_files, data, roots);
-     }}};
+     },
+     .index_files = true}};
 
 } // namespace
 } // namespace mneme

@@ -73,7 +73,9 @@ const source_registration nico_common_line{
          "PNG, brought to data.side; every fifth of a folder is a test image, unless lists say it; no download by "
          "mneme",
      .files = nico_common_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_common(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_common(data, roots); },
+     .picture_folders = true,
+     .has_domains = true}};
 
 } // namespace
 } // namespace mneme

@@ -63,7 +63,9 @@ const source_registration nico_unique_line{
      .summary = "NICO++: pictures of 60 things in 6 surroundings of their own in JPEG or PNG, brought to data.side; "
                 "every fifth of a folder is a test image, unless lists say it; no download by mneme",
      .files = nico_unique_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_unique(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_unique(data, roots); },
+     .picture_folders = true,
+     .has_domains = true}};
 
 } // namespace
 } // namespace mneme

@@ -41,7 +41,9 @@ const source_registration open_image_line{
      .summary = "OpenImage: pictures of 20 kinds of things with 6 sorts each as domains, in JPEG or PNG, brought to "
                 "data.side; laid out as in OSCAR's code; no download by mneme",
      .files = open_image_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_open_image(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_open_image(data, roots); },
+     .picture_folders = true,
+     .has_domains = true}};
 
 } // namespace
 } // namespace mneme

@@ -50,7 +50,8 @@ const source_registration pacs_line{
      .summary = "8,003 + 1,988 images in 4 domains (photo, art_painting, cartoon, sketch), colour 32x32, 7 classes; "
                 "limits of rows hold for each domain; no public download",
      .files = pacs_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_pacs(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_pacs(data, roots); },
+     .has_domains = true}};
 
 } // namespace
 } // namespace mneme

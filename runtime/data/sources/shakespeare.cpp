@@ -161,7 +161,8 @@ const source_registration shakespeare_line{
      .summary = "what 1,352 roles say, 3,853,057 windows of 80 characters and 321,077 of every tenth speech, 80 "
                 "classes by the next character, the most frequent first; no public download in this form",
      .files = shakespeare_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_shakespeare(data, roots); }}};
+     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_shakespeare(data, roots); },
+     .holds_tokens = true}};
 
 } // namespace
 } // namespace mneme

@@ -21,7 +21,8 @@ const source_registration usps_line{
      .files = usps_files.files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_idx(usps_files, data, roots);
-     }}};
+     },
+     .index_files = true}};
 
 } // namespace
 } // namespace mneme

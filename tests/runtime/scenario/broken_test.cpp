@@ -104,6 +104,31 @@ TEST_CASE("a key that the chosen kind does not read is a warning if the user gav
   CHECK(read.value.tasks.count == 1);
 }
 
+TEST_CASE("keys of images have no effect on rows of tokens, and those of idx files only there", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[data]\nname = \"shakespeare\"\ntransposed = true\nnormalize = \"unit\"\nside = 64\n" +
+                             probe_sections);
+  CHECK(folder.all(folder.read("a.toml").warnings) ==
+        "a.toml:3:14: error: data.transposed has no effect here: only data sets in idx files read it\n"
+        "a.toml:4:13: error: data.normalize has no effect here: only images read it\n"
+        "a.toml:5:8: error: data.side has no effect here: only data sets in folders of pictures read it\n");
+  folder.write("b.toml", "[data]\nname = \"digits\"\ntransposed = true\nnormalize = \"unit\"\n" + probe_sections);
+  CHECK(folder.read("b.toml").warnings.empty());
+}
+
+TEST_CASE("what moves pixels is refused for rows of tokens, and domains where rows know none", "[scenario]") {
+  const scenario_folder folder;
+  folder.write("a.toml", "[data]\nname = \"shakespeare\"\n[training]\naugment = \"crop-flip\"\n" + probe_sections);
+  CHECK(folder.refusal("a.toml") == "a.toml:4:11: error: training.augment: expected \"none\", because the rows of "
+                                    "\"shakespeare\" are tokens, and augmentation moves pixels\n");
+  folder.write("b.toml", "[data]\nname = \"mnist\"\n[tasks]\nkind = \"domain-incremental\"\ncount = 2\n"
+                         "transform = \"domains\"\n" +
+                             probe_sections);
+  CHECK(folder.refusal("b.toml") == "b.toml:6:13: error: tasks.transform = \"domains\": the rows of \"mnist\" know no "
+                                    "domains; expected another transform, or a data set with domains: digits, "
+                                    "nico-common, nico-unique, open-image, pacs\n");
+}
+
 TEST_CASE("a run in which nobody ever answers is warned of", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[devices]\ndropout = 1\n" + probe_sections);
