@@ -182,8 +182,8 @@ private:
   };
 
   void ring() const {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
+    const std::uint64_t rings = 1;
+    [[maybe_unused]] const auto written = ::write(wake_, &rings, sizeof rings);
   }
 
   void listen() {

@@ -102,9 +102,9 @@ void feature_store::open(table& made, const dataset& source, const std::string& 
     note_damage(read(made));
 }
 
-void feature_store::note_damage(const diagnostics& found) {
+void feature_store::note_damage(const diagnostics& damage) {
   const std::lock_guard lock(damage_guard_);
-  append(damaged_, found);
+  append(damaged_, damage);
 }
 
 diagnostics feature_store::damaged() const {

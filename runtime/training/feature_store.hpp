@@ -42,7 +42,7 @@ public:
   [[nodiscard]] table& of(const std::shared_ptr<const dataset>& source, const model& net, const tensors_ref& weights);
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   /// Notes files of the folder that are not as they were written, and hence are made again.
-  void note_damage(const diagnostics& found);
+  void note_damage(const diagnostics& damage);
   /// All that was noted so far.
   [[nodiscard]] diagnostics damaged() const;
   /// Writes every table with new rows to the folder. Throws std::system_error naming the file.

@@ -240,15 +240,15 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
 
 /// Names of files and folders, keys and addresses: none of them is empty.
 diagnostics empty_words(const CLI::App& command) {
-  diagnostics found;
+  diagnostics empty;
   for (const auto* option : command.get_options())
     for (const auto& word : option->results())
       if (word.empty()) {
         const auto name = option->get_positional() ? option->get_name(true) : option->get_name();
-        found.push_back({"", fmt::format("{} of `mneme {}` is an empty word; name something, or leave it out", name,
+        empty.push_back({"", fmt::format("{} of `mneme {}` is an empty word; name something, or leave it out", name,
                                          command.get_name())});
       }
-  return found;
+  return empty;
 }
 
 int dispatch(const command_line& line) {

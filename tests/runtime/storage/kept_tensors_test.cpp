@@ -11,10 +11,10 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 tensor_map two_tensors() {
-  tensor_map made;
-  made.put("a", floats({1.0F, 2.0F, 3.0F}));
-  made.put("b", at::tensor({4, 5}, at::kLong));
-  return made;
+  tensor_map tensors;
+  tensors.put("a", floats({1.0F, 2.0F, 3.0F}));
+  tensors.put("b", at::tensor({4, 5}, at::kLong));
+  return tensors;
 }
 
 std::string refusal_of(const std::filesystem::path& file) {

@@ -110,7 +110,7 @@ TEST_CASE("a file that is damaged, or of another shape, is made anew") {
   content.back() = static_cast<char>(content.back() ^ 0x40); // still a float
   write_file(file, content);
   diagnostics damaged;
-  outcome_store store(folder, [&](const diagnostics& found) { append(damaged, found); });
+  outcome_store store(folder, [&](const diagnostics& damage) { append(damaged, damage); });
   CHECK(store.find(job_of(3, 1.0F, source)) == nullptr);
   REQUIRE(damaged.size() == 1);
   CHECK(damaged[0].where == file.string());

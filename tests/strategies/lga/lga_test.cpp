@@ -236,8 +236,8 @@ TEST_CASE("a head of several layers is refused: the proxy would score what it is
       auto setup = setup_of_run(net_with_head("mlp", {1, 1, features}, hidden), features, 2);
       setup.task_classes = {{0, 2}, {2, 4}};
       setup.rounds.per_task = 20;
-      const auto found = strategy_named(name)->check(setup);
-      CHECK(std::count_if(found.begin(), found.end(),
+      const auto findings = strategy_named(name)->check(setup);
+      CHECK(std::count_if(findings.begin(), findings.end(),
                           [](const auto& wrong) { return wrong.where == "model.head_hidden"; }) == !hidden.empty());
     }
 }
