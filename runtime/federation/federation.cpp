@@ -5,21 +5,6 @@ namespace mneme {
 
 federation::federation(federation_settings settings) : settings_(std::move(settings)) {}
 
-/// The file that holds memories for which there is no room can fail, and a checkpoint can say what cannot be.
-template <class Step>
-void federation::guarded(Step step) {
-  if (out_.is_over())
-    return;
-  try {
-    step();
-  } catch (const archive_error& e) {
-    in_flight_ = {}; // no shard knows of them
-    finish(run_status::failed, std::string("the checkpoint cannot be read: it ") + e.what());
-  } catch (const std::exception& e) {
-    finish(run_status::failed, e.what());
-  }
-}
-
 // -- virtual time -----------------------------------------------------------------------------------------------------
 
 /// The whole loop: handle what is due; when the next event needs numbers that are not there, let everything run that

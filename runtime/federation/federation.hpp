@@ -54,9 +54,12 @@ public:
   void take_commands(std::vector<federation_command>& taken) { out_.take_commands(taken); }
 
 private:
-  // federation.cpp: the loop
+  /// Takes an input. The file that holds memories for which there is no room can fail, and a checkpoint can say what
+  /// cannot be: then the run ends, in words.
   template <class Step>
   void guarded(Step step);
+
+  // federation.cpp: the loop
   void advance();
   void handle(const federation_event& now);
   void fail_round(const round_failure& why);
@@ -84,5 +87,19 @@ private:
   tensors_ref model_; // after the server step, while other parties are given it
   bool stopping_ = false;
 };
+
+template <class Step>
+void federation::guarded(Step step) {
+  if (out_.is_over())
+    return;
+  try {
+    step();
+  } catch (const archive_error& e) {
+    in_flight_ = {}; // no shard knows of them
+    finish(run_status::failed, std::string("the checkpoint cannot be read: it ") + e.what());
+  } catch (const std::exception& e) {
+    finish(run_status::failed, e.what());
+  }
+}
 
 } // namespace mneme
