@@ -32,27 +32,27 @@ void placement_state::take_report(archive& content, node_number number, std::siz
   carry(content, held.report, *node.tensors);
   content.expect_end();
   held.busy_ns = figures.busy_ns - std::exchange(node.busy_ns, figures.busy_ns);
-  const auto which = held.report.from;
-  if (which.value >= journals_.size() ||
-      map_.place_of(which) != shard_place{.where = shard_place::kind::node, .node = number})
+  const auto shard = held.report.from;
+  if (shard.value >= journals_.size() ||
+      map_.place_of(shard) != shard_place{.where = shard_place::kind::node, .node = number})
     throw archive_error("is of a shard that it does not host");
   node.silent = {};
-  held_[which.value].push_back(std::move(held));
-  go_on_with_reports(which);
+  held_[shard.value].push_back(std::move(held));
+  go_on_with_reports(shard);
 }
 
 /// Takes reports of a shard in their order, up to one that has to wait.
-void placement_state::go_on_with_reports(shard_id which) {
-  const auto place = map_.place_of(which);
-  while (!held_[which.value].empty() && map_.place_of(which) == place)
-    if (!take_next_report(which, place.node))
+void placement_state::go_on_with_reports(shard_id shard) {
+  const auto place = map_.place_of(shard);
+  while (!held_[shard.value].empty() && map_.place_of(shard) == place)
+    if (!take_next_report(shard, place.node))
       return;
 }
 
 /// False: it waits, or its node is lost.
-bool placement_state::take_next_report(shard_id which, node_number number) {
-  auto& held = held_[which.value];
-  const auto& journal = journals_[which.value];
+bool placement_state::take_next_report(shard_id shard, node_number number) {
+  auto& held = held_[shard.value];
+  const auto& journal = journals_[shard.value];
   if (const auto wrong = journal.wrong_with(held.front().report); !wrong.empty()) {
     refuse(number, "sends a report that " + wrong);
     return false;
@@ -64,17 +64,17 @@ bool placement_state::take_next_report(shard_id which, node_number number) {
   }
   for (const auto id : verdict.awaited)
     if (!checks_.has_begun(id))
-      compute_here(*journal.given(id), which);
+      compute_here(*journal.given(id), shard);
   if (!verdict.awaited.empty())
     return false;
   nodes_.at(number).is_unchecked = nodes_.at(number).is_unchecked || verdict.has_unchecked;
   auto next = std::move(held.front());
   held.pop_front();
-  accept(std::move(next), which, number);
+  accept(std::move(next), shard, number);
   return true;
 }
 
-void placement_state::accept(held_report held, shard_id which, node_number number) {
+void placement_state::accept(held_report held, shard_id shard, node_number number) {
   auto& report = held.report;
   const auto rounds = std::ssize(report.finished);
   for (const auto& finished : report.finished)
@@ -85,22 +85,22 @@ void placement_state::accept(held_report held, shard_id which, node_number numbe
       failure = *own;
     checks_.forget(id);
   }
-  journals_[which.value].accept(std::move(report));
+  journals_[shard.value].accept(std::move(report));
   pool_->consumed(number, held.bytes);
   *context_->busy_ns += held.busy_ns;
   records_->change(number, [&](node_record& record) {
     record.client_rounds += rounds;
     record.busy_seconds += 1e-9 * static_cast<double>(held.busy_ns);
   });
-  pass_on(which);
+  pass_on(shard);
 }
 
 // -- rounds that this process computes as well ------------------------------------------------------------------------
 
-void placement_state::compute_here(const assignment& given, shard_id which) {
+void placement_state::compute_here(const assignment& given, shard_id shard) {
   if (checks_.has_begun(given.id))
     return;
-  checks_.begin(given, which);
+  checks_.begin(given, shard);
   peers_.compute_here(given);
 }
 
@@ -117,12 +117,12 @@ void placement_state::take(const home_report& told) {
 
 /// The node is lost and not asked again. Where results of it that nobody has looked at are part of the run, other
 /// results of its give the lie to them, and the run ends.
-void placement_state::refuse(node_number which, const std::string& why, bool has_other_results) {
-  const auto address = pool_->view(which).address;
-  pool_->drop(which, why);
-  if (!has_other_results || !nodes_.at(which).is_unchecked)
-    return lose(which, why);
-  records_->change(which, [&](node_record& record) { record.wrong = why; });
+void placement_state::refuse(node_number number, const std::string& why, bool has_other_results) {
+  const auto address = pool_->view(number).address;
+  pool_->drop(number, why);
+  if (!has_other_results || !nodes_.at(number).is_unchecked)
+    return lose(number, why);
+  records_->change(number, [&](node_record& record) { record.wrong = why; });
   records_->distrust();
   self_->quit(caf::make_error(
       run_errc::round_failed,
@@ -159,12 +159,12 @@ void placement_state::look_for_owed_answers() {
 }
 
 /// What a node may take follows from its work: this process computes the first round that it owes.
-void placement_state::look_at_silence(node_number which, std::size_t rounds_owed, const assignment* first,
+void placement_state::look_at_silence(node_number number, std::size_t rounds_owed, const assignment* first,
                                       shard_id at) {
   constexpr double patience = 10.0;
   constexpr std::uint64_t bytes_of_look = 32'768; // in half a second: less is no link, but signs of life
-  auto& node = nodes_.at(which);
-  const auto traffic = pool_->view(which).traffic;
+  auto& node = nodes_.at(number);
+  const auto traffic = pool_->view(number).traffic;
   const auto bytes = traffic.bytes_sent + traffic.bytes_received;
   if (bytes - std::exchange(node.bytes_before, bytes) > bytes_of_look) { // long messages are on their way
     node.silent = {};
@@ -187,7 +187,7 @@ void placement_state::look_at_silence(node_number which, std::size_t rounds_owed
   const auto work_s = first ? *node.measured_seconds * static_cast<double>(rounds_owed) : 0.0;
   if (silent_s < limit_s + patience * work_s)
     return;
-  refuse(which, fmt::format("has owed {} rounds for {:.0f} s, of which one takes {:.2g} s here", rounds_owed, silent_s,
+  refuse(number, fmt::format("has owed {} rounds for {:.0f} s, of which one takes {:.2g} s here", rounds_owed, silent_s,
                             first ? *node.measured_seconds : 0.0));
 }
 

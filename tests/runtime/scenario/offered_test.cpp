@@ -16,7 +16,7 @@ struct path_key {
 
 /// Every key of the kind path, of all methods and models.
 std::vector<path_key> all_path_keys() {
-  std::vector<path_key> found;
+  std::vector<path_key> keys;
   std::set<std::string> known;
   for (const auto& method : strategies())
     for (const auto& model : models()) {
@@ -27,9 +27,9 @@ std::vector<path_key> all_path_keys() {
         for (const auto& key : section.keys.all())
           if (std::holds_alternative<std::filesystem::path*>(key.target) &&
               known.insert(section.name + "." + key.name + (section.name == "strategy" ? method.name : "")).second)
-            found.push_back({method.name, section.name, key.name});
+            keys.push_back({method.name, section.name, key.name});
     }
-  return found;
+  return keys;
 }
 
 std::string refusal(const std::string& text, const overrides& over = {}) {

@@ -204,8 +204,8 @@ TEST_CASE("every address of a node is tried, and the last one tells why none can
   place.addresses.push_back(place_of(1).addresses.front());
   CHECK_THAT(sees.reason(loop.connect(place)), ContainsSubstring("cannot be reached: Connection refused"));
   place.addresses.push_back(place_of(server.listen(any_port).value()).addresses.front());
-  const auto which = loop.connect(place);
-  CHECK(sees.next_opened() == which);
+  const auto opened = loop.connect(place);
+  CHECK(sees.next_opened() == opened);
 }
 
 TEST_CASE("without keys only the loopback is open, and keys that are no keys are named") {
