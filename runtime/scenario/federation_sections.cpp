@@ -1,6 +1,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/scenario/sections.hpp"
+#include <algorithm>
 namespace mneme {
 namespace {
 
@@ -168,7 +169,8 @@ section_keys enrolment_keys(enrolment_section& to) {
   return keys;
 }
 
-void async_keys(section_keys& keys, rounds_section& to) {
+void async_keys(section_keys& keys, scenario& of_run) {
+  auto& to = of_run.rounds;
   const bool async = to.mode == round_mode::async, buffers = to.aggregation == aggregation_kind::fedbuff;
   const std::string in_async = "only rounds.mode = \"async\"";
   const std::string of_fedbuff = "only rounds.aggregation = \"fedbuff\" with rounds.mode = \"async\"";
@@ -180,6 +182,10 @@ void async_keys(section_keys& keys, rounds_section& to) {
   keys.read_if(async && buffers, of_fedbuff);
   keys.integer("concurrency", to.concurrency, {.low = 1},
                "async: clients in flight; if not given, the smaller of 100 and clients.count.");
+  keys.unless_given([&of_run] {
+    if (of_run.rounds.mode == round_mode::async)
+      of_run.rounds.concurrency = std::min<std::int64_t>(100, of_run.clients.count);
+  });
   keys.read_if(async, in_async);
   keys.choice("staleness", to.staleness,
               {{"polynomial", staleness_kind::polynomial},
@@ -201,7 +207,8 @@ void async_keys(section_keys& keys, rounds_section& to) {
   keys.read_if(async && buffers, of_fedbuff);
 }
 
-section_keys rounds_keys(rounds_section& to) {
+section_keys rounds_keys(scenario& of_run) {
+  auto& to = of_run.rounds;
   section_keys keys;
   keys.choice("mode", to.mode, {{"sync", round_mode::sync}, {"async", round_mode::async}},
               "Rounds that wait for their cohort, or a server that steps as uploads come and sends clients off again.");
@@ -209,6 +216,10 @@ section_keys rounds_keys(rounds_section& to) {
                "Rounds (async: server steps) of a task, unless the method sets its own.");
   keys.integer("cohort", to.cohort, {.low = 0},
                "Clients per round; 0: all available; if not given, the smaller of 10 and clients.count.");
+  keys.unless_given([&of_run] {
+    if (of_run.rounds.mode == round_mode::sync)
+      of_run.rounds.cohort = std::min<std::int64_t>(10, of_run.clients.count);
+  });
   const bool waits = to.mode == round_mode::sync;
   keys.read_if(waits, "only rounds.mode = \"sync\"");
   keys.duration("deadline", to.deadline,
@@ -218,7 +229,7 @@ section_keys rounds_keys(rounds_section& to) {
       "late", to.late, {{"drop", late_policy::drop}, {"keep", late_policy::keep}},
       "What happens to work that misses the deadline: abandoned, or folded into the round open when it arrives.");
   keys.read_if(waits && to.deadline.count() > 0, "only rounds with a deadline");
-  async_keys(keys, to);
+  async_keys(keys, of_run);
   return keys;
 }
 
@@ -288,7 +299,7 @@ std::vector<section> federation_sections(scenario& into) {
   sections.push_back({"partition", "Which rows each client holds.", partition_keys(into.partition)});
   sections.push_back({"clients", "The population.", clients_keys(into.clients)});
   sections.push_back({"enrolment", "Who takes part in which task.", enrolment_keys(into.enrolment)});
-  sections.push_back({"rounds", "How a task is worked through.", rounds_keys(into.rounds)});
+  sections.push_back({"rounds", "How a task is worked through.", rounds_keys(into)});
   sections.push_back({"devices",
                       "Speed and reliability of clients: a number for all, a list with one per client, or "
                       "{ median, sigma } of a log-normal.",

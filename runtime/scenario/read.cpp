@@ -242,18 +242,14 @@ private:
       complain("strategy.preset", unknown_preset_);
   }
 
-  /// Defaults that follow from other keys. Where a key is not read it keeps its plain default: the resolved scenario,
-  /// read again, must not warn of it.
+  /// Defaults that follow from other keys.
   void resolve_defaults() {
     if (value_.worker.device == "cuda")
       value_.worker.device = "cuda:0";
-    const bool async = value_.rounds.mode == round_mode::async;
-    if (!async && !places_.contains("rounds.cohort"))
-      value_.rounds.cohort = std::min<std::int64_t>(10, value_.clients.count);
-    if (async && !places_.contains("rounds.concurrency"))
-      value_.rounds.concurrency = std::min<std::int64_t>(100, value_.clients.count);
-    if (async && !places_.contains("strategy.weighting"))
-      value_.strategy.weighting = upload_weighting::uniform;
+    for (const auto& section : sections_of(value_))
+      for (const auto& rule : section.keys.rules())
+        if (!places_.contains(section.name + "." + rule.key))
+          rule.apply();
   }
 
   /// A key of the method that a file decides has the file's value; another one that the user gave has no effect.

@@ -89,14 +89,20 @@ section_keys training_keys(training_section& to) {
   return keys;
 }
 
-section_keys strategy_keys(strategy_section& to) {
+section_keys strategy_keys(scenario& of_run) {
+  auto& to = of_run.strategy;
   section_keys keys;
   keys.word("name", to.name, names_of(strategies()),
             "The method; `mneme list strategies` describes them, their own keys follow here.");
   keys.text("preset", to.preset, "A named set of defaults of the method; keys given win.");
   keys.choice("weighting", to.weighting,
               {{"samples", upload_weighting::samples}, {"uniform", upload_weighting::uniform}},
-              "Averaging methods: whether an upload counts by its client's rows.");
+              "Averaging methods: whether an upload counts by its client's rows; if not given, uniform where "
+              "rounds.mode = \"async\".");
+  keys.unless_given([&of_run] {
+    if (of_run.rounds.mode == round_mode::async)
+      of_run.strategy.weighting = upload_weighting::uniform;
+  });
   keys.flag("oracle", to.oracle, "The method is told of task transitions.");
   if (to.method)
     to.method->keys(keys);
@@ -165,7 +171,7 @@ std::vector<section> sections_of(scenario& into) {
     sections.push_back(std::move(group));
   sections.push_back({"model", "The net that is trained.", model_keys(into)});
   sections.push_back({"training", "How a client trains in a round.", training_keys(into.training)});
-  sections.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into.strategy)});
+  sections.push_back({"strategy", "The method of federated continual learning.", strategy_keys(into)});
   sections.push_back({"worker", "Where the arithmetic is done; never changes a result.", worker_keys(into.worker)});
   sections.push_back({"evaluation", "When and how accuracy is measured.", evaluation_keys(into.evaluation)});
   sections.push_back(

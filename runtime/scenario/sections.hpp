@@ -10,7 +10,13 @@ struct key_condition {
   std::string readers{}; ///< "only rounds with a deadline"
 };
 
-/// The keys of a section, each with its condition, if it has one.
+/// A default that follows from other keys.
+struct default_rule {
+  std::string key{};             ///< Without its section.
+  std::function<void()> apply{}; ///< Sets what the key is bound to, where the key is read and nobody has given it.
+};
+
+/// The keys of a section, each with its condition and the rule of its default, if it has them.
 class section_keys : public key_table {
 public:
   /// The key that was added last has no effect unless `holds`.
@@ -18,10 +24,15 @@ public:
   void read_if(std::string key, bool holds, std::string readers) {
     conditions_.push_back({std::move(key), holds, std::move(readers)});
   }
+  /// The key that was added last has this default where nobody has given it. A rule leaves a key that is not read as it
+  /// is: the resolved scenario, read again, must not warn of it.
+  void unless_given(std::function<void()> apply) { rules_.push_back({all().back().name, std::move(apply)}); }
   [[nodiscard]] const std::vector<key_condition>& conditions() const noexcept { return conditions_; }
+  [[nodiscard]] const std::vector<default_rule>& rules() const noexcept { return rules_; }
 
 private:
   std::vector<key_condition> conditions_;
+  std::vector<default_rule> rules_;
 };
 
 struct section {
