@@ -15,9 +15,10 @@ from key_tables import KeyTables  # noqa: E402
 from scenario_draws import drawn_scenario  # noqa: E402
 
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
-SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "memory": 200, "signals": 120, "nodes": 180}
+SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "memory": 200, "signals": 120, "nodes": 180,
+           "caches": 120, "http": 60, "moves": 120, "modules": 180}
 
-PLANNED = ("faults", "memory", "signals")  # whose seeds are places in a list
+PLANNED = ("faults", "memory", "signals", "moves")  # whose seeds are places in a list
 
 # Stands for a program whose digest depends on the width of fused groups.
 SPOILT = """#!/usr/bin/env python3

@@ -73,6 +73,16 @@ class Fuzz(unittest.TestCase):
                        "torn_checkpoint", "forged_checkpoint"):
             self.assertIn(f"2 {reader}", done.stdout)
 
+    def test_modules_of_random_code_are_taken_or_refused_in_words(self):
+        done = self.search("modules", "--count", "8", "--seconds", "60")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"8 modules, \d taken, \d refused, 0 found")
+
+    def test_requests_of_every_kind_leave_a_run_that_answers(self):
+        done = self.search("http", "--count", "4", "--seconds", "60")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"\d+ requests, \d+ answered, 0 found")
+
     def test_writes_that_fail_leave_a_run_that_can_go_on(self):
         if not (shutil.which("cc") or shutil.which("gcc")):
             self.skipTest("no C compiler")

@@ -111,5 +111,5 @@ class HttpSearch:
         return None
 
     def close(self):
-        self.run.terminate()
+        self.run.kill()  # its one job is far from its end
         self.run.communicate()
