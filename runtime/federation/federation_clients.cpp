@@ -102,7 +102,8 @@ void federation::deliver(assignment_in_flight& owner) {
 
 /// What the round has made of the client's memory holds from its delivery on, never before.
 void federation::keep_result(assignment_in_flight& owner) {
-  log_.counted(owner.result.counts);
+  if (const auto* const counts = owner.result.counts.get())
+    log_.counted(*counts);
   if (owner.result.memory)
     remember(owner.client, std::move(owner.result.memory));
 }
