@@ -105,7 +105,7 @@ private:
   void dispatch(client_id client);
   void observe(client_id client);
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
-  void start_work(assignment_in_flight added);
+  void start_work(assignment_in_flight&& added);
   void queue_start(const assignment_in_flight& added);
   void deadline_passed();
   void close();
@@ -117,6 +117,7 @@ private:
   void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at);
   void stage_over(assignment_in_flight& owner);
   void send_off(assignment_in_flight& owner);
+  [[nodiscard]] virtual_duration upload_time(assignment_in_flight& owner) const;
   void begin_to_drop_out(assignment_in_flight& owner);
   void drop_out(const assignment_in_flight& owner);
   void deliver(assignment_in_flight& owner);

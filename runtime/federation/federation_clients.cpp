@@ -34,11 +34,17 @@ void federation::stage_over(assignment_in_flight& owner) {
 void federation::send_off(assignment_in_flight& owner) {
   record("client", "upload", owner.client, owner.upload_bytes);
   if (owner.proxy_bytes == 0)
-    return expect(owner, federation_event::kind::arrival,
-                  queue_.now() + settings_.clients->upload_time(owner.client, owner.upload_bytes));
+    return expect(owner, federation_event::kind::arrival, queue_.now() + upload_time(owner));
   record("client", "to_proxy", owner.client, owner.proxy_bytes);
   expect(owner, federation_event::kind::proxy_arrival,
          queue_.now() + settings_.clients->proxy_upload_time(owner.client, owner.proxy_bytes));
+}
+
+/// A device's speed is drawn each time that it is asked for, so it is asked for once. @pre `upload_bytes` is known
+virtual_duration federation::upload_time(assignment_in_flight& owner) const {
+  if (owner.upload_takes.count() < 0)
+    owner.upload_takes = settings_.clients->upload_time(owner.client, owner.upload_bytes);
+  return owner.upload_takes;
 }
 
 void federation::deliver_to_proxy(assignment_in_flight& owner) {

@@ -15,8 +15,8 @@ struct federation_event {
   };
   static constexpr auto last_kind = kind::proxy_arrival;
   kind event_kind = kind::stage_over;
-  assignment_id assignment{}; ///< stage_over, arrival, drop_out, proxy_arrival
   round_id round{};           ///< deadline
+  assignment_id assignment{}; ///< stage_over, arrival, drop_out, proxy_arrival
   /// The keys of a scenario that decide when it happens.
   [[nodiscard]] const char* deciding_keys() const;
   void persist(archive& state) {

@@ -139,7 +139,7 @@ virtual_duration federation::download_time(client_id client, std::int64_t bytes)
 }
 
 /// Its first event is the end of its download.
-void federation::start_work(assignment_in_flight added) {
+void federation::start_work(assignment_in_flight&& added) {
   const auto client = added.client;
   added.round = round_.place.round;
   added.task = settings_.rows->central() ? round_.place.task : pool_.task_of(client);

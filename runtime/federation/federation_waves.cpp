@@ -105,8 +105,8 @@ void federation::learn_durations(const wave_report& report) {
       continue;
     }
     auto due = owner.learn(id.stage, duration);
-    if (owner.upload_size_known) // the result is not needed before the upload arrives
-      due += settings_.clients->upload_time(owner.client, owner.upload_bytes);
+    if (owner.upload_size_known && !report.released) // the result is not needed before the upload arrives
+      due += upload_time(owner);
     for (auto i = first; i < next; ++i)
       if (report.released)
         in_flight_.hold(owner, report.issued[i].bytes);

@@ -32,7 +32,7 @@ c10::SmallVector<virtual_time, 4> assignment_in_flight::stage_events() const {
   return times;
 }
 
-assignment_in_flight& in_flight_table::add(assignment_in_flight added) {
+assignment_in_flight& in_flight_table::add(assignment_in_flight&& added) {
   const auto id = added.id;
   held_bytes_ += added.held_bytes;
   return assignments_.insert(id, std::move(added));

@@ -33,6 +33,7 @@ struct assignment_in_flight {
   std::size_t stages_reached = 0;   ///< How far virtual time is.
   virtual_time horizon{};           ///< When the last known stage is over; at first the end of the download.
   std::int64_t upload_bytes = 0;
+  virtual_duration upload_takes{-1}; ///< As federation::upload_time() has said it before; it is not saved.
   std::int64_t proxy_bytes = 0; ///< What goes to the proxy; 0: nothing.
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
   client_result result{};      ///< finished: known once the last stage has run, perhaps long before its time.
@@ -72,7 +73,7 @@ public:
   using may_run = std::function<bool(const assignment_in_flight&, virtual_time due)>;
 
   /// References to others do not survive add() and erase().
-  assignment_in_flight& add(assignment_in_flight added);
+  assignment_in_flight& add(assignment_in_flight&& added);
   [[nodiscard]] assignment_in_flight& at(assignment_id id) { return assignments_.at(id); }
   [[nodiscard]] assignment_in_flight* find(assignment_id id) { return assignments_.find(id); }
   void erase(assignment_id id);
