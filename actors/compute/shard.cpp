@@ -19,7 +19,7 @@ bool same_kind(const train_job& a, const train_job& b) {
 }
 
 /// What stands in the place of a job that is in a batch: one that computes nothing.
-work released() { return compute_job{}; }
+void set_released(work& job) { job.emplace<compute_job>(); }
 bool is_released(const work& job) {
   const auto* const computing = std::get_if<compute_job>(&job);
   return computing && !computing->run;
@@ -55,7 +55,7 @@ void shard::start(start_rounds wave) {
   clients_.run_turns();
 }
 
-void shard::answered(assignment_id id, round_step step) {
+void shard::answered(assignment_id id, round_step&& step) {
   auto* const round = rounds_.find(id);
   if (!round) // forgotten meanwhile
     return;
@@ -117,23 +117,23 @@ void shard::interrupt(job_id last, hosted_round& round) {
   rounds_.erase(last.assignment);
 }
 
-void shard::finish(assignment_id id, client_result result) {
+void shard::finish(assignment_id id, client_result&& result) {
   const auto format = run_.scenario.devices.wire;
-  const auto& layout = run_.method->wire_layout(*run_.net);
   party_bytes bytes{};
   for (std::size_t p = 0; p < parties.size(); ++p) {
     auto& part = result.*parties[p].part;
-    part = across_the_wire(part, format, layout);
+    if (format != wire_format::fp32) // else it arrives as it is
+      part = across_the_wire(part, format, run_.method->wire_layout(*run_.net));
     bytes[p] = wire_bytes(part.get(), format);
   }
-  report_.finished.push_back({.id = id, .result = std::move(result), .bytes = bytes});
+  report_.finished.emplace_back(id, std::move(result), bytes);
   finished_bytes_ += sum_of(bytes);
   if (finished_bytes_ >= (run_.gate ? tuning::node_reported_bytes_max : tuning::reported_bytes_max))
     report_finished();
 }
 
 void shard::park(assignment_id id, hosted_round& round, plan wanted) {
-  round.known.assign(wanted.size(), job_outcome{std::string{}});
+  round.known = outcomes(wanted.size());
   round.outcomes_missing = wanted.size();
   for (std::uint32_t step = 0; step < wanted.size(); ++step) {
     const auto& job = wanted[step];
@@ -141,12 +141,13 @@ void shard::park(assignment_id id, hosted_round& round, plan wanted) {
       if (const auto why = wrong_weights(job); !why.empty())
         throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, why));
     const auto& kind = kind_of(job);
+    const auto rows = rows_of(job);
     report_.issued.push_back({.id = {id, round.stage, step},
                               .key = kind.key,
-                              .rows = rows_of(job),
+                              .rows = rows,
                               .bytes = outcome_bytes(job),
                               .width = kind.width,
-                              .takes = run_.population->compute_time(round.client, rows_of(job))});
+                              .takes = run_.population->compute_time(round.client, rows)});
   }
   round.parked = std::move(wanted);
 }
@@ -183,29 +184,37 @@ void shard::release(std::vector<composition> batches) {
 void shard::start_at_once() {
   at_once_ = false;
   wave_report part{.from = report_.from, .issued = std::exchange(report_.issued, {}), .last = false};
+  std::int64_t bytes = 0;
+  for (const auto& issued : part.issued)
+    bytes += issued.bytes;
+  const auto rules = batch_rules_of(run_);
+  const bool by_due = reads_due(bytes, rules); // else when they are due is not asked for
   std::vector<parked_job> parked;
   parked.reserve(part.issued.size());
-  for (const auto& issued : part.issued) {
-    const auto& round = rounds_.at(issued.id.assignment);
-    const auto upload = run_.population->upload_time(round.client, issued.bytes);
-    const auto due = population::later_by(round.ready + issued.takes, upload);
-    parked.push_back({.job = issued, .due = due, .shard = report_.from});
-  }
+  for (const auto& issued : part.issued)
+    parked.push_back({.job = issued, .due = by_due ? due_of(issued) : virtual_time{}, .shard = report_.from});
   part.released.emplace();
-  for (auto& planned : plan_batches(parked, batch_rules_of(run_), run_.shards))
+  for (auto& planned : plan_batches(parked, rules, run_.shards))
     part.released = std::move(planned.batches);
   auto batches = *part.released;
   reports_.push_back(std::move(part));
   release(std::move(batches));
 }
 
+virtual_time shard::due_of(const issued_job& issued) {
+  const auto& round = rounds_.at(issued.id.assignment);
+  const auto upload = run_.population->upload_time(round.client, issued.bytes);
+  return population::later_by(round.ready + issued.takes, upload);
+}
+
 ready_batch shard::made_ready(composition ids) {
   ready_batch made{.ids = std::move(ids)};
   made.jobs.reserve(made.ids.size());
   for (const auto& id : made.ids) {
-    auto& job = waiting_job(id);
-    made.multiplications += multiplications_of(job);
-    made.jobs.push_back({.id = id, .request = std::exchange(job, released())});
+    auto& waiting = waiting_job(id);
+    made.multiplications += multiplications_of(waiting);
+    made.jobs.emplace_back(id, std::move(waiting)); // jobs are large: they move once, into their place
+    set_released(waiting);
   }
   return made;
 }

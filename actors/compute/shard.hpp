@@ -16,7 +16,7 @@ public:
   /// Starts rounds; each is answered when it has come to its first jobs, or to its end.
   void start(start_rounds wave);
   /// A client's turn has ended.
-  void answered(assignment_id id, round_step step);
+  void answered(assignment_id id, round_step&& step);
   /// Makes exactly these batches of parked jobs ready.
   void release(std::vector<composition> batches);
   /// Hands over the outcomes of a batch and lets its clients go on.
@@ -49,11 +49,12 @@ private:
   };
 
   void interrupt(job_id last, hosted_round& round);
-  void finish(assignment_id id, client_result result);
+  void finish(assignment_id id, client_result&& result);
   void park(assignment_id id, hosted_round& round, plan wanted);
   /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
   [[nodiscard]] const job_kind& kind_of(const work& wanted);
   void start_at_once();
+  [[nodiscard]] virtual_time due_of(const issued_job& issued);
   [[nodiscard]] ready_batch made_ready(composition ids);
   [[nodiscard]] work& waiting_job(const job_id& id);
   void report_finished();

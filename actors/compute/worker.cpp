@@ -18,7 +18,11 @@ worker_state::worker_state(worker_actor::pointer self, worker_id which, run_cont
 }
 
 worker_actor::behavior_type worker_state::make_behavior() {
-  return {
+  return { // looked through in this order: what comes most often is the first
+      [this](round_answer& answer) {
+        hosted(answer.to).answered(answer.id, std::move(answer.step));
+        pass_on(answer.to);
+      },
       [this](worker_peers& peers) {
         peers_ = std::move(peers);
         watch_.show_to(peers_.recorder);
@@ -27,10 +31,6 @@ worker_actor::behavior_type worker_state::make_behavior() {
         const auto which = wave.to;
         hosted(which).start(std::move(wave));
         pass_on(which);
-      },
-      [this](round_answer& answer) {
-        hosted(answer.to).answered(answer.id, std::move(answer.step));
-        pass_on(answer.to);
       },
       [this](release& wanted) {
         hosted(wanted.to).release(std::move(wanted.batches));

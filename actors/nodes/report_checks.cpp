@@ -21,14 +21,30 @@ bool is_name(const std::string& text) {
   return !text.empty() && text.size() <= letters_max && std::all_of(text.begin(), text.end(), is_letter);
 }
 
-bool are_names(const std::map<std::string, double>& figures) {
+using figures_by_name = std::map<std::string, double>;
+
+bool are_names(const figures_by_name& figures) {
   return figures.size() <= names_max &&
          std::all_of(figures.begin(), figures.end(), [](const auto& entry) { return is_name(entry.first); });
 }
 
+const figures_by_name& counts_of(const client_result& result) {
+  static const figures_by_name none;
+  return result.counts.get() ? *result.counts.get() : none;
+}
+
+/// Of each term of the loss its sum; empty where nothing was trained. A name that stands twice is one entry.
+figures_by_name terms_of(const client_result& result) {
+  figures_by_name sums;
+  if (result.losses)
+    for (const auto& term : result.losses->terms)
+      sums[term.name] = term.sum;
+  return sums;
+}
+
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
-bool same_bits(const std::map<std::string, double>& a, const std::map<std::string, double>& b) {
+bool same_bits(const figures_by_name& a, const figures_by_name& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& left, const auto& right) {
     return left.first == right.first && same_bits(left.second, right.second);
   });
@@ -49,8 +65,8 @@ bool same_bits(const client_result& a, const client_result& b) {
     return false;
   const bool same_losses = !a.losses || (same_bits(a.losses->rows, b.losses->rows) &&
                                          same_bits(a.losses->sum, b.losses->sum) &&
-                                         same_bits(a.losses->terms, b.losses->terms));
-  return same_losses && a.rows == b.rows && same_bits(a.counts, b.counts) && same_bits(a.upload, b.upload) &&
+                                         same_bits(terms_of(a), terms_of(b)));
+  return same_losses && a.rows == b.rows && same_bits(counts_of(a), counts_of(b)) && same_bits(a.upload, b.upload) &&
          same_bits(a.memory, b.memory) && same_bits(a.to_proxy, b.to_proxy);
 }
 
@@ -268,20 +284,21 @@ std::string report_checks::wrong_with_values(const finished_round& finished, con
   };
   if (!lies_within(result.rows, 0, rows_max))
     return refuse("a weight out of range");
-  if (finished.bytes != wire_bytes(result.upload.get(), format) ||
-      finished.proxy_bytes != wire_bytes(result.to_proxy.get(), format))
-    return refuse("an upload of other bytes than it says");
+  for (std::size_t p = 0; p < parties.size(); ++p)
+    if (finished.bytes[p] != wire_bytes((result.*parties[p].part).get(), format))
+      return refuse("an upload of other bytes than it says");
   if (given.looks && (result.upload || result.to_proxy))
     return refuse("an upload although it was to look only");
   if (result.to_proxy && !run_->needs.has_proxy)
     return refuse("a message for a proxy that there is not");
-  if (!are_names(result.counts))
+  if (!are_names(counts_of(result)))
     return refuse("figures that have no names");
-  for (const auto& [name, value] : result.counts)
+  for (const auto& [name, value] : counts_of(result))
     if (!std::isfinite(value))
       return refuse("figures that are no numbers");
-  if (result.losses && !(are_names(result.losses->terms) && result.losses->rows >= 0.0 &&
-                         std::isfinite(result.losses->rows)))
+  const auto terms = terms_of(result);
+  if (result.losses && !(are_names(terms) && terms.size() == result.losses->terms.size() &&
+                         result.losses->rows >= 0.0 && std::isfinite(result.losses->rows)))
     return refuse("losses of no rows, or without names");
   return {};
 }
@@ -317,7 +334,7 @@ bool report_checks::is_plain(const finished_round& finished, const ended_round& 
   const auto& given = round.given;
   return run_->needs.upload_size_known && round.stages == 1 && !given.looks && result.upload && given.in->weights &&
          same_layout(*result.upload, *given.in->weights) && !result.memory && !result.to_proxy &&
-         result.counts.empty() && result.rows > 0 && result.rows == own_rows(given);
+         counts_of(result).empty() && result.rows > 0 && result.rows == own_rows(given);
 }
 
 /// Sizes are those of first axes, which may be numbers of rows, and the weight in parts of the client's own rows.
@@ -343,9 +360,9 @@ report_checks::result_form report_checks::form_of(const finished_round& finished
   add('u', result.upload);
   add('m', result.memory);
   add('p', result.to_proxy);
-  for (const auto& [name, value] : result.counts)
+  for (const auto& [name, value] : counts_of(result))
     made.kind += "c" + name;
-  for (const auto& [name, value] : result.losses ? result.losses->terms : std::map<std::string, double>{})
+  for (const auto& [name, value] : terms_of(result))
     made.kind += "l" + name;
   const auto own = own_rows(given);
   made.kind += result.rows == 0 ? " none" : result.rows == own ? " own" : " other";

@@ -7,6 +7,7 @@ namespace mneme {
 node_actors::node_actors(const run_context_ref& context, uplink_hooks hooks) {
   configure(config_, 1);
   system_ = std::make_unique<caf::actor_system>(config_);
+  forget_settings(config_);
   uplink_ = system_->spawn<uplink_actor::stateful_impl<uplink_state>>(context, std::move(hooks));
   const auto count = [](std::int64_t number) { return static_cast<std::size_t>(number); };
   queues_ = std::make_shared<batch_queues>(count(context->shards), count(context->workers), count(context->hosts));

@@ -38,4 +38,6 @@ void configure(caf::actor_system_config& config, std::size_t threads, bool waits
   config.add_thread_hook<one_thread_hook>();
 }
 
+void forget_settings(caf::actor_system_config& config) { config.content.clear(); }
+
 } // namespace mneme

@@ -160,6 +160,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   caf::actor_system_config config;
   configure(config, control_threads(*run.context, options), run.nodes != nullptr);
   caf::actor_system system(config);
+  forget_settings(config);
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;
   setup.recorder.live = options.live;

@@ -13,15 +13,18 @@ template <class Value>
 class assignment_table {
 public:
   /// @pre `id` is not in the table. References to other values do not survive it.
-  Value& insert(assignment_id id, Value value) {
+  Value& insert(assignment_id id, Value&& value) {
     if (2 * (size_ + 1) > slots_.size())
       grow();
     auto at = home_of(id);
     for (; slots_[at].used; at = next(at))
       MNEME_CHECK(slots_[at].id != id, id.value);
     ++size_;
-    slots_[at] = {.id = id, .used = true, .value = std::move(value)};
-    return slots_[at].value;
+    auto& place = slots_[at];
+    place.id = id;
+    place.used = true;
+    place.value = std::move(value); // values are large: they move once
+    return place.value;
   }
   /// Null if there is none.
   [[nodiscard]] Value* find(assignment_id id) noexcept {
@@ -47,7 +50,8 @@ public:
         slots_[gap] = std::move(slots_[at]);
         gap = at;
       }
-    slots_[gap] = {};
+    slots_[gap].used = false;
+    slots_[gap].value = Value{};
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

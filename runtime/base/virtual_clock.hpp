@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 #include <vector>
 namespace mneme {
@@ -36,12 +35,11 @@ class event_queue {
 public:
   struct entry {
     virtual_time at{};
-    precedence rank = precedence::ordinary;
-    std::uint64_t sequence = 0;
+    std::uint64_t place = 0; // among those of its time: its number, deadlines from 2^63 on
     Event event{};
     template <class Archive>
     void persist(Archive& state) {
-      state(at)(rank)(sequence)(event);
+      state(at)(place)(event);
     }
   };
 
@@ -52,8 +50,8 @@ public:
   /// @pre `at >= now()`
   void push(virtual_time at, Event event, precedence rank = precedence::ordinary) {
     MNEME_CHECK(at >= now_, at.time_since_epoch().count(), now_.time_since_epoch().count());
-    heap_.push_back({at, rank, next_sequence_++, std::move(event)});
-    std::push_heap(heap_.begin(), heap_.end(), later);
+    heap_.push_back({at, std::uint64_t{rank == precedence::deadline} << 63 | next_sequence_++, std::move(event)});
+    std::push_heap(heap_.begin(), heap_.end(), later{});
   }
 
   /// The event that pop() would return. @pre not `empty()`
@@ -62,7 +60,7 @@ public:
   /// Removes the earliest event and moves `now()` to its time. @pre not `empty()`
   [[nodiscard]] Event pop() {
     MNEME_CHECK(!heap_.empty());
-    std::pop_heap(heap_.begin(), heap_.end(), later);
+    std::pop_heap(heap_.begin(), heap_.end(), later{});
     auto first = std::move(heap_.back());
     heap_.pop_back();
     now_ = first.at;
@@ -75,9 +73,11 @@ public:
   }
 
 private:
-  static bool later(const entry& a, const entry& b) noexcept {
-    return std::tie(a.at, a.rank, a.sequence) > std::tie(b.at, b.rank, b.sequence);
-  }
+  struct later { // a type: the heap's functions take it in, and make no call of it
+    bool operator()(const entry& a, const entry& b) const noexcept {
+      return a.at != b.at ? a.at > b.at : a.place > b.place;
+    }
+  };
 
   std::vector<entry> heap_;
   virtual_time now_{};

@@ -72,8 +72,8 @@ void sort_group(job_group& group, bool by_due) {
     std::sort(group.jobs.begin(), group.jobs.end());
 }
 
-std::vector<composition> cut(job_group group, const batch_limits& limits) {
-  sort_group(group, limits.tapered || group.bytes > tuning::cached_outcomes_bytes);
+std::vector<composition> cut(job_group group, const batch_limits& limits, bool by_due) {
+  sort_group(group, by_due);
   std::vector<composition> batches;
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
   const auto rows_min = (limits.rows_max + 3) / 4;
@@ -116,10 +116,15 @@ std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const 
     if (planned.empty() || planned.back().shard != groups[i].shard)
       planned.push_back({.shard = groups[i].shard, .batches = {}});
     auto& batches = planned.back().batches;
-    auto cut_now = cut(std::move(groups[i]), limits[i]);
+    const bool by_due = reads_due(groups[i].bytes, rules);
+    auto cut_now = cut(std::move(groups[i]), limits[i], by_due);
     std::move(cut_now.begin(), cut_now.end(), std::back_inserter(batches));
   }
   return planned;
+}
+
+bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules) {
+  return rules.batches_per_worker > 1 || outcome_bytes > tuning::cached_outcomes_bytes;
 }
 
 std::int64_t even_width(std::int64_t jobs, std::int64_t width) {

@@ -34,6 +34,9 @@ struct shard_batches {
 [[nodiscard]] std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const batch_rules& rules,
                                                       std::int64_t shards_alike = 1);
 
+/// True if plan_batches() reads when jobs are due, of jobs whose outcomes hold so many bytes together.
+[[nodiscard]] bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules);
+
 /// How many jobs a batch should have so that `jobs` make batches of like width: about `width`, and less than a
 /// quarter more where that saves a batch.
 [[nodiscard]] std::int64_t even_width(std::int64_t jobs, std::int64_t width);

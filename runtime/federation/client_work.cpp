@@ -55,7 +55,7 @@ void client_work::expect_arrival(assignment_in_flight& owner, party_arrival befo
         next = there;
     }
   if (next.at == never)
-    next.at = owner.horizon + upload_time(*settings_.clients, party_id::server, owner.client, owner.sends);
+    next.at = owner.horizon + owner.upload_time(*settings_.clients);
   clock_.expect(owner, federation_event::kind::arrival, std::max(clock_.now(), next.at), next.where);
 }
 

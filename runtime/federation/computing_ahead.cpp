@@ -191,8 +191,8 @@ void computing_ahead::learn_durations(const wave_report& report) {
       continue;
     }
     auto due = owner.learn(id.stage, duration);
-    if (owner.upload_size_known) // the result is not needed before the upload arrives
-      due += upload_time(*settings_.clients, party_id::server, owner.client, owner.sends);
+    if (owner.upload_size_known && !report.released) // the result is not needed before the upload arrives
+      due += owner.upload_time(*settings_.clients);
     const bool repeats = owner.phase == assignment_phase::repeating;
     for (auto i = first; i < next; ++i)
       if (report.released)

@@ -112,7 +112,8 @@ void dispatcher::start(const assignment_in_flight& owner) {
 
 /// What the round has made of the client's memory holds from its delivery on, never before.
 void dispatcher::end(assignment_in_flight& owner) {
-  out_.log().counted(owner.result.counts);
+  if (const auto* const counts = owner.result.counts.get())
+    out_.log().counted(*counts);
   if (owner.result.memory)
     memories_.put(owner.client, std::move(owner.result.memory));
   pool_.end_visit(owner.client);

@@ -16,8 +16,8 @@ struct federation_event {
   static constexpr auto last_kind = kind::churn;
   kind event_kind = kind::stage_over;
   party_id where{};           ///< arrival
-  assignment_id assignment{}; ///< stage_over, arrival, drop_out
   round_id round{};           ///< deadline
+  assignment_id assignment{}; ///< stage_over, arrival, drop_out
   /// The keys of a scenario that decide when it happens.
   [[nodiscard]] const char* deciding_keys() const;
   void persist(archive& state) {

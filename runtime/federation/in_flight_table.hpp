@@ -31,7 +31,8 @@ struct assignment_in_flight {
   std::uint64_t event_sequence = 0; ///< Its event in the queue was pushed after those of lower ones.
   std::size_t stages_reached = 0;   ///< How far virtual time is.
   virtual_time horizon{};           ///< When the last known stage is over; at first the end of the download.
-  party_bytes sends{}; ///< What goes to each party.
+  party_bytes sends{};               ///< What goes to each party.
+  virtual_duration upload_takes{-1}; ///< As upload_time() has said it before; it is not saved.
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
   client_result result{};      ///< finished: known once the last stage has run, perhaps long before its time.
   c10::SmallVector<virtual_duration, 2> stages{}; ///< How long each known stage takes.
@@ -46,6 +47,13 @@ struct assignment_in_flight {
   /// The server has its upload with this.
   [[nodiscard]] std::int64_t upload_bytes() const noexcept { return sends[index_of(party_id::server)]; }
   [[nodiscard]] std::int64_t& upload_bytes() noexcept { return sends[index_of(party_id::server)]; }
+  /// Until the server has it. A device's speed is drawn each time that it is asked for, so it is asked for once.
+  /// @pre upload_bytes() is known
+  [[nodiscard]] virtual_duration upload_time(const population& clients) {
+    if (upload_takes.count() < 0)
+      upload_takes = clients.upload_time(client, upload_bytes());
+    return upload_takes;
+  }
   [[nodiscard]] bool uploads() const noexcept { return row_of(doing).uploads(); }
   /// The answer that virtual time needs before the upload's arrival has come; where there is none, all of it.
   [[nodiscard]] bool answered() const noexcept {

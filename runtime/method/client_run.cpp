@@ -1,22 +1,6 @@
 #include "runtime/method/client_run.hpp"
 #include <stdexcept>
 namespace mneme {
-namespace {
-
-/// As training_loss_tensor says.
-void note_losses_of_program(const tensor_map& outcome, std::int64_t rows, training_losses& into) {
-  const auto* const whole = outcome.find(training_loss_tensor);
-  if (!whole || whole->numel() != 1)
-    return;
-  const auto prefix = std::string(training_loss_tensor) + ".";
-  std::map<std::string, double> terms;
-  for (const auto& [name, value] : outcome)
-    if (name.starts_with(prefix) && value.numel() == 1)
-      terms[name.substr(prefix.size())] = value.item<double>();
-  into.add(rows, whole->item<double>(), terms);
-}
-
-} // namespace
 
 client_run::client_run(const strategy& method, assignment assigned, row_store* made)
     : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_, made),
@@ -36,8 +20,7 @@ round_step client_run::advance(Act act) {
     auto result = round_.take();
     if (assigned_.looks && (result.upload || result.to_proxy))
       throw std::logic_error("client_look() sends something; what it finds goes into the client's memory");
-    if (!losses_.empty())
-      result.losses = std::make_shared<const training_losses>(std::move(losses_));
+    result.losses = std::move(losses_);
     return result;
   } catch (const job_error& e) {
     return failure(e.job, e.what());
@@ -59,11 +42,38 @@ void client_run::note_losses(const outcomes& results) {
     if (!output)
       continue;
     if (const auto* const trained = std::get_if<train_output>(output); trained && trained->weights)
-      if (!trained->loss_terms.empty())
-        losses_.add(trained->rows_seen, trained->loss_mean, trained->loss_terms);
+      note_losses(*trained);
     if (const auto* const ran = std::get_if<program_output>(output); ran && ran->out)
-      note_losses_of_program(*ran->out, assigned_.samples.size(), losses_);
+      note_losses_of_program(*ran->out);
   }
+}
+
+void client_run::note_losses(const train_output& trained) {
+  if (trained.rows_seen == 0)
+    return;
+  if (trained.several_terms)
+    losses().add(trained.rows_seen, trained.loss_mean, *trained.several_terms);
+  else if (trained.loss_name)
+    losses().add(trained.rows_seen, trained.loss_mean, trained.loss_name);
+}
+
+/// As training_loss_tensor says.
+void client_run::note_losses_of_program(const tensor_map& outcome) {
+  const auto* const whole = outcome.find(training_loss_tensor);
+  if (!whole || whole->numel() != 1 || assigned_.samples.size() == 0)
+    return;
+  const auto prefix = std::string(training_loss_tensor) + ".";
+  std::map<std::string, double> terms;
+  for (const auto& [name, value] : outcome)
+    if (name.starts_with(prefix) && value.numel() == 1)
+      terms[name.substr(prefix.size())] = value.item<double>();
+  losses().add(assigned_.samples.size(), whole->item<double>(), terms);
+}
+
+training_losses& client_run::losses() {
+  if (!losses_)
+    losses_ = std::make_shared<training_losses>();
+  return *losses_;
 }
 
 round_step client_run::resume(outcomes results) {

@@ -33,9 +33,12 @@ private:
   template <class Act>
   round_step advance(Act act);
   void note_losses(const outcomes& results);
+  void note_losses(const train_output& trained);
+  void note_losses_of_program(const tensor_map& outcome);
+  [[nodiscard]] training_losses& losses();
 
   assignment assigned_;
-  training_losses losses_; // of the jobs so far
+  std::shared_ptr<training_losses> losses_; // of the jobs so far; null: there are none
   job_desk desk_;
   client_context context_;
   task<client_result> round_; // last: destroyed before what it points to

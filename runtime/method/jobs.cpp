@@ -123,6 +123,12 @@ std::int64_t bytes_of(const program_job& job) {
 
 } // namespace
 
+std::map<std::string, double> train_output::loss_terms() const {
+  if (several_terms)
+    return *several_terms;
+  return loss_name ? std::map<std::string, double>{{loss_name, loss_mean}} : std::map<std::string, double>{};
+}
+
 fuse_key key_of(const work& request) {
   key_text key;
   std::visit(

@@ -45,8 +45,13 @@ struct train_output {
   at::Tensor gradients{};     ///< [P] float32: training_result::gradient, ::squared_gradients
   at::Tensor row_norms{};     ///< [n] float64, in the order of `samples`: training_result::row_norms
   double loss_mean = 0.0;     ///< Penalties included, over the steps of the last epoch; 0 if nothing was trained.
-  std::map<std::string, double> loss_terms{}; ///< What it is the sum of, by name; empty if nothing was trained.
+  const char* loss_name = nullptr; ///< loss::main_term(); null if nothing was trained.
+  /// What the loss is the sum of, by name, where it has several terms; else null.
+  std::shared_ptr<const std::map<std::string, double>> several_terms{};
   std::int64_t rows_seen = 0; ///< Rows of the job, whatever the epochs: the upload's weight.
+
+  /// What the loss is the sum of, by name; empty if nothing was trained.
+  [[nodiscard]] std::map<std::string, double> loss_terms() const;
 };
 
 /// One pass over all rows under fixed weights, in order, without augmentation.

@@ -1,12 +1,15 @@
 /// round: where a round stands, and what travels in it: broadcasts, assignments, results, deliveries.
 #pragma once
+#include "runtime/base/archive.hpp"
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/method/training_losses.hpp"
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 namespace mneme {
 
 /// Where in the run a round stands.
@@ -46,6 +49,37 @@ struct assignment {
   bool looks = false;      ///< It observes (strategy::client_look) instead of taking part.
 };
 
+/// Numbers by name. Most rounds have none, and pay for no map then: results move often.
+class client_counts {
+public:
+  using by_name = std::map<std::string, double>;
+  client_counts() = default;
+  client_counts(by_name counts) // implicit: methods count in maps
+      : by_name_(counts.empty() ? nullptr : std::make_shared<by_name>(std::move(counts))) {}
+  client_counts(std::initializer_list<by_name::value_type> counts) : client_counts(by_name(counts)) {}
+  /// 0 where the name is a new one.
+  double& operator[](const std::string& name) {
+    by_name_ = by_name_ ? std::make_shared<by_name>(*by_name_) : std::make_shared<by_name>(); // copies may share it
+    return (*by_name_)[name];
+  }
+  /// Throws std::out_of_range.
+  [[nodiscard]] double at(const std::string& name) const { return (by_name_ ? *by_name_ : by_name{}).at(name); }
+  bool operator==(const client_counts& other) const {
+    return by_name_ && other.by_name_ ? *by_name_ == *other.by_name_ : !by_name_ && !other.by_name_;
+  }
+  /// Null: there are none.
+  [[nodiscard]] const by_name* get() const noexcept { return by_name_.get(); }
+  void persist(archive& state) {
+    auto counts = by_name_ ? *by_name_ : by_name{};
+    state(counts);
+    if (state.loading())
+      *this = std::move(counts);
+  }
+
+private:
+  std::shared_ptr<by_name> by_name_; // null: empty
+};
+
 /// What a round ends with.
 struct client_result {
   tensors_ref upload{};  ///< Travels to the server.
@@ -53,7 +87,7 @@ struct client_result {
   std::int64_t rows = 0; ///< Weight of the upload in an average: the client's rows, whatever the epochs.
   tensors_ref to_proxy{}; ///< Travels to the method's proxy, over a link of its own; may be null.
   /// Added up over the run, from delivery on, for summary.json.
-  std::map<std::string, double> counts{};
+  client_counts counts{};
   /// What the round's training jobs say of their loss, for metrics.jsonl. Filled by the engine; null: nothing was
   /// trained.
   std::shared_ptr<const training_losses> losses{};

@@ -8,6 +8,7 @@
 namespace mneme {
 
 class tensor_map;
+class twice_taught_loss;
 
 /// What a training job is asked for. All but weights are taken at the start, which stays as it is, in one pass over the
 /// rows; the objective's penalty on weights is no part of them, and zeros stand where nothing is trained.
@@ -94,6 +95,8 @@ public:
   [[nodiscard]] virtual bool reads_targets() const { return false; }
   /// What `values` is called in metrics.jsonl where loss_output::terms does not say.
   [[nodiscard]] virtual const char* main_term() const { return "loss"; }
+  /// Itself, where it is shown a second frozen net's features; else null. Asked of every job.
+  [[nodiscard]] virtual const twice_taught_loss* twice_taught() const { return nullptr; }
   /// True if regularise() does anything.
   [[nodiscard]] virtual bool regularises() const { return false; }
   /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one

@@ -16,6 +16,7 @@ public:
     MNEME_CHECK(false, identity());
     return {};
   }
+  [[nodiscard]] const twice_taught_loss* twice_taught() const final { return this; }
 };
 
 } // namespace mneme

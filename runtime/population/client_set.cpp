@@ -6,11 +6,28 @@ namespace {
 
 std::size_t parts(std::size_t whole, std::size_t part) { return (whole + part - 1) / part; }
 
+/// For each byte of `word` its set bits. Plain x86-64 has no instruction that counts, and libgcc's function is a call.
+std::uint64_t bits_by_byte(std::uint64_t word) {
+  word -= (word >> 1) & 0x5555555555555555;
+  word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333);
+  return (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+}
+
+std::int64_t set_bits(std::uint64_t word) {
+  return static_cast<std::int64_t>((bits_by_byte(word) * 0x0101010101010101) >> 56);
+}
+
 /// The place of the n-th set bit.
 std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
+  std::uint32_t passed = 0;
+  for (auto counts = bits_by_byte(word); n >= static_cast<std::int64_t>(counts & 0xff); counts >>= 8) {
+    n -= static_cast<std::int64_t>(counts & 0xff);
+    word >>= 8;
+    passed += 8;
+  }
   for (; n > 0; --n)
     word &= word - 1;
-  return static_cast<std::uint32_t>(std::countr_zero(word));
+  return passed + static_cast<std::uint32_t>(std::countr_zero(word));
 }
 
 /// Walks over `counts` from `at` while all of one is passed over; `n` becomes the rank within the one found.
@@ -54,7 +71,7 @@ client_id client_set::nth(std::int64_t n) const {
   MNEME_CHECK(n >= 0 && n < size_, n, size_);
   const auto region = walked(regions_, 0, n);
   auto word = walked(blocks_, region * blocks_of_region, n) * words_of_block;
-  for (int bits; n >= (bits = std::popcount(words_[word])); ++word)
+  for (std::int64_t bits = 0; n >= (bits = set_bits(words_[word])); ++word)
     n -= bits;
   return {static_cast<std::uint32_t>(word * 64) + nth_bit(words_[word], n)};
 }

@@ -36,7 +36,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
       choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
-  twice_taught_ = dynamic_cast<const twice_taught_loss*>(loss_.get());
+  twice_taught_ = loss_->twice_taught();
   // Layers may share a node of the net, which writes the gradients of all its parameters.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers;

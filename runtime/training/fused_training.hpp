@@ -91,7 +91,7 @@ private:
   void note_losses(model_run run, const loss_output& step);
   void note_penalty(std::int64_t k, const loss_term& penalty);
   term_sums& sums_of(const char* name);
-  [[nodiscard]] std::map<std::string, double> terms_of(const client& trained, std::int64_t k) const;
+  void name_terms(const client& trained, std::int64_t k, train_output& out) const;
   void take_result_memory();
   void note_gradients(model_run run, std::int64_t s);
   [[nodiscard]] at::Tensor norm_of(const at::Tensor& gradient) const;

@@ -79,15 +79,16 @@ fused_training::term_sums& fused_training::sums_of(const char* name) {
 }
 
 /// The terms of a client's loss, means over its steps. A net that is trained client by client has one.
-std::map<std::string, double> fused_training::terms_of(const client& trained, std::int64_t k) const {
+void fused_training::name_terms(const client& trained, std::int64_t k, train_output& out) const {
+  out.loss_name = loss_->main_term();
+  if (terms_.empty() || (terms_.size() == 1 && terms_[0].name == out.loss_name))
+    return;
   const auto steps = static_cast<double>(trained.plan.steps());
   std::map<std::string, double> means;
   for (const auto& term : terms_)
     if (term.is_of[static_cast<std::size_t>(k)])
       means[term.name] = term.values.const_data_ptr<double>()[k] / steps;
-  if (terms_.empty())
-    means[loss_->main_term()] = trained.loss_sum / steps;
-  return means;
+  out.several_terms = std::make_shared<const std::map<std::string, double>>(std::move(means));
 }
 
 /// Zeros for what steps add to: [K, P], or [K, n] of row norms.
@@ -153,7 +154,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   const auto& start = trained.job->start->at(flat_weights);
   if (!idle) {
     out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
-    out.loss_terms = terms_of(trained, k);
+    name_terms(trained, k, out);
   }
   at::Tensor made;
   if (options_.result == training_result::weights) {

@@ -78,9 +78,10 @@ std::string wrong_maps(const train_job& job) {
 
 /// Its weights, or null.
 const at::Tensor* second_teacher_of(const train_job& job) {
-  const bool reads = dynamic_cast<const twice_taught_loss*>(job.objective.get()) && job.side;
-  return reads ? job.side->find(second_teacher_weights) : nullptr;
+  return job.side ? job.side->find(second_teacher_weights) : nullptr;
 }
+
+bool is_twice_taught(const train_job& job) { return job.objective && job.objective->twice_taught(); }
 
 std::string wrong_weights(const tensors_ref& given, const char* whose, const model& net) {
   const auto* const flat = given ? given->find(flat_weights) : nullptr;
@@ -133,8 +134,9 @@ std::string wrong_weights(const work& request) {
                    : std::string();
     if (why.empty() && training->teacher)
       why = wrong_weights(training->teacher, "a teacher's weights", *training->net);
-    if (const auto* const second = second_teacher_of(*training); why.empty() && second)
-      why = wrong_weights(weights_only(*second), "a second teacher's weights", *training->net);
+    if (why.empty() && is_twice_taught(*training))
+      if (const auto* const second = second_teacher_of(*training))
+        why = wrong_weights(weights_only(*second), "a second teacher's weights", *training->net);
     return why;
   }
   const auto of_pass = [](const auto& pass) {
@@ -152,7 +154,7 @@ std::string why_impossible(const train_job& job) {
     return why;
   if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
     return "the loss is to be shown what a teacher says, and there is no teacher";
-  if (dynamic_cast<const twice_taught_loss*>(job.objective.get()) && !second_teacher_of(job))
+  if (is_twice_taught(job) && !second_teacher_of(job))
     return fmt::format("the objective '{}' is to be shown the features of a second teacher, and there is none: the "
                        "job's side has no '{}'",
                        job.objective->identity(), second_teacher_weights);

@@ -13,7 +13,7 @@ void shuffle_rows(const train_job& job, std::uint64_t index, std::span<std::int6
   auto key = key_for(job.stream, purpose::shuffle);
   key.index = index;
   std::iota(order.begin(), order.end(), 0);
-  if (!job.options.in_order)
+  if (!job.options.in_order && order.size() > 1)
     rng_stream(key).shuffle(order);
 }
 

@@ -37,7 +37,7 @@ public:
 };
 
 outcomes trained(double loss, std::int64_t rows, bool weights) {
-  train_output made{.loss_mean = loss, .loss_terms = {{"cross_entropy", loss}}, .rows_seen = rows};
+  train_output made{.loss_mean = loss, .loss_name = "cross_entropy", .rows_seen = rows};
   if (weights)
     made.weights = weights_only(at::zeros({1}));
   else
@@ -67,6 +67,26 @@ TEST_CASE("losses are weighted by rows, and a training without a term counts as 
   both.add(losses);
   CHECK(both.mean() == 1.5);
   CHECK(both.term_means() == std::map<std::string, double>{{"a", 0.5}, {"b", 1.0}});
+}
+
+TEST_CASE("a loss of one term is added as one of several is, and all of them survive an archive") {
+  training_losses losses;
+  losses.add(2, 1.0, "cross_entropy");
+  losses.add(6, 3.0, {{"cross_entropy", 1.0}, {"a term with a longer name", 2.0}});
+  losses.add(0, 9.0, "nothing");
+  CHECK(losses.mean() == 2.5); // (2 * 1 + 6 * 3) / 8
+  const std::map<std::string, double> means{{"cross_entropy", 1.0}, {"a term with a longer name", 1.5}};
+  CHECK(losses.term_means() == means);
+  archive saved;
+  losses.persist(saved);
+  const auto bytes = saved.contents();
+  archive from(bytes, 0, bytes->size());
+  training_losses back;
+  back.add(1, 4.0, "forgotten by loading");
+  back.persist(from);
+  from.expect_end();
+  CHECK(back.rows == 8.0);
+  CHECK(back.term_means() == means);
 }
 
 TEST_CASE("a client's result has the losses of its trainings and programs, and of no gradients") {

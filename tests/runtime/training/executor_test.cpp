@@ -52,8 +52,8 @@ outcomes run_in_groups(std::span<const job> jobs, std::size_t width) {
 
 double loss_of(const job_outcome& outcome) { return std::get<train_output>(std::get<work_output>(outcome)).loss_mean; }
 
-const std::map<std::string, double>& terms_of(const job_outcome& outcome) {
-  return std::get<train_output>(std::get<work_output>(outcome)).loss_terms;
+std::map<std::string, double> terms_of(const job_outcome& outcome) {
+  return std::get<train_output>(std::get<work_output>(outcome)).loss_terms();
 }
 
 /// Every client's weights and loss are the same bits at every width.

@@ -43,23 +43,23 @@ TEST_CASE("a training's loss is that of its last epoch, before each step", "[tra
   const auto once = after(1, nullptr), twice = after(2, nullptr);
   CHECK_THAT(once.loss_mean, WithinAbs(first, 1e-7));
   CHECK_THAT(twice.loss_mean, WithinAbs(second, 1e-6));
-  REQUIRE(twice.loss_terms.size() == 1);
-  CHECK(twice.loss_terms.at("cross_entropy") == twice.loss_mean);
+  REQUIRE(twice.loss_terms().size() == 1);
+  CHECK(twice.loss_terms().at("cross_entropy") == twice.loss_mean);
   const auto in_step = after(2, nullptr, 0.5); // no step straight into the weights: another path, the same numbers
   CHECK_THAT(in_step.loss_mean, WithinAbs(second, 1e-6));
-  CHECK(in_step.loss_terms == std::map<std::string, double>{{"cross_entropy", in_step.loss_mean}});
+  CHECK(in_step.loss_terms() == std::map<std::string, double>{{"cross_entropy", in_step.loss_mean}});
   const auto none = after(0, nullptr); // the time of an epoch, and no training
   CHECK(none.loss_mean == 0.0);
-  CHECK(none.loss_terms.empty());
+  CHECK(none.loss_terms().empty());
 }
 
 TEST_CASE("the proximal term is part of the loss, with its factor", "[training_loss]") {
   const auto once = after(1, proximal_objective(0.5));
   CHECK_THAT(once.loss_mean, WithinAbs(first, 1e-7));
-  CHECK(once.loss_terms.at("proximal") == 0.0); // nothing has moved
+  CHECK(once.loss_terms().at("proximal") == 0.0); // nothing has moved
   const auto twice = after(2, proximal_objective(0.5));
-  CHECK_THAT(twice.loss_terms.at("cross_entropy"), WithinAbs(second, 1e-6));
-  CHECK_THAT(twice.loss_terms.at("proximal"), WithinAbs(0.25, 1e-7)); // 0.5 / 2 * 4 * 0.5^2
+  CHECK_THAT(twice.loss_terms().at("cross_entropy"), WithinAbs(second, 1e-6));
+  CHECK_THAT(twice.loss_terms().at("proximal"), WithinAbs(0.25, 1e-7)); // 0.5 / 2 * 4 * 0.5^2
   CHECK_THAT(twice.loss_mean, WithinAbs(second + 0.25, 1e-6));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("an objective that names no term has one, the loss", "[training_loss]"
     loss_output operator()(const loss_input& in) const override { return (*cross_entropy_objective())(in); }
   };
   const auto once = after(1, std::make_shared<nameless>());
-  CHECK(once.loss_terms == std::map<std::string, double>{{"loss", once.loss_mean}});
+  CHECK(once.loss_terms() == std::map<std::string, double>{{"loss", once.loss_mean}});
 }
 
 TEST_CASE("half a square distance is summed over all elements", "[training_loss]") {
