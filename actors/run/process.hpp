@@ -8,8 +8,8 @@ void prepare_process();
 /// @param threads of the actors that have none of their own @param waits_for_nodes one of them looks for messages of
 /// nodes (placement), and leaves others their turns
 void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes = false);
-/// Forgets what only the start of a system reads. CAF looks for settings of streams, which nobody has, whenever an actor
-/// is spawned, as clients are; where there are no settings at all it finds that out at once.
+/// Forgets what only the start of a system reads. CAF looks for settings of streams, which nobody has, whenever an
+/// actor is spawned, as clients are; where there are no settings at all it finds that out at once.
 /// @pre a system has been made of `config`, and has no actors of ours yet
 void forget_settings(caf::actor_system_config& config);
 
