@@ -33,7 +33,7 @@ const figures_by_name& counts_of(const client_result& result) {
   return result.counts.get() ? *result.counts.get() : none;
 }
 
-/// Of each term of the loss its sum; empty where nothing was trained. A name that stands twice is one entry.
+/// The sum of each term of the loss; empty where nothing was trained. A name that stands twice is one entry.
 figures_by_name terms_of(const client_result& result) {
   figures_by_name sums;
   if (result.losses)
