@@ -173,10 +173,11 @@ TEST_CASE("silent strangers keep nobody out, however many come") {
   witness sees, client_sees;
   connection_loop loop(nullptr, {}, sees), client(nullptr, {}, client_sees);
   const auto place = place_of(loop.listen(any_port).value());
+  const auto address = place.addresses.front();
   std::vector<owned_descriptor> mute;
   for (std::size_t i = 0; i < 2 * connection_loop::strangers_max; ++i) {
     mute.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
-    REQUIRE(::connect(mute.back().get(), place.get(), place.size) == 0);
+    REQUIRE(::connect(mute.back().get(), address.get(), address.size) == 0);
   }
   CHECK(sees.any_reason() == "has not said who it is, while too many others come");
   client.connect(place);
