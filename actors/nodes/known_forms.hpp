@@ -16,10 +16,10 @@ public:
   static constexpr std::size_t examples_max = 3; ///< From so many on sizes count as free between the examples.
 
   [[nodiscard]] bool knows(const Kind& kind, const sizes& values) const {
-    const auto found = learnt_.find(kind);
-    if (found == learnt_.end() || found->second.low.size() != values.size())
+    const auto entry = learnt_.find(kind);
+    if (entry == learnt_.end() || entry->second.low.size() != values.size())
       return false;
-    const auto& known = found->second;
+    const auto& known = entry->second;
     if (std::find(known.examples.begin(), known.examples.end(), values) != known.examples.end())
       return true;
     if (known.examples.size() < examples_max)

@@ -200,14 +200,10 @@ std::string report_checks::wrong_with_jobs(std::span<const issued_job> jobs, con
   const auto [task, clients_task, looks, is_last] = place_of(given);
   const auto stage = jobs.front().id.stage;
   const kind_of_stage kind{task, clients_task, looks, is_last, stage, std::ssize(jobs)};
-  const auto sizes_of = [&](std::span<const issued_job> of) {
-    known_forms<kind_of_stage>::sizes sizes;
-    const auto own = static_cast<double>(std::max<std::int64_t>(own_rows(given), 1));
-    for (const auto& job : of)
-      sizes.push_back(static_cast<double>(job.rows) / own);
-    return sizes;
-  };
-  const auto sizes = sizes_of(jobs);
+  known_forms<kind_of_stage>::sizes sizes; // rows of each job, in parts of the client's own
+  const auto client_rows = static_cast<double>(std::max<std::int64_t>(own_rows(given), 1));
+  for (const auto& job : jobs)
+    sizes.push_back(static_cast<double>(job.rows) / client_rows);
   if (!has_begun(id) && !samples(id) && stages_.knows(kind, sizes))
     return {};
   const auto* const here = awaited(id, verdict);
@@ -341,33 +337,33 @@ bool report_checks::is_plain(const finished_round& finished, const ended_round& 
 report_checks::result_form report_checks::form_of(const finished_round& finished, const ended_round& round) const {
   const auto& result = finished.result;
   const auto& given = round.given;
-  result_form made{.kind = fmt::format("{} stages ", round.stages)};
+  result_form form{.kind = fmt::format("{} stages ", round.stages)};
   for (const auto number : place_of(given))
-    made.kind += fmt::format("{} ", number);
+    form.kind += fmt::format("{} ", number);
   const auto add = [&](char part, const tensors_ref& tensors) {
-    made.kind += tensors ? part : '-';
+    form.kind += tensors ? part : '-';
     if (!tensors)
       return;
     for (const auto& [name, value] : *tensors) {
-      made.kind += fmt::format("{}:{} {}", name.size(), name, static_cast<int>(value.scalar_type()));
+      form.kind += fmt::format("{}:{} {}", name.size(), name, static_cast<int>(value.scalar_type()));
       for (std::int64_t axis = 1; axis < value.dim(); ++axis)
-        made.kind += fmt::format("x{}", value.size(axis));
-      made.kind += value.dim() > 0 ? "," : ".";
+        form.kind += fmt::format("x{}", value.size(axis));
+      form.kind += value.dim() > 0 ? "," : ".";
       if (value.dim() > 0)
-        made.sizes.push_back(static_cast<double>(value.size(0)));
+        form.sizes.push_back(static_cast<double>(value.size(0)));
     }
   };
   add('u', result.upload);
   add('m', result.memory);
   add('p', result.to_proxy);
   for (const auto& [name, value] : counts_of(result))
-    made.kind += "c" + name;
+    form.kind += "c" + name;
   for (const auto& [name, value] : terms_of(result))
-    made.kind += "l" + name;
+    form.kind += "l" + name;
   const auto own = own_rows(given);
-  made.kind += result.rows == 0 ? " none" : result.rows == own ? " own" : " other";
-  made.sizes.push_back(static_cast<double>(result.rows) / static_cast<double>(std::max<std::int64_t>(own, 1)));
-  return made;
+  form.kind += result.rows == 0 ? " none" : result.rows == own ? " own" : " other";
+  form.sizes.push_back(static_cast<double>(result.rows) / static_cast<double>(std::max<std::int64_t>(own, 1)));
+  return form;
 }
 
 } // namespace mneme

@@ -20,7 +20,7 @@ caf::result<fairness> server_state::measure() {
   auto answer = self_->make_response_promise<fairness>();
   const auto& tasks = *context_->tasks;
   const auto learnt = party_.half().predict();
-  plan wanted;
+  plan jobs;
   std::vector<std::size_t> cell_of; // of each job: which (task, class)
   std::size_t cells = 0;
   for (const auto& task : tasks.tasks)
@@ -31,16 +31,16 @@ caf::result<fairness> server_state::measure() {
         const auto end = rows.begin() + static_cast<std::ptrdiff_t>(last);
         const sample_view chunk{.source = tasks.test,
                                 .rows = std::make_shared<const std::vector<std::int64_t>>(begin, end)};
-        wanted.push_back(evaluate_job{.learnt = learnt, .samples = chunk, .mask = {0, tasks.classes}});
+        jobs.push_back(evaluate_job{.learnt = learnt, .samples = chunk, .mask = {0, tasks.classes}});
         cell_of.push_back(cells);
       }
       ++cells;
     }
-  if (wanted.empty()) {
+  if (jobs.empty()) {
     answer.deliver(fairness{});
     return answer;
   }
-  party_.steps().run_all(std::move(wanted), [this, answer, cell_of, cells](outcomes results) mutable {
+  party_.steps().run_all(std::move(jobs), [this, answer, cell_of, cells](outcomes results) mutable {
     std::vector<evaluate_output> sums(cells);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (auto* why = std::get_if<std::string>(&results[i]))

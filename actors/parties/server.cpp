@@ -72,17 +72,17 @@ server_actor::behavior_type server_state::make_behavior() {
 }
 
 opened_round server_state::broadcast_of(const round_place& place) {
-  auto made = party_.half().open_round(place);
+  auto sent = party_.half().open_round(place);
   const auto format = context_->scenario.devices.wire;
   opened_round answer;
-  answer.bytes = wire_bytes(made.weights.get(), format) + wire_bytes(made.extra.get(), format);
-  answer.first_contact_bytes = wire_bytes(made.first_contact.get(), format);
+  answer.bytes = wire_bytes(sent.weights.get(), format) + wire_bytes(sent.extra.get(), format);
+  answer.first_contact_bytes = wire_bytes(sent.first_contact.get(), format);
   const auto& layout = context_->method->wire_layout(*context_->net);
-  made.place = place;
-  made.weights = across_the_wire(made.weights, format, layout);
-  made.extra = across_the_wire(made.extra, format, layout);
-  made.first_contact = across_the_wire(made.first_contact, format, layout);
-  answer.in = std::make_shared<const broadcast>(std::move(made));
+  sent.place = place;
+  sent.weights = across_the_wire(sent.weights, format, layout);
+  sent.extra = across_the_wire(sent.extra, format, layout);
+  sent.first_contact = across_the_wire(sent.first_contact, format, layout);
+  answer.in = std::make_shared<const broadcast>(std::move(sent));
   return answer;
 }
 
@@ -125,17 +125,17 @@ digest128 server_state::model_digest() const {
 // -- evaluation -------------------------------------------------------------------------------------------------------
 
 plan server_state::evaluation_plan(const evaluate& in) const {
-  plan wanted;
+  plan jobs;
   const auto learnt = party_.half().predict();
   for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
     const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
-      wanted.push_back(evaluate_job{.learnt = learnt,
+      jobs.push_back(evaluate_job{.learnt = learnt,
                                     .samples = chunk_of(context_->tasks->test, rows, first),
                                     .mask = in.masks[t],
                                     .lists_answers = in.end_of_task || is_of_all_tasks(in)});
   }
-  return wanted;
+  return jobs;
 }
 
 /// At the end of a run all tasks are evaluated: summary.json scores the classes by these answers.
@@ -163,19 +163,19 @@ void server_state::count_classes(const task_rows& task, std::size_t first, const
 
 caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   auto answer = self_->make_response_promise<evaluated>();
-  auto wanted = evaluation_plan(in);
+  auto jobs = evaluation_plan(in);
   evaluated sums{.per_task = std::vector<evaluate_output>(in.masks.size())};
   if (in.end_of_task)
     sums.per_class.resize(static_cast<std::size_t>(context_->tasks->classes));
   if (in.with_model)
     sums.model = named_weights();
-  if (wanted.empty()) {
+  if (jobs.empty()) {
     answer.deliver(std::move(sums));
     return answer;
   }
   labels_.clear();
   answers_.clear();
-  party_.steps().run_all(std::move(wanted), [this, answer, in, sums = std::move(sums)](outcomes results) mutable {
+  party_.steps().run_all(std::move(jobs), [this, answer, in, sums = std::move(sums)](outcomes results) mutable {
     auto next = results.begin();
     for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
       auto& sum = sums.per_task[t];

@@ -83,8 +83,8 @@ bool is_kept(const fs::path& weights) {
   const auto net = read_kept_tensors(weights);
   if (net)
     return true;
-  for (const auto& found : net.error())
-    std::fprintf(stderr, "%s\n", printable(found.where + ": warning: " + found.text + "; it is made again").c_str());
+  for (const auto& damage : net.error())
+    std::fprintf(stderr, "%s\n", printable(damage.where + ": warning: " + damage.text + "; it is made again").c_str());
   return false;
 }
 

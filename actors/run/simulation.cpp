@@ -182,8 +182,8 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   }
   warn_of_other_bits(run);
   auto summary = run_to_end(system, run.context, std::move(setup));
-  for (const auto& found : run.context->features->damaged())
-    run.view->warned(found.where + ": " + found.text + "; it was made again");
+  for (const auto& damage : run.context->features->damaged())
+    run.view->warned(damage.where + ": " + damage.text + "; it was made again");
   const bool is_trusted = !records || records->are_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);

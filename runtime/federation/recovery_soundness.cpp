@@ -11,8 +11,8 @@ void must_hold(bool holds, const char* wrong) {
     throw archive_error(wrong);
 }
 
-bool is_within(class_range classes, std::int64_t all) {
-  return classes.low >= 0 && classes.low < classes.high && classes.high <= all;
+bool is_within(class_range classes, std::int64_t count) {
+  return classes.low >= 0 && classes.low < classes.high && classes.high <= count;
 }
 
 } // namespace

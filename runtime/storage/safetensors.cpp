@@ -283,8 +283,8 @@ std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_byt
 
 safetensors_metadata texts_of(const json& object) {
   safetensors_metadata texts;
-  if (const auto found = object.find(metadata); found != object.end() && found->is_object())
-    for (const auto& [name, value] : found->items())
+  if (const auto entries = object.find(metadata); entries != object.end() && entries->is_object())
+    for (const auto& [name, value] : entries->items())
       if (value.is_string())
         texts[name] = value.get<std::string>();
   return texts;

@@ -92,14 +92,14 @@ digest128 feature_store::weights_digest(const tensors_ref& weights) {
   return known.second;
 }
 
-void feature_store::open(table& made, const dataset& source, const std::string& net, const digest128& weights) {
+void feature_store::open(table& opened, const dataset& source, const std::string& net, const digest128& weights) {
   run_digest name;
   name.add(content_of(source));
   name.add(digest_of(std::as_bytes(std::span(net))));
   name.add(weights);
-  made.file_ = (folder_ / (hex_text(name.value()) + ".safetensors")).string();
-  if (std::filesystem::exists(made.file_))
-    note_damage(read(made));
+  opened.file_ = (folder_ / (hex_text(name.value()) + ".safetensors")).string();
+  if (std::filesystem::exists(opened.file_))
+    note_damage(read(opened));
 }
 
 void feature_store::note_damage(const diagnostics& damage) {
@@ -113,10 +113,10 @@ diagnostics feature_store::damaged() const {
 }
 
 diagnostics feature_store::read(table& into) {
-  const auto found = read_kept_tensors(into.file_);
-  if (!found)
-    return found.error();
-  const auto *features = found->find(features_name), *known = found->find(known_name);
+  const auto kept = read_kept_tensors(into.file_);
+  if (!kept)
+    return kept.error();
+  const auto *features = kept->find(features_name), *known = kept->find(known_name);
   const auto rows = std::ssize(into.known_);
   if (!features || !known || features->sizes() != into.features_.sizes() || features->scalar_type() != at::kFloat ||
       known->numel() != rows || known->scalar_type() != at::kByte)

@@ -50,7 +50,7 @@ public:
 
 private:
   digest128 weights_digest(const tensors_ref& weights);
-  void open(table& made, const dataset& source, const std::string& net, const digest128& weights);
+  void open(table& opened, const dataset& source, const std::string& net, const digest128& weights);
   /// What is wrong with the file, if anything is.
   [[nodiscard]] static diagnostics read(table& into);
 

@@ -26,15 +26,15 @@ tensors_ref outcome_store::find(const program_job& job) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
     return nullptr;
-  auto found = read_kept_tensors(file);
-  if (found && !is_outcome_of(job, *found))
-    found = failed(file.string(), "the file holds something else than the program makes");
-  if (!found) {
+  auto outcome = read_kept_tensors(file);
+  if (outcome && !is_outcome_of(job, *outcome))
+    outcome = failed(file.string(), "the file holds something else than the program makes");
+  if (!outcome) {
     if (on_damage_)
-      on_damage_(found.error());
+      on_damage_(outcome.error());
     return nullptr;
   }
-  return std::make_shared<const tensor_map>(std::move(*found));
+  return std::make_shared<const tensor_map>(std::move(*outcome));
 }
 
 void outcome_store::put(const program_job& job, const tensor_map& outcome) {

@@ -334,8 +334,9 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
 }
 
 task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& in) const {
+  // Features, and exemplars, which eq. 6 chooses at a task's first delivery.
   auto looking = features_of_rows(ctx, in, net(), with_.exemplars);
-  const auto features = co_await looking; // and exemplars, chosen by eq. 6 at a task's first delivery
+  const auto features = co_await looking;
   const std::vector<embedding_rows> parts{features.current(), features.old()};
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
   const auto rows = job.samples.size();
