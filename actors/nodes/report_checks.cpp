@@ -217,7 +217,7 @@ std::string report_checks::wrong_with_jobs(std::span<const issued_job> jobs, con
   }
   const auto& own = here->stages[stage];
   const bool same = std::equal(own.begin(), own.end(), jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
-    return a.id == b.id && a.rows == b.rows && a.bytes == b.bytes && a.width == b.width;
+    return a.id == b.id && a.key.kind == b.key.kind && a.rows == b.rows && a.bytes == b.bytes && a.width == b.width;
   });
   if (!same)
     return fmt::format("asks for other jobs in stage {} of {} than it has", stage, describe(id, given));

@@ -4,12 +4,15 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
+#include "runtime/scenario/device_profiles.hpp"
 namespace mneme {
 namespace {
 
 /// Files are sent by content. Data sets are the nodes' own, and folders are for what this process keeps.
 node_offer offer_of(const scenario& settings) {
-  node_offer made{.offer = {.name = settings.name, .scenario = resolved_text(settings)}};
+  auto offered = settings; // nodes may know other profiles by these names
+  offered.devices.profiles = with_texts(std::move(offered.devices.profiles));
+  node_offer made{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
   for (const auto& [key, path] : named_paths(settings)) {
     std::error_code failed;
     if (key == "data.root" || !std::filesystem::is_regular_file(path, failed)) {

@@ -52,6 +52,8 @@ void federation::handle(const federation_event& now) {
       return give_work();
     return round_.missing == 0 ? close() : void();
   }
+  if (now.event_kind == link_change)
+    return work_.links_changed();
   auto* const owner = in_flight_.find(now.assignment);
   if (!owner) // abandoned since
     return;
