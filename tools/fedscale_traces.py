@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""tools/fedscale_traces.py [--availability PICKLE] [--capacity PICKLE] --clients N -o DIR: FedScale's traces as CSV files.
+"""tools/fedscale_traces.py [--availability PICKLE] [--capacity PICKLE] --clients N -o DIR: FedScale's traces as CSV.
 
 FedScale (Lai et al. 2022; fedscale/cloud/internal/client_metadata.py and client_manager.py at commit
 7ec441c2afa99510535adebe155d89fa8bb2c637) reads two pickled dictionaries by client:
 
-  availability  {'duration', 'inactive': [s], 'finish_time': s, 'active': [s], 'model'}: a client is there from active[i]
-                to inactive[i], and its trace begins again after finish_time
+  availability  {'duration', 'inactive': [s], 'finish_time': s, 'active': [s], 'model'}: a client is there from
+                active[i] to inactive[i], and its trace begins again after finish_time
   capacity      {'computation': ms a sample takes in inference, 'communication': kbit/s}: training takes three times as
                 long, and what is sent and received goes at the same rate
 

@@ -49,7 +49,8 @@ void shard::start(start_rounds wave) {
     if (rounds_.find(assigned.id))
       throw std::invalid_argument(fmt::format("assignment {} was started a second time", assigned.id.value));
     assigned.samples = run_.rows->view(assigned.client, assigned.task);
-    auto& round = rounds_.insert(assigned.id, {.client = assigned.client, .visit = assigned.visit, .ready = wave.ready.at(i)});
+    auto& round =
+        rounds_.insert(assigned.id, {.client = assigned.client, .visit = assigned.visit, .ready = wave.ready.at(i)});
     round.turns = clients_.start(std::move(assigned));
   }
   clients_.run_turns();
@@ -204,10 +205,9 @@ void shard::start_at_once() {
 virtual_time shard::due_of(const issued_job& issued) {
   const auto& round = rounds_.at(issued.id.assignment);
   const auto sent = population::later_by(round.ready, issued.takes);
-  return population::later_by(sent, run_.population->upload_time({.client = round.client,
-                                                                  .bytes = issued.bytes,
-                                                                  .begins = sent,
-                                                                  .visit = round.visit}));
+  return population::later_by(
+      sent, run_.population->upload_time(
+                {.client = round.client, .bytes = issued.bytes, .begins = sent, .visit = round.visit}));
 }
 
 ready_batch shard::made_ready(composition ids) {

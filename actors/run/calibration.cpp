@@ -45,25 +45,26 @@ public:
         start_(weights_only(initial_weights(*run.net, static_cast<std::uint64_t>(run.scenario.seed)))) {}
 
   calibration measure() {
-    calibration made{.device = run_.device};
+    calibration result{.device = run_.device};
     const auto training = timed(true), looking = timed(false);
     const auto train = fitted(training), forward = fitted(looking);
-    made.repeats = repeats_;
-    made.train_row_s = train.row_s;
-    made.forward_row_s = std::min(forward.row_s, train.row_s);
-    made.optimizer_row_s = std::min(optimizer_step_s() / static_cast<double>(batch()), train.row_s - made.forward_row_s);
-    made.backward_row_s = made.train_row_s - made.forward_row_s - made.optimizer_row_s;
+    result.repeats = repeats_;
+    result.train_row_s = train.row_s;
+    result.forward_row_s = std::min(forward.row_s, train.row_s);
+    const double step_row_s = optimizer_step_s() / static_cast<double>(batch());
+    result.optimizer_row_s = std::min(step_row_s, train.row_s - result.forward_row_s);
+    result.backward_row_s = result.train_row_s - result.forward_row_s - result.optimizer_row_s;
     const auto pass = work_of_pass(*run_.net, run_.tasks->train->shape(), 1, classes());
-    made.train_row_flops = pass.forward + pass.backward;
-    made.profile = {.flops_per_second = made.train_row_flops / train.row_s,
-                    .job_start = rounded_up(train.fixed_s),
-                    .memory = {static_cast<std::int64_t>(available_memory().bytes)},
-                    .nets = {{.net = run_.scenario.model.name,
-                              .parameters = run_.net->size(),
-                              .batch = run_.scenario.training.batch,
-                              .train_rows_per_second = 1.0 / train.row_s,
-                              .forward_rows_per_second = 1.0 / made.forward_row_s}}};
-    return made;
+    result.train_row_flops = pass.forward + pass.backward;
+    result.profile = {.flops_per_second = result.train_row_flops / train.row_s,
+                      .job_start = rounded_up(train.fixed_s),
+                      .memory = {static_cast<std::int64_t>(available_memory().bytes)},
+                      .nets = {{.net = run_.scenario.model.name,
+                                .parameters = run_.net->size(),
+                                .batch = run_.scenario.training.batch,
+                                .train_rows_per_second = 1.0 / train.row_s,
+                                .forward_rows_per_second = 1.0 / result.forward_row_s}}};
+    return result;
   }
 
 private:
@@ -85,10 +86,10 @@ private:
   [[nodiscard]] work job_of(std::int64_t rows, bool trains) const {
     if (!trains)
       return extract_job{.net = run_.net, .weights = start_, .samples = rows_of(rows), .logits = classes().size() > 0};
-    train_job made{.net = run_.net, .start = start_, .samples = rows_of(rows)};
-    made.options = options_for_round(run_.scenario.training, run_.scenario.model.trainable, classes(), 0, 1);
-    made.options.epochs = 1;
-    return made;
+    train_job training{.net = run_.net, .start = start_, .samples = rows_of(rows)};
+    training.options = options_for_round(run_.scenario.training, run_.scenario.model.trainable, classes(), 0, 1);
+    training.options.epochs = 1;
+    return training;
   }
 
   /// The median of jobs of several sizes.
@@ -98,12 +99,12 @@ private:
       const auto rows = batches * batch();
       if (rows > rows_max && !sizes.empty())
         break;
-      const job wanted{.id = {}, .request = job_of(rows, trains)};
-      run_once(wanted); // the first call makes plans
+      const job repeated{.id = {}, .request = job_of(rows, trains)};
+      run_once(repeated); // the first call makes plans
       std::vector<double> times;
-      for (const recorder_stopwatch all; std::ssize(times) < repeats_min || all.seconds() < seconds_ / 12.0;) {
+      for (const recorder_stopwatch total; std::ssize(times) < repeats_min || total.seconds() < seconds_ / 12.0;) {
         const recorder_stopwatch watch;
-        run_once(wanted);
+        run_once(repeated);
         times.push_back(watch.seconds());
       }
       repeats_ = repeats_ == 0 ? std::ssize(times) : std::min<std::int64_t>(repeats_, std::ssize(times));
@@ -112,12 +113,13 @@ private:
     return sizes;
   }
 
-  void run_once(const job& wanted) {
-    const auto done = executor_->run(std::span(&wanted, 1));
+  void run_once(const job& repeated) {
+    const auto done = executor_->run(std::span(&repeated, 1));
     if (const auto* const why = std::get_if<std::string>(&done.front()))
       throw std::runtime_error("a job of the net failed: " + *why);
     const auto& output = std::get<work_output>(done.front());
-    if (const auto* const looked = std::get_if<extract_output>(&output)) // a device has computed once its values are here
+    if (const auto* const looked =
+            std::get_if<extract_output>(&output)) // a device has computed once its values are here
       static_cast<void>(looked->features.cpu());
   }
 
@@ -129,7 +131,7 @@ private:
     optimizer stepping(options, {{.offset = 0, .size = run_.net->size()}}, weights, gradients);
     std::vector<double> times;
     std::int64_t taken = 0;
-    for (const recorder_stopwatch all; std::ssize(times) < repeats_min || all.seconds() < seconds_ / 12.0;) {
+    for (const recorder_stopwatch total; std::ssize(times) < repeats_min || total.seconds() < seconds_ / 12.0;) {
       const recorder_stopwatch watch;
       ++taken;
       stepping.step({.first = 0, .count = 1}, std::span(&taken, 1));
@@ -155,16 +157,16 @@ private:
 
 expected<calibration> calibrate(const scenario& settings, double seconds) {
   compute_on_one_thread(); // as workers do
-  auto alone = settings; // whatever its devices are like
+  auto alone = settings;   // whatever its devices are like
   alone.devices.profiles.clear();
   alone.devices.profiles_read.clear();
   diagnostics warnings;
   const auto run = load_run_context(alone, {.use = run_context_use::check, .warnings = &warnings});
   if (!run)
     return tl::unexpected(run.error());
-  auto made = calibrator(**run, seconds).measure();
-  made.warnings = std::move(warnings);
-  return made;
+  auto measured = calibrator(**run, seconds).measure();
+  measured.warnings = std::move(warnings);
+  return measured;
 }
 
 } // namespace mneme

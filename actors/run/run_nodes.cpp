@@ -2,9 +2,9 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/node_session.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
-#include "runtime/scenario/device_profiles.hpp"
 namespace mneme {
 namespace {
 

@@ -77,7 +77,7 @@ struct span_chart {
   std::vector<std::string> rows{};
   std::vector<chart_series> kinds{};
   std::vector<span> spans{};
-  double from = 0.0, to = 1.0; ///< Of x.
+  double from = 0.0, to = 1.0; ///< The axis of x.
 };
 
 enum class picture_place : std::uint8_t {

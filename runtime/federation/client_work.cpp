@@ -70,8 +70,8 @@ void client_work::expect_arrival(assignment_in_flight& owner, party_arrival befo
 void client_work::links_changed() {
   for (const auto& [direction, id] : links_.take_ended()) {
     auto& owner = in_flight_.at(id);
-    const auto there = population::later_by(
-        clock_.now(), settings_.clients->latency(owner.client, direction, owner.visit));
+    const auto there =
+        population::later_by(clock_.now(), settings_.clients->latency(owner.client, direction, owner.visit));
     if (direction == link_direction::down) { // other parties' advice may come later
       owner.delay = std::max(there, owner.horizon) - owner.horizon;
       clock_.expect(owner, federation_event::kind::stage_over, owner.horizon + owner.delay);

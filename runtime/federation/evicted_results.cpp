@@ -20,7 +20,8 @@ virtual_time delivered_at(const assignment_in_flight& owner, const population& c
   auto latest = owner.sent_at();
   for (std::size_t p = 0; p < parties.size(); ++p)
     if (p == index_of(party_id::server) || owner.sends[p] > 0)
-      latest = std::max(latest, owner.sent_at() + upload_time(clients, static_cast<party_id>(p), owner.sent_to(static_cast<party_id>(p))));
+      latest = std::max(latest, owner.sent_at() + upload_time(clients, static_cast<party_id>(p),
+                                                              owner.sent_to(static_cast<party_id>(p))));
   return latest;
 }
 

@@ -34,8 +34,8 @@ struct assignment_in_flight {
   virtual_time horizon{};           ///< When the last known stage is over; at first the end of the download.
   /// Its download has taken so much longer than `horizon` knows of: others share the server's link.
   virtual_duration delay{0};
-  std::uint32_t visit = 0; ///< Of its client; it is not saved.
-  // Of an upload that shares the server's link:
+  std::uint32_t visit = 0; ///< Its client's; it is not saved.
+  // Where its upload shares the server's link:
   virtual_time upload_arrives = never; ///< never: its transfer is under way.
   bool waits_for_link = false;         ///< All other parties have what they get.
   party_bytes sends{};               ///< What goes to each party.
@@ -60,8 +60,8 @@ struct assignment_in_flight {
   [[nodiscard]] transfer sent_to(party_id who) const noexcept {
     return {.client = client, .bytes = sends[index_of(who)], .begins = sent_at(), .visit = visit};
   }
-  /// Until the server has it, if it leaves at the horizon: what is shared only makes it later. A device's speed is drawn
-  /// each time that it is asked for, so it is asked for once. @pre upload_bytes() and all its stages are known
+  /// Until the server has it, if it leaves at the horizon: what is shared only makes it later. A device's speed is
+  /// drawn each time that it is asked for, so it is asked for once. @pre upload_bytes() and all its stages are known
   [[nodiscard]] virtual_duration planned_upload_time(const population& clients) {
     if (upload_takes.count() < 0)
       upload_takes = clients.upload_time(

@@ -10,8 +10,8 @@ public:
   /// All outlive this.
   recovery(const federation_settings& settings, run_clock& clock, current_round& round, in_flight_table& in_flight,
            server_links& links, computing_ahead& ahead, dispatcher& dispatch, run_output& out)
-      : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), ahead_(ahead), dispatch_(dispatch),
-        out_(out) {}
+      : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), ahead_(ahead),
+        dispatch_(dispatch), out_(out) {}
 
   // -- checkpoints
   /// All of the federation, to or from a checkpoint. @param next what follows

@@ -38,7 +38,7 @@ private:
 
   const federation_settings& settings_;
   run_clock& clock_;
-  std::array<shared_link, 2> links_;  // by direction
+  std::array<shared_link, 2> links_; // by direction
   virtual_time expected_at_ = never; // of the earliest event in the queue that waits for a change
 };
 

@@ -5,8 +5,8 @@
 #include "runtime/population/population.hpp"
 namespace mneme {
 
-/// Every transfer gets an equal part of the link's rate, but no more than its own link takes, and what one leaves goes to
-/// the others (max-min fairness; Bertsekas and Gallager 1992, section 6.5.2). Rates hold until a transfer begins or
+/// Every transfer gets an equal part of the link's rate, but no more than its own link takes, and what one leaves goes
+/// to the others (max-min fairness; Bertsekas and Gallager 1992, section 6.5.2). Rates hold until a transfer begins or
 /// ends, or its own link changes. Each change costs n log n of the n transfers under way. No state of it depends on
 /// more than the order of what happens in virtual time.
 class shared_link {
@@ -15,10 +15,10 @@ public:
     assignment_id owner{};
     client_id client{};
     double bits_left = 0.0;
-    double own_mbit = 0.0;              ///< Of its own link; may be infinite.
-    virtual_time own_until = never;     ///< Its own link changes then.
-    double mbit = 0.0;                  ///< Its part; follows from the others.
-    virtual_time ends_at = never;       ///< The same.
+    double own_mbit = 0.0;          ///< Its own link's; may be infinite.
+    virtual_time own_until = never; ///< Its own link changes then.
+    double mbit = 0.0;              ///< Its part; follows from the others.
+    virtual_time ends_at = never;   ///< The same.
     void persist(archive& state) { state(owner)(client)(bits_left)(own_mbit)(own_until); }
   };
 

@@ -98,7 +98,8 @@ struct expectation {
     return word_list(described.choices, " | ") + " | list of integers" + bounds_text(described.bounds);
   }
   std::string operator()(const std::vector<profile_choice>*) const {
-    return "list of profiles, as in [{ name = \"snapdragon-888\", link = \"lte\", share = 0.3 }, { file = \"mine.toml\" }]";
+    return "list of profiles, as in [{ name = \"snapdragon-888\", link = \"lte\", share = 0.3 }, { file = "
+           "\"mine.toml\" }]";
   }
 };
 

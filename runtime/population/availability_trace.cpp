@@ -18,21 +18,21 @@ availability_trace::availability_trace(std::vector<availability_span> spans, tra
 }
 
 availability_window availability_trace::window(client_id client, virtual_time at) const {
-  const auto period = periods_.of(client);
+  const auto period = periods_.length(client);
   if (period.count() == 0)
     return window_within(client, at);
   const auto into = at.time_since_epoch() % period, begun = at.time_since_epoch() - into;
-  auto found = window_within(client, virtual_time(into));
-  if (found.until == never || found.until.time_since_epoch() >= period) { // in this period it stays so
+  auto window = window_within(client, virtual_time(into));
+  if (window.until == never || window.until.time_since_epoch() >= period) { // in this period it stays so
     const auto again = window_within(client, {});
-    if (again.within != found.within)
-      found.until = virtual_time(period);
+    if (again.within != window.within)
+      window.until = virtual_time(period);
     else if (again.until == never)
-      return {.within = found.within, .until = never};
+      return {.within = window.within, .until = never};
     else
-      found.until = virtual_time(period + std::min(again.until.time_since_epoch(), period));
+      window.until = virtual_time(period + std::min(again.until.time_since_epoch(), period));
   }
-  return {.within = found.within, .until = population::later_by(found.until, begun)};
+  return {.within = window.within, .until = population::later_by(window.until, begun)};
 }
 
 availability_window availability_trace::window_within(client_id client, virtual_time at) const {

@@ -8,7 +8,7 @@ expected<std::shared_ptr<const capacity_table>> read_capacity_table(const scenar
   if (from.devices.capacity_file.empty())
     return nullptr;
   const auto clients = static_cast<std::size_t>(from.clients.count);
-  auto made = std::make_shared<capacity_table>(clients);
+  auto table = std::make_shared<capacity_table>(clients);
   std::vector<std::size_t> lines(clients);
   const auto profiles = static_cast<double>(from.devices.profiles.size());
   auto wrong = read_client_table({.file = from.devices.capacity_file,
@@ -28,7 +28,7 @@ expected<std::shared_ptr<const capacity_table>> read_capacity_table(const scenar
                                      return fmt::format("profile = {}: expected a whole number below {}, the number of "
                                                         "devices.profiles",
                                                         *place, profiles);
-                                   auto& said = (*made)[line.client];
+                                   auto& said = (*table)[line.client];
                                    if (place)
                                      said.profile = static_cast<std::size_t>(*place);
                                    said.rows_per_second = line.values[1];
@@ -38,7 +38,7 @@ expected<std::shared_ptr<const capacity_table>> read_capacity_table(const scenar
                                  });
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return made;
+  return table;
 }
 
 } // namespace mneme

@@ -14,8 +14,8 @@ struct client_capacity {
 /// By client; const once made.
 using capacity_table = std::vector<client_capacity>;
 
-/// Reads `from.devices.capacity_file`: CSV with a header that names client and any of profile, rows_per_second, uplink_mbit
-/// and downlink_mbit, one line for each client that it names. Null if there is none.
+/// Reads `from.devices.capacity_file`: CSV with a header that names client and any of profile, rows_per_second,
+/// uplink_mbit and downlink_mbit, one line for each client that it names. Null if there is none.
 [[nodiscard]] expected<std::shared_ptr<const capacity_table>> read_capacity_table(const scenario& from);
 
 } // namespace mneme

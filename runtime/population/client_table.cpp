@@ -19,8 +19,8 @@ public:
     read_header(csv::without_mark(text));
     while (wrong_.size() < csv::diagnostics_max && columns_ > 0 && std::getline(in, text)) {
       ++line_;
-      std::string_view rest = text;
-      if (const auto line = csv::next_line(rest); !line.empty())
+      std::string_view unread = text;
+      if (const auto line = csv::next_line(unread); !line.empty())
         read_line(csv::fields_of(line));
     }
     return std::move(wrong_);
@@ -32,10 +32,10 @@ private:
   }
 
   [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> all{"client"};
-    all.insert(all.end(), form_.columns.begin(), form_.columns.end());
-    all.insert(all.end(), form_.optional.begin(), form_.optional.end());
-    return all;
+    std::vector<std::string> columns{"client"};
+    columns.insert(columns.end(), form_.columns.begin(), form_.columns.end());
+    columns.insert(columns.end(), form_.optional.begin(), form_.optional.end());
+    return columns;
   }
 
   void read_header(std::string_view line) {
@@ -63,17 +63,17 @@ private:
     if (!csv::is_number(fields[column_[0]], client) || client < 0 || client >= form_.clients)
       return wrong(fmt::format("client = {}: expected a whole number from 0 to {} (clients.count = {})",
                                fields[column_[0]], form_.clients - 1, form_.clients));
-    client_line made{.client = static_cast<std::uint32_t>(client), .line = line_};
-    const auto all = names();
-    for (std::size_t i = 1; i < all.size(); ++i) {
+    client_line read{.client = static_cast<std::uint32_t>(client), .line = line_};
+    const auto columns = names();
+    for (std::size_t i = 1; i < columns.size(); ++i) {
       const auto field = column_[i] < columns_ ? fields[column_[i]] : std::string_view{};
       double value = 0.0;
       const bool is_given = !field.empty() || i <= form_.columns.size();
       if (is_given && (!csv::is_number(field, value) || !(value >= 0.0 && value < seconds_max)))
-        return wrong(fmt::format("{} = {}: expected {}, from 0 to 9e9", all[i], field, meaning(all[i])));
-      made.values.push_back(is_given ? std::optional(value) : std::nullopt);
+        return wrong(fmt::format("{} = {}: expected {}, from 0 to 9e9", columns[i], field, meaning(columns[i])));
+      read.values.push_back(is_given ? std::optional(value) : std::nullopt);
     }
-    if (const auto text = take_(made); !text.empty())
+    if (const auto text = take_(read); !text.empty())
       wrong(text);
   }
 

@@ -7,12 +7,12 @@
 namespace mneme {
 namespace {
 
-constexpr double forward_share = 1.0 / 3.0; // of the time of training: backward takes about twice forward
+constexpr double forward_share = 1.0 / 3.0;    // of the time of training: backward takes about twice forward
 constexpr std::int64_t buffers_of_weights = 4; // weights, gradients, momentum, and the model that was received
 
 class speed_finder {
 public:
-  speed_finder(const scenario& from, const net_at_work& of) : from_(from), of_(of) {}
+  speed_finder(const scenario& from, const net_at_work& at_work) : from_(from), at_work_(at_work) {}
 
   expected<std::vector<device_speed>> find() {
     std::vector<device_speed> speeds;
@@ -35,7 +35,7 @@ private:
     const auto batch = from_.training.batch;
     std::vector<std::string> batches;
     for (const auto& known : profile.nets) {
-      if (known.net != from_.model.name || known.parameters != of_.net.size())
+      if (known.net != from_.model.name || known.parameters != at_work_.net.size())
         continue;
       if (known.batch == batch)
         return {.train_rows_per_second = known.train_rows_per_second,
@@ -46,13 +46,13 @@ private:
     }
     if (profile.flops_per_second > 0.0)
       return by_work(profile);
-    const auto entry = fmt::format("net = {}, parameters = {}", in_quotes(from_.model.name), of_.net.size());
+    const auto entry = fmt::format("net = {}, parameters = {}", in_quotes(from_.model.name), at_work_.net.size());
     wrong(batches.empty()
               ? fmt::format("{} has no [[nets]] entry with {}, and no flops_per_second; expected one of them, as "
                             "`mneme calibrate` measures on such a device",
                             profile.source, entry)
-              : fmt::format("{} has {} at batch {}, not at training.batch = {}, and no flops_per_second; expected one of "
-                            "them, as `mneme calibrate` measures on such a device",
+              : fmt::format("{} has {} at batch {}, not at training.batch = {}, and no flops_per_second; expected one "
+                            "of them, as `mneme calibrate` measures on such a device",
                             profile.source, entry, joined(batches, [](const auto& word) { return word; }), batch));
     return {};
   }
@@ -60,9 +60,9 @@ private:
   /// Seconds that the operations of a row, and the bytes that a step touches, take.
   device_speed by_work(const device_profile& profile) {
     if (!pass_)
-      pass_ = work_of_pass(of_.net, of_.shape, 1, {0, std::min(of_.classes, of_.net.classes())});
+      pass_ = work_of_pass(at_work_.net, at_work_.shape, 1, {0, std::min(at_work_.classes, at_work_.net.classes())});
     const auto rows = static_cast<double>(rows_of_step());
-    const auto bytes = static_cast<double>(of_.net.working_set(rows_of_step()));
+    const auto bytes = static_cast<double>(at_work_.net.working_set(rows_of_step()));
     const auto rate = [&](double operations, double share) {
       const auto in_products = rows * operations / profile.flops_per_second;
       const auto in_memory = profile.bytes_per_second > 0.0 ? share * bytes / profile.bytes_per_second : 0.0;
@@ -73,8 +73,8 @@ private:
   }
 
   void check_memory(const device_profile& profile) {
-    const auto bytes = buffers_of_weights * std::int64_t{sizeof(float)} * of_.net.size() +
-                       of_.net.working_set(rows_of_step());
+    const auto bytes = buffers_of_weights * std::int64_t{sizeof(float)} * at_work_.net.size() +
+                       at_work_.net.working_set(rows_of_step());
     if (profile.memory.bytes > 0 && bytes > profile.memory.bytes)
       wrong(fmt::format("{} has {} of memory, and a step of {} rows of this net takes about {}; expected a smaller "
                         "training.batch or net, or another device",
@@ -88,15 +88,15 @@ private:
   }
 
   const scenario& from_;
-  const net_at_work& of_;
+  const net_at_work& at_work_;
   std::optional<pass_work> pass_;
   diagnostics wrong_;
 };
 
 } // namespace
 
-expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& of) {
-  return speed_finder(from, of).find();
+expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& at_work) {
+  return speed_finder(from, at_work).find();
 }
 
 } // namespace mneme

@@ -14,8 +14,8 @@ struct net_at_work {
 
 /// One for each of devices.profiles. A profile names the net with its number of parameters and the batch, or states
 /// operations a second: then a step of B rows takes the longer of its products' time and its memory's, by the net's own
-/// count (work_of_pass, working_set), as Williams, Waterman and Patterson (2009, section 3) bound it. Fails for profiles
-/// that do neither, and for devices whose memory is too small for a step.
-[[nodiscard]] expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& of);
+/// count (work_of_pass, working_set), as Williams, Waterman and Patterson (2009, section 3) bound it. Fails for
+/// profiles that do neither, and for devices whose memory is too small for a step.
+[[nodiscard]] expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& at_work);
 
 } // namespace mneme

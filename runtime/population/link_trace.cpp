@@ -38,7 +38,7 @@ link_rate link_trace::rate_within(client_id client, link_direction direction, vi
 }
 
 link_rate link_trace::rate(client_id client, link_direction direction, virtual_time at) const {
-  const auto period = periods_.of(client);
+  const auto period = periods_.length(client);
   if (period.count() == 0)
     return rate_within(client, direction, at.time_since_epoch());
   const auto into = at.time_since_epoch() % period, begun = at.time_since_epoch() - into;
@@ -47,7 +47,7 @@ link_rate link_trace::rate(client_id client, link_direction direction, virtual_t
 }
 
 double link_trace::bits_of_period(client_id client, link_direction direction) const {
-  const auto period = periods_.of(client);
+  const auto period = periods_.length(client);
   double bits = 0.0;
   for (auto i = first_[client.value]; i < first_[client.value + 1]; ++i) {
     const auto& span = spans_[i];
@@ -58,11 +58,11 @@ double link_trace::bits_of_period(client_id client, link_direction direction) co
   return bits;
 }
 
-std::optional<virtual_duration> link_trace::passing_time(client_id client, link_direction direction,
-                                                         std::int64_t bytes, virtual_time at) const {
+std::optional<virtual_duration> link_trace::passing_time(client_id client, link_direction direction, std::int64_t bytes,
+                                                         virtual_time at) const {
   auto bits = 8.0 * static_cast<double>(bytes);
   auto now = at;
-  if (const auto period = periods_.of(client); period.count() > 0) {
+  if (const auto period = periods_.length(client); period.count() > 0) {
     const auto each = bits_of_period(client, direction);
     if (each <= 0.0)
       return bytes == 0 ? std::optional(virtual_duration{0}) : std::nullopt;

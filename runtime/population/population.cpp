@@ -125,7 +125,8 @@ double population::dropout_point(client_id client, std::uint32_t visit) const {
 // -- over virtual time ------------------------------------------------------------------------------------------------
 
 bool population::changes_without_end() const noexcept {
-  const bool repeats = devices_.availability == device_availability::file && devices_.trace_end == trace_end_rule::repeat;
+  const bool repeats =
+      devices_.availability == device_availability::file && devices_.trace_end == trace_end_rule::repeat;
   return (has_random_enrolment() && enrolment_.absence_mean.count() > 0) || repeats ||
          devices_.availability == device_availability::diurnal;
 }
@@ -205,8 +206,8 @@ std::size_t population::profile_of(client_id client) const {
   if (share_ends_.size() < 2)
     return 0;
   const auto drawn = rng_stream(key_for({.seed = seed_, .client = client}, purpose::device_profile)).uniform();
-  const auto found = std::upper_bound(share_ends_.begin(), share_ends_.end(), drawn) - share_ends_.begin();
-  return std::min(static_cast<std::size_t>(found), share_ends_.size() - 1);
+  const auto place = std::upper_bound(share_ends_.begin(), share_ends_.end(), drawn) - share_ends_.begin();
+  return std::min(static_cast<std::size_t>(place), share_ends_.size() - 1);
 }
 
 /// Null: the links of the keys hold.

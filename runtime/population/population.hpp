@@ -26,7 +26,8 @@ struct availability_window {
   virtual_time until = never;
 };
 
-/// What a profile says of the run's net (device_speeds_of): a job takes job_start + rows / rate, the first of a client's round round_start more.
+/// What a profile says of the run's net (device_speeds_of): a job takes job_start + rows / rate, the first of a
+/// client's round round_start more.
 struct device_speed {
   double train_rows_per_second = 0.0, forward_rows_per_second = 0.0;
   virtual_duration job_start{0}, round_start{0};

@@ -1,7 +1,7 @@
 /// trace_periods: how long each client's trace is, where traces repeat.
 #pragma once
-#include "runtime/settings/scenario.hpp"
 #include "runtime/base/ids.hpp"
+#include "runtime/settings/scenario.hpp"
 #include <vector>
 namespace mneme {
 
@@ -17,13 +17,13 @@ public:
   }
 
   /// A span of the client, or what its line says of the whole trace, ends then.
-  void extend(client_id client, virtual_duration length) {
+  void extend(client_id client, virtual_duration ends) {
     if (!lengths_.empty())
-      lengths_[client.value] = std::max(lengths_[client.value], length);
+      lengths_[client.value] = std::max(lengths_[client.value], ends);
   }
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
   /// 0: the trace of the client does not repeat.
-  [[nodiscard]] virtual_duration of(client_id client) const {
+  [[nodiscard]] virtual_duration length(client_id client) const {
     return !repeats_ ? virtual_duration{0} : lengths_.empty() ? fixed_ : lengths_[client.value];
   }
 

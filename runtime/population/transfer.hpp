@@ -10,7 +10,7 @@ struct transfer {
   client_id client{};
   std::int64_t bytes = 0;
   virtual_time begins{};
-  std::uint32_t visit = 0; ///< Of the client: jitter is drawn for each.
+  std::uint32_t visit = 0; ///< The client's; jitter is drawn for each.
 };
 
 } // namespace mneme

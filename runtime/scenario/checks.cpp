@@ -45,9 +45,9 @@ void check_data(const scenario& s, remarks& out) {
                                "pixels",
                                because)});
   if (s.training.augment != augmentation_kind::none)
-    out.push_back({{"training.augment", source_key},
-                   fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels",
-                               because)});
+    out.push_back(
+        {{"training.augment", source_key},
+         fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels", because)});
 }
 
 /// Pixels are moved by the task, or brought to another size: both at once have no meaning of their own.

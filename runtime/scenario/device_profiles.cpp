@@ -8,6 +8,9 @@
 #include <fstream>
 #include <sstream>
 namespace mneme {
+
+const std::vector<named_profile>& profiles_of_the_build(); // tools/cmake/device_catalogue.cmake writes it
+
 namespace {
 
 constexpr range<double> rate{.low = 0.0};
@@ -50,20 +53,21 @@ public:
       : problems_(problems), from_(parsed_layer(std::move(source), text, problems)) {}
 
   device_profile read() {
-    device_profile made{.source = from_.source};
-    const auto keys = keys_of(made);
+    device_profile profile{.source = from_.source};
+    const auto keys = keys_of(profile);
     for (const auto& [key, node] : from_.values)
       if (key == "nets")
-        read_nets(node, made);
+        read_nets(node, profile);
       else if (key == "link" && node.is_table())
-        made.link = link_in(*node.as_table());
+        profile.link = link_in(*node.as_table());
       else
         read_key(keys, {}, key, node, {"nets", "link"});
-    if (made.nets.empty() && made.flops_per_second <= 0.0 && !made.link)
-      add(whole(from_.source), "a profile without [[nets]], flops_per_second and [link]; expected at least one of them");
-    if (made.bytes_per_second > 0.0 && made.flops_per_second <= 0.0)
+    if (profile.nets.empty() && profile.flops_per_second <= 0.0 && !profile.link)
+      add(whole(from_.source),
+          "a profile without [[nets]], flops_per_second and [link]; expected at least one of them");
+    if (profile.bytes_per_second > 0.0 && profile.flops_per_second <= 0.0)
       add(whole(from_.source), "bytes_per_second without flops_per_second; expected both, or [[nets]]");
-    return made;
+    return profile;
   }
 
 private:
@@ -72,8 +76,8 @@ private:
   void read_key(const key_table& keys, const std::string& lead, const toml::key& key, const toml::node& node,
                 std::vector<std::string> besides = {}) {
     if (const auto* const option = keys.find(key.str())) {
-      for (auto& found : read_value(*option, lead + std::string(key.str()), node, from_))
-        problems_.push_back(std::move(found));
+      for (auto& complaint : read_value(*option, lead + std::string(key.str()), node, from_))
+        problems_.push_back(std::move(complaint));
       return;
     }
     for (const auto& known : keys.all())
@@ -101,20 +105,20 @@ private:
   }
 
   link_profile link_in(const toml::table& table) {
-    link_profile made;
+    link_profile link;
     device_value jitter = 0.0;
-    const auto keys = keys_of(made, jitter);
+    const auto keys = keys_of(link, jitter);
     for (const auto& [key, value] : table)
       read_key(keys, "link.", key, value);
     if (const auto* const fixed = std::get_if<double>(&jitter))
-      made.jitter = {.median = *fixed};
+      link.jitter = {.median = *fixed};
     else if (const auto* const drawn = std::get_if<log_normal>(&jitter))
-      made.jitter = *drawn;
-    for (const device_value* value : {&made.uplink_mbit, &made.downlink_mbit, &jitter})
+      link.jitter = *drawn;
+    for (const device_value* value : {&link.uplink_mbit, &link.downlink_mbit, &jitter})
       if (std::holds_alternative<std::vector<double>>(*value))
         add(place_in(from_, table.source()), "link: expected numbers or { median = 1.0, sigma = 0.5 }, found a list; a "
                                              "profile is of any number of clients");
-    return made;
+    return link;
   }
 
   std::vector<problem>& problems_;
@@ -141,7 +145,8 @@ std::string unknown_text(const std::string& key, const std::string& name) {
     names.push_back(entry.name);
   const auto meant = nearest(name, names);
   return fmt::format("devices.profiles: {} = {}: this program has no such profile; {}", key, in_quotes(name),
-                     meant.empty() ? "mneme list devices names those it has" : "did you mean " + in_quotes(meant) + "?");
+                     meant.empty() ? "mneme list devices names those it has"
+                                   : "did you mean " + in_quotes(meant) + "?");
 }
 
 std::optional<std::string> text_of(const std::filesystem::path& file) {
@@ -171,10 +176,12 @@ std::optional<named_profile> text_of(const profile_choice& choice, const place& 
 
 } // namespace
 
+const std::vector<named_profile>& device_catalogue() { return profiles_of_the_build(); }
+
 device_profile profile_of_text(const std::string& source, const std::string& text, std::vector<problem>& problems) {
-  auto made = profile_reader(source, text, problems).read();
-  made.content = hex_text(digest_of(std::as_bytes(std::span(text))));
-  return made;
+  auto profile = profile_reader(source, text, problems).read();
+  profile.content = hex_text(digest_of(std::as_bytes(std::span(text))));
+  return profile;
 }
 
 std::string profile_text(device_profile profile) {
@@ -188,28 +195,28 @@ std::string profile_text(device_profile profile) {
   return text;
 }
 
-std::vector<std::shared_ptr<const device_profile>>
-chosen_profiles(const std::vector<profile_choice>& choices, const place& at, std::vector<problem>& problems) {
+std::vector<std::shared_ptr<const device_profile>> chosen_profiles(const std::vector<profile_choice>& choices,
+                                                                   const place& at, std::vector<problem>& problems) {
   std::vector<std::shared_ptr<const device_profile>> chosen;
   for (const auto& choice : choices) {
     const auto text = text_of(choice, at, problems);
-    auto made = text ? profile_of_text(text->name, text->text, problems) : device_profile{};
+    auto profile = text ? profile_of_text(text->name, text->text, problems) : device_profile{};
     if (const auto* const entry = choice.link.empty() ? nullptr : known(choice.link)) {
       const auto other = profile_of_text("profile '" + entry->name + "'", entry->text, problems);
-      made.link = other.link;
-      made.content += other.content;
+      profile.link = other.link;
+      profile.content += other.content;
       if (!other.link)
-        problems.push_back({at, fmt::format("devices.profiles: link = {}: that profile has no [link]; expected one that "
-                                            "has, as \"lte\"",
+        problems.push_back({at, fmt::format("devices.profiles: link = {}: that profile has no [link]; expected one "
+                                            "that has, as \"lte\"",
                                             in_quotes(choice.link))});
     } else if (!choice.link.empty()) {
       problems.push_back({at, unknown_text("link", choice.link)});
     }
-    if (text && made.nets.empty() && made.flops_per_second <= 0.0)
-      problems.push_back({at, fmt::format("devices.profiles: {} says nothing of how fast it computes; expected [[nets]] "
-                                          "or flops_per_second, or its name as the `link` of another profile",
+    if (text && profile.nets.empty() && profile.flops_per_second <= 0.0)
+      problems.push_back({at, fmt::format("devices.profiles: {} says nothing of how fast it computes; expected "
+                                          "[[nets]] or flops_per_second, or its name as the `link` of another profile",
                                           text->name)});
-    chosen.push_back(std::make_shared<const device_profile>(std::move(made)));
+    chosen.push_back(std::make_shared<const device_profile>(std::move(profile)));
   }
   return chosen;
 }

@@ -252,9 +252,10 @@ void later_devices_keys(section_keys& keys, scenario& of_run) {
             "change over time; between its spans nothing moves over a client's link. Clients it does not name have "
             "the links above.");
   keys.added_later();
-  keys.choice("trace_end", to.trace_end, {{"stop", trace_end_rule::stop}, {"repeat", trace_end_rule::repeat}},
-              "Behind the last span of a client in availability_file and link_file: it is never reached again, and "
-              "nothing moves over its link, so that a run that waits for it fails, in words; or the spans begin again.");
+  keys.choice(
+      "trace_end", to.trace_end, {{"stop", trace_end_rule::stop}, {"repeat", trace_end_rule::repeat}},
+      "Behind the last span of a client in availability_file and link_file: it is never reached again, and "
+      "nothing moves over its link, so that a run that waits for it fails, in words; or the spans begin again.");
   keys.read_if(follows_trace, "only devices.availability = \"file\" and devices.link_file");
   keys.added_later();
   keys.duration("trace_period", to.trace_period,

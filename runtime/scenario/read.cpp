@@ -212,7 +212,8 @@ private:
     resolve_defaults();
     resolve_file_keys();
     if (!broken_.contains("devices.profiles"))
-      value_.devices.profiles_read = chosen_profiles(value_.devices.profiles, place_of({"devices.profiles"}), problems_);
+      value_.devices.profiles_read =
+          chosen_profiles(value_.devices.profiles, place_of({"devices.profiles"}), problems_);
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
     for (const auto& remark : check_combinations(value_))

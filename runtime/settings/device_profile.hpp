@@ -23,7 +23,7 @@ struct link_profile {
 struct device_profile {
   std::string title{};
   std::vector<std::string> sources{}; ///< Where each figure comes from.
-  // Of the computer: rates of nets, or what they follow from.
+  // The computer: rates of nets, or what they follow from.
   double flops_per_second = 0.0, bytes_per_second = 0.0; ///< 0: not stated.
   virtual_duration job_start{0}, round_start{0};
   byte_size memory{}; ///< 0: not stated.

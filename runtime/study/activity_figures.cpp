@@ -25,7 +25,7 @@ std::optional<double> reached_s(const std::vector<evaluation_record>& evaluation
 
 } // namespace
 
-std::optional<span_chart> gantt_of(const run_activity& activity, const std::string& id, const std::string& title) {
+std::optional<span_chart> gantt_figure(const run_activity& activity, const std::string& id, const std::string& title) {
   const auto& round = activity.median_round;
   std::set<std::uint32_t> clients;
   for (const auto& span : round.spans)
@@ -57,11 +57,12 @@ std::optional<span_chart> gantt_of(const run_activity& activity, const std::stri
   return chart;
 }
 
-std::optional<line_chart> utilisation_of(const run_activity& activity, const std::string& id,
-                                         const std::string& title) {
+std::optional<line_chart> utilisation_figure(const run_activity& activity, const std::string& id,
+                                             const std::string& title) {
   if (activity.bins.empty())
     return std::nullopt;
-  line_chart chart{.text = {id, title, "How many clients were at each thing, on average over stretches of virtual time.",
+  line_chart chart{.text = {id, title,
+                            "How many clients were at each thing, on average over stretches of virtual time.",
                             "virtual time (s)", "clients"},
                    .y_min = 0.0};
   const auto series = doing_series();
@@ -78,7 +79,7 @@ std::optional<line_chart> utilisation_of(const run_activity& activity, const std
   return chart;
 }
 
-std::optional<bar_chart> time_parts_of(const reported_run& run, const std::string& id, const std::string& title) {
+std::optional<bar_chart> time_parts_figure(const reported_run& run, const std::string& id, const std::string& title) {
   double best = 0.0;
   for (const auto& line : run.evaluations)
     best = std::max(best, line.accuracy);

@@ -402,24 +402,25 @@ private:
          .y_min = 0.0});
   }
 
-  /// Of the group's first run that has a trace.
+  /// Shows the group's first run that has a trace.
   void activity(std::size_t g) {
     const auto& runs = groups_[g].runs;
     const auto run = std::find_if(runs.begin(), runs.end(), [](const reported_run& each) { return each.activity; });
     if (run == runs.end())
       return;
     const auto number = std::to_string(g + 1), of_group = suffix(g);
-    if (auto chart = gantt_of(*run->activity, "gantt-" + number, "Clients in a round" + of_group)) {
+    if (auto chart = gantt_figure(*run->activity, "gantt-" + number, "Clients in a round" + of_group)) {
       auto names = chart->kinds;
       add(std::move(*chart), std::move(names), g);
     }
-    if (auto chart = utilisation_of(*run->activity, "clients-time-" + number, "Clients over virtual time" + of_group)) {
+    if (auto chart =
+            utilisation_figure(*run->activity, "clients-time-" + number, "Clients over virtual time" + of_group)) {
       std::vector<chart_series> names;
       for (const auto& curve : chart->curves)
         names.push_back(curve.series);
       add(std::move(*chart), std::move(names), g);
     }
-    if (auto chart = time_parts_of(*run, "time-parts-" + number, "Time to accuracy and its parts" + of_group)) {
+    if (auto chart = time_parts_figure(*run, "time-parts-" + number, "Time to accuracy and its parts" + of_group)) {
       std::vector<chart_series> names;
       for (const auto& kind : chart->kinds)
         names.push_back(kind.series);

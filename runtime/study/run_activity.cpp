@@ -42,11 +42,11 @@ public:
   run_activity finish() {
     for (auto& [client, at_work] : at_work_)
       end_span(client, at_work);
-    run_activity made{.rounds = std::move(parts_)};
-    made.bins = bins();
+    run_activity activity{.rounds = std::move(parts_)};
+    activity.bins = bins();
     if (const auto* const median = median_round())
-      made.median_round = within(*median);
-    return made;
+      activity.median_round = within(*median);
+    return activity;
   }
 
 private:
@@ -54,7 +54,7 @@ private:
     std::int64_t round = 0;
     double opened_s = 0.0;
     std::optional<double> closed_s{};
-    round_parts last{}; ///< Of the client that delivered last.
+    round_parts last{}; ///< What the client spent its time on that delivered last.
   };
 
   void take_of_client(const event_line& line) {
@@ -63,10 +63,10 @@ private:
       at_work_[client] = {.since_s = now_s_, .round = line.round};
       return;
     }
-    const auto found = at_work_.find(client);
-    if (found == at_work_.end())
+    const auto entry = at_work_.find(client);
+    if (entry == at_work_.end())
       return;
-    auto& at_work = found->second;
+    auto& at_work = entry->second;
     if (line.event == "start" || line.event == "next_stage")
       begin(client, at_work, client_doing::computing);
     else if (line.event == "upload")
@@ -155,18 +155,18 @@ private:
       return {};
     const auto count = std::clamp<std::size_t>(rounds_.size() * 4, 20, bins_max);
     const double width_s = now_s_ / static_cast<double>(count);
-    std::vector<activity_bin> made(count);
+    std::vector<activity_bin> averages(count);
     for (std::size_t b = 0; b < count; ++b)
-      made[b].at_s = (static_cast<double>(b) + 0.5) * width_s;
+      averages[b].at_s = (static_cast<double>(b) + 0.5) * width_s;
     for (const auto& span : spans_) {
       const auto first = static_cast<std::size_t>(span.from_s / width_s);
       for (auto b = first; b < count && static_cast<double>(b) * width_s < span.to_s; ++b) {
         const double from_s = std::max(span.from_s, static_cast<double>(b) * width_s);
         const double to_s = std::min(span.to_s, static_cast<double>(b + 1) * width_s);
-        made[b].clients[static_cast<std::size_t>(span.doing)] += std::max(to_s - from_s, 0.0) / width_s;
+        averages[b].clients[static_cast<std::size_t>(span.doing)] += std::max(to_s - from_s, 0.0) / width_s;
       }
     }
-    return made;
+    return averages;
   }
 
   [[nodiscard]] const open_round* median_round() const {
@@ -177,23 +177,22 @@ private:
     if (closed.empty())
       return nullptr;
     const auto length = [](const open_round* round) { return *round->closed_s - round->opened_s; };
-    std::stable_sort(closed.begin(), closed.end(),
-                     [&](const auto* a, const auto* b) { return length(a) < length(b); });
+    std::stable_sort(closed.begin(), closed.end(), [&](const auto* a, const auto* b) { return length(a) < length(b); });
     return closed[(closed.size() - 1) / 2];
   }
 
   [[nodiscard]] round_activity within(const open_round& round) const {
-    round_activity made{.round = round.round, .opened_s = round.opened_s, .closed_s = *round.closed_s};
+    round_activity shown{.round = round.round, .opened_s = round.opened_s, .closed_s = *round.closed_s};
     for (auto span : spans_) {
-      span.from_s = std::max(span.from_s, made.opened_s);
-      span.to_s = std::min(span.to_s, made.closed_s);
+      span.from_s = std::max(span.from_s, shown.opened_s);
+      span.to_s = std::min(span.to_s, shown.closed_s);
       if (span.from_s < span.to_s)
-        made.spans.push_back(span);
+        shown.spans.push_back(span);
     }
-    std::stable_sort(made.spans.begin(), made.spans.end(), [](const client_span& a, const client_span& b) {
+    std::stable_sort(shown.spans.begin(), shown.spans.end(), [](const client_span& a, const client_span& b) {
       return std::pair(a.client, a.from_s) < std::pair(b.client, b.from_s);
     });
-    return made;
+    return shown;
   }
 
   const bool drops_late_;

@@ -49,7 +49,6 @@ struct run_activity {
 /// Null where the run has no events.csv (`mneme run --trace`), or one of more than 256 MiB. Fails, naming the file and
 /// its line, where a line is damaged.
 /// @param drops_late as the run's rounds.late says
-[[nodiscard]] expected<std::optional<run_activity>> read_activity(const std::filesystem::path& folder,
-                                                                  bool drops_late);
+[[nodiscard]] expected<std::optional<run_activity>> read_activity(const std::filesystem::path& folder, bool drops_late);
 
 } // namespace mneme

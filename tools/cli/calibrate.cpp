@@ -24,10 +24,11 @@ std::string text_of(const calibration& measured, const scenario& settings) {
   profile.sources = {fmt::format("measured by mneme {} calibrate with {}: the median of at least {} jobs of each size",
                                  MNEME_VERSION, settings.name, measured.repeats)};
   const auto us = [](double seconds) { return 1e6 * seconds; };
-  return fmt::format("# A row takes {:.4g} us: forward {:.4g}, backward {:.4g}, optimizer {:.4g}; of {:.4g} operations.\n"
-                     "# `devices.profiles = [{{ file = \"...\" }}]` draws clients from this profile.\n",
-                     us(measured.train_row_s), us(measured.forward_row_s), us(measured.backward_row_s),
-                     us(measured.optimizer_row_s), measured.train_row_flops) +
+  return fmt::format(
+             "# A row takes {:.4g} us: forward {:.4g}, backward {:.4g}, optimizer {:.4g}; of {:.4g} operations.\n"
+             "# `devices.profiles = [{{ file = \"...\" }}]` draws clients from this profile.\n",
+             us(measured.train_row_s), us(measured.forward_row_s), us(measured.backward_row_s),
+             us(measured.optimizer_row_s), measured.train_row_flops) +
          profile_text(profile);
 }
 
@@ -35,8 +36,8 @@ std::string text_of(const calibration& measured, const scenario& settings) {
 
 int calibrate_scenario(const calibrate_arguments& arguments) {
   if (arguments.scenarios.size() != 1)
-    return bad_input(fmt::format("{} scenarios given; expected mneme calibrate SCENARIO -o FILE",
-                                 arguments.scenarios.size()));
+    return bad_input(
+        fmt::format("{} scenarios given; expected mneme calibrate SCENARIO -o FILE", arguments.scenarios.size()));
   const auto settings = parsed_settings(arguments.settings);
   if (!settings)
     return print_errors(settings.error());

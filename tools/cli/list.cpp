@@ -102,7 +102,8 @@ void print_markdown(const std::string& text, const std::vector<listed>& rows) {
 } // namespace
 
 const std::vector<std::string>& listed_things() {
-  static const std::vector<std::string> things{"strategies", "models", "datasets", "partitions", "devices", "scenarios", "runs"};
+  static const std::vector<std::string> things{"strategies", "models",    "datasets", "partitions",
+                                               "devices",    "scenarios", "runs"};
   return things;
 }
 

@@ -13,7 +13,8 @@ function(mneme_device_catalogue)
   file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[#include "runtime/scenario/device_profiles.hpp"
 namespace mneme {
 
-const std::vector<named_profile>& device_catalogue() {
+const std::vector<named_profile>& profiles_of_the_build();
+const std::vector<named_profile>& profiles_of_the_build() {
   static const std::vector<named_profile> catalogue{
 @entries@  };
   return catalogue;

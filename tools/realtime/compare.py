@@ -64,7 +64,8 @@ def compared(measured, said):
     per_answer = [error(said_times[key], times[key]) for key in shared]
     real_orders, said_orders = orders(measured["answers"]), orders(said["answers"])
     same = [number for number in real_orders if real_orders[number] == said_orders.get(number)]
-    return {"rounds": both, "measured_s": sum(real), "predicted_s": sum(virtual), "run_error": error(sum(virtual), sum(real)),
+    return {"rounds": both, "measured_s": sum(real), "predicted_s": sum(virtual),
+            "run_error": error(sum(virtual), sum(real)),
             "round_error_median": statistics.median(abs(value) for value in per_round),
             "round_errors": per_round,
             "answer_error_median": statistics.median(abs(value) for value in per_answer),
@@ -73,8 +74,8 @@ def compared(measured, said):
 
 
 def table(errors, measured, said):
-    lines = ["| rounds | measured | predicted | whole run | median round | median answer | equal orders | server's own time |",
-             "|---|---|---|---|---|---|---|---|",
+    lines = ["| rounds | measured | predicted | whole run | median round | median answer | equal orders | server's own "
+             "time |", "|---|---|---|---|---|---|---|---|",
              f"| {errors['rounds']} | {errors['measured_s']:.2f} s | {errors['predicted_s']:.2f} s "
              f"| {100 * errors['run_error']:+.1f} % | {100 * errors['round_error_median']:.1f} % "
              f"| {100 * errors['answer_error_median']:.1f} % | {errors['equal_orders']} of {errors['orders']} "
@@ -85,7 +86,8 @@ def table(errors, measured, said):
         shared = [key for key in times if key[0] == client and key in said_times]
         if shared:
             real, virtual = (statistics.mean(of[key] for key in shared) for of in (times, said_times))
-            lines.append(f"| {client} | {len(shared)} | {real:.2f} s | {virtual:.2f} s | {100 * error(virtual, real):+.1f} % |")
+            lines.append(f"| {client} | {len(shared)} | {real:.2f} s | {virtual:.2f} s "
+                         f"| {100 * error(virtual, real):+.1f} % |")
     return "\n".join(lines) + "\n"
 
 

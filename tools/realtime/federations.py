@@ -8,8 +8,8 @@ FEDERATIONS = {
     "cnn": {"shape": [3, 32, 32], "classes": 100, "model": {"name": "cnn"}, "batch": 32, "rows": (20, 60),
             "mbit": (20.0, 100.0), "trains": True},
     # 11,018,670 numbers of 4 bytes and no training: what counts is the links.
-    "noop": {"shape": [784], "classes": 10, "model": {"name": "mlp", "hidden": [4096, 1900]}, "batch": 1, "rows": (1, 1),
-             "mbit": (40.0, 100.0), "trains": False},
+    "noop": {"shape": [784], "classes": 10, "model": {"name": "mlp", "hidden": [4096, 1900]}, "batch": 1,
+             "rows": (1, 1), "mbit": (40.0, 100.0), "trains": False},
 }
 NOOP_SHAPES = [(4096, 784), (4096,), (1900, 4096), (1900,), (10, 1900), (10,)]
 
@@ -38,8 +38,8 @@ def net_of(kind):
     from torch import nn
     if kind == "lenet":
         return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
-                             nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-                             nn.Linear(84, 10))
+                             nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84),
+                             nn.ReLU(), nn.Linear(84, 10))
     if kind == "cnn":
         return nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
                              nn.Dropout(0.25), nn.Flatten(), nn.Linear(64 * 14 * 14, 128), nn.ReLU(), nn.Dropout(0.5),
@@ -63,7 +63,8 @@ def scenario_text(kind, clients, rounds, deadline_s, concurrency, profiles):
     """The same federation for mneme. `profiles`: a file for each client; `concurrency` > 0: asynchronous, FedAsync."""
     of = FEDERATIONS[kind]
     lines = [f'title = "tools/realtime: {kind}, {len(clients)} clients"', "tasks.kind = \"single\"",
-             f"clients.count = {len(clients)}", 'strategy.name = "fedavg"', "evaluation.every = 0", "checkpoint.every = 0",
+             f"clients.count = {len(clients)}", 'strategy.name = "fedavg"', "evaluation.every = 0",
+             "checkpoint.every = 0",
              "[data]", 'name = "synthetic"', f"shape = {value_text(of['shape'])}", f"classes = {of['classes']}",
              f"rows = {max(sum(client['rows'] for client in clients), of['classes'])}",
              "[partition]", 'kind = "file"', 'file = "partition.csv"',

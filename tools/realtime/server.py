@@ -2,9 +2,9 @@
 """server.py FEDERATION CLIENTS ROUNDS DEADLINE_S CONCURRENCY ADDRESS FILE: the server of the real federation.
 
 Flower carries the messages and averages; when who is asked and what is waited for is said here, as mneme has it: a
-synchronous round is over when all have answered or at its deadline (0: none), and who is late stays at work and is asked
-again once it has answered; with CONCURRENCY > 0, FedAsync: each answer is a step of the server, and its client is asked
-again at once. FILE receives a JSON object with the times at which each was asked and had answered.
+synchronous round is over when all have answered or at its deadline (0: none), and who is late stays at work and is
+asked again once it has answered; with CONCURRENCY > 0, FedAsync: each answer is a step of the server, and its client
+is asked again at once. FILE receives a JSON object with the times at which each was asked and had answered.
 """
 import json
 import sys
@@ -76,6 +76,10 @@ class TimedServer(Server):
                 results.append((proxy, result))
         return results
 
+    def note_round(self, number, opened, closed):
+        """The server has stepped."""
+        self.rounds.append({"round": number, "opened_s": opened, "closed_s": closed, "server_s": self.now() - closed})
+
     def run_sync(self, rounds):
         for number in range(1, rounds + 1):
             opened = self.now()
@@ -94,7 +98,7 @@ class TimedServer(Server):
             if results:
                 self.weights = aggregate([(parameters_to_ndarrays(result.parameters), result.num_examples)
                                           for _, result in results])
-            self.rounds.append({"round": number, "opened_s": opened, "closed_s": closed, "server_s": self.now() - closed})
+            self.note_round(number, opened, closed)
         self.wait_for(len(self.at_work))
 
     def run_async(self, steps):
@@ -106,7 +110,7 @@ class TimedServer(Server):
             closed = self.now()
             theirs = parameters_to_ndarrays(result.parameters)
             self.weights = [(1.0 - MIXING) * own + MIXING * new for own, new in zip(self.weights, theirs)]
-            self.rounds.append({"round": number, "opened_s": opened, "closed_s": closed, "server_s": self.now() - closed})
+            self.note_round(number, opened, closed)
             if number < steps:
                 self.ask(proxy, number + 1)
         self.wait_for(len(self.at_work))

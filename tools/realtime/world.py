@@ -1,7 +1,7 @@
 """The machine as a federation of slower ones: a network namespace, a shaped link and a share of a core for each client.
 
-Needs root, iproute2 and cgroups (version 2, or the `cpu` controller of version 1). Delay and loss need the kernel's netem,
-which not every kernel has: `has_netem()` says so, and what is asked for in vain is an error.
+Needs root, iproute2 and cgroups (version 2, or the `cpu` controller of version 1). Delay and loss need the kernel's
+netem, which not every kernel has: `has_netem()` says so, and what is asked for in vain is an error.
 """
 import os
 import subprocess
@@ -24,7 +24,8 @@ def has_netem():
     """True if this kernel delays packets for us."""
     sh("ip", "link", "add", "mneme-probe", "type", "dummy")
     try:
-        return sh("tc", "qdisc", "add", "dev", "mneme-probe", "root", "netem", "delay", "1ms", check=False).returncode == 0
+        added = sh("tc", "qdisc", "add", "dev", "mneme-probe", "root", "netem", "delay", "1ms", check=False)
+        return added.returncode == 0
     finally:
         sh("ip", "link", "del", "mneme-probe")
 
@@ -59,7 +60,7 @@ class Share:
 
 
 class World:
-    """`with World(clients)`: clients are dicts with share, uplink_mbit, downlink_mbit and, where netem is, delay_ms, loss."""
+    """`with World(clients)`: dicts with share, uplink_mbit, downlink_mbit and, where netem is, delay_ms and loss."""
 
     def __init__(self, clients):
         self.clients = clients
@@ -103,8 +104,8 @@ class World:
             sh(*inside, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", "delay",
                f"{client.get('delay_ms', 0)}ms", "loss", f"{client.get('loss', 0)}%", "limit", "10000")
             parent = ("parent", "1:")
-        sh(*inside, "tc", "qdisc", "add", "dev", device, *parent, "tbf", "rate", f"{mbit}mbit", "burst", "32kb", "latency",
-           "200ms")
+        sh(*inside, "tc", "qdisc", "add", "dev", device, *parent, "tbf", "rate", f"{mbit}mbit", "burst", "32kb",
+           "latency", "200ms")
 
     def start(self, number, words, **options):
         """Starts a client's process in its place."""

@@ -7,8 +7,8 @@ using namespace mneme;
 using namespace mneme::test;
 
 TEST_CASE("uploads share the server's link") {
-  const auto run = run_toml(three_clients, {.over = {{"rounds.per_task", "1"}, {"devices.server_uplink_mbit", "0.000064"}},
-                                            .trace = true});
+  const auto run = run_toml(
+      three_clients, {.over = {{"rounds.per_task", "1"}, {"devices.server_uplink_mbit", "0.000064"}}, .trace = true});
   // Client 0 has 64 of its bits sent when client 1 comes; half the link brings both to 4.6 s, when client 0 is through
   // and client 1 has 64 bits left; so has client 2 when those are through.
   CHECK(events_of(run.events) == "0.0 scheduler task\n"
@@ -49,8 +49,8 @@ TEST_CASE("downloads share the server's link, and computing begins when they are
 }
 
 TEST_CASE("who is late gives its part of the link to the others") {
-  const auto run = run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.server_uplink_mbit", "0.000064"}},
-                                            .trace = true});
+  const auto run = run_toml(
+      three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.server_uplink_mbit", "0.000064"}}, .trace = true});
   CHECK(run.summary.late_uploads == 4); // clients 1 and 2, twice
   CHECK(run.summary.virtual_seconds == 10.0);
 }
@@ -64,7 +64,8 @@ TEST_CASE("a wide link changes nothing but the order in which equal times are sa
 }
 
 TEST_CASE("a run whose clients share links goes on to the same end from any event") {
-  const overrides shared{{"devices.server_uplink_mbit", "0.000096"}, {"devices.server_downlink_mbit", "0.000300"},
+  const overrides shared{{"devices.server_uplink_mbit", "0.000096"},
+                         {"devices.server_downlink_mbit", "0.000300"},
                          {"rounds.per_task", "6"}};
   const workshop shop(three_clients);
   REQUIRE(shop.run("whole", {.trace = true}, shared).status == "done");

@@ -1,6 +1,6 @@
-#include "runtime/federation/parties.hpp"
 #include "runtime/federation/activities.hpp"
 #include "runtime/federation/federation_event.hpp"
+#include "runtime/federation/parties.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <set>

@@ -64,14 +64,16 @@ TEST_CASE("a profile that says nothing of the net, and a device that cannot hold
     const auto speeds = speeds_of(with_profile(profile));
     return speeds ? std::string() : speeds.error().front().text;
   };
-  CHECK(text_of({.nets = {{.net = "lenet", .parameters = 61'706, .batch = 10, .train_rows_per_second = 1.0}}}) ==
-        "slow.toml has no [[nets]] entry with net = \"linear\", parameters = 650, and no flops_per_second; expected one "
-        "of them, as `mneme calibrate` measures on such a device");
+  CHECK(
+      text_of({.nets = {{.net = "lenet", .parameters = 61'706, .batch = 10, .train_rows_per_second = 1.0}}}) ==
+      "slow.toml has no [[nets]] entry with net = \"linear\", parameters = 650, and no flops_per_second; expected one "
+      "of them, as `mneme calibrate` measures on such a device");
   CHECK(text_of({.nets = {measured(32), measured(64)}}) ==
         "slow.toml has net = \"linear\", parameters = 650 at batch 32, 64, not at training.batch = 10, and no "
         "flops_per_second; expected one of them, as `mneme calibrate` measures on such a device");
-  CHECK(text_of({.memory = {1000}, .nets = {measured(10)}}).starts_with("slow.toml has 1 kB of memory, and a step of 10 "
-                                                                       "rows of this net takes about "));
+  CHECK(text_of({.memory = {1000}, .nets = {measured(10)}})
+            .starts_with("slow.toml has 1 kB of memory, and a step of 10 "
+                         "rows of this net takes about "));
 }
 
 TEST_CASE("clients are drawn from profiles by their shares, and a file of capacities chooses for those it names") {
@@ -95,13 +97,15 @@ TEST_CASE("clients are drawn from profiles by their shares, and a file of capaci
   CHECK(clients.compute_time({8}, {.rows = 100}) == 1s);
   CHECK(clients.upload_time({.client = {8}, .bytes = 500'000}) == 1050ms);
   CHECK(clients.upload_time({.client = {9}, .bytes = 500'000}) == 2050ms);
-  CHECK(clients.compute_time({5}, {.rows = 100}) == population(from, {.speeds = *speeds_of(from)}).compute_time({5}, {.rows = 100}));
+  CHECK(clients.compute_time({5}, {.rows = 100}) ==
+        population(from, {.speeds = *speeds_of(from)}).compute_time({5}, {.rows = 100}));
 }
 
 TEST_CASE("a profile's links and their jitter hold in place of the keys") {
-  auto from = with_profile({.nets = {measured(10)},
-                            .link = link_profile{.uplink_mbit = 8.0, .downlink_mbit = 0.0, .latency = 30ms,
-                                                 .jitter = {.median = 0.01, .sigma = 0.5}}});
+  auto from = with_profile(
+      {.nets = {measured(10)},
+       .link = link_profile{
+           .uplink_mbit = 8.0, .downlink_mbit = 0.0, .latency = 30ms, .jitter = {.median = 0.01, .sigma = 0.5}}});
   const population clients(from, {.speeds = *speeds_of(from)});
   const transfer sent{.client = {4}, .bytes = 1'000'000, .visit = 2};
   const auto extra = clients.upload_time(sent) - 1030ms;

@@ -38,7 +38,7 @@ TEST_CASE("a transfer takes until its link's spans have let its bits pass") {
   const auto links = *read_link_trace(with_links(folder, three_stretches));
   CHECK(links->names({1}));
   CHECK_FALSE(links->names({0}));
-  CHECK(links->passing_time({1}, link_direction::up, 125'000, when(0s)) == 1s);          // 1 Mbit
+  CHECK(links->passing_time({1}, link_direction::up, 125'000, when(0s)) == 1s);                    // 1 Mbit
   CHECK(links->passing_time({1}, link_direction::up, 1'250'000, when(5s)) == 11s + 666'666'667ns); // 5 + 5 Mbit
   CHECK(links->passing_time({1}, link_direction::up, 125'000, when(12s)) == 3s + 333'333'334ns);
   CHECK(links->passing_time({1}, link_direction::up, 0, when(30s)) == 0s);
@@ -53,7 +53,7 @@ TEST_CASE("a trace that repeats begins again after its period") {
   from.devices.trace_end = trace_end_rule::repeat;
   const auto links = *read_link_trace(from); // 25 Mbit up in 20 s
   CHECK(links->passing_time({1}, link_direction::up, 125'000, when(40s)) == 1s);
-  CHECK(links->passing_time({1}, link_direction::up, 3'250'000, when(0s)) == 21s);           // 26 Mbit
+  CHECK(links->passing_time({1}, link_direction::up, 3'250'000, when(0s)) == 21s);            // 26 Mbit
   CHECK(links->passing_time({1}, link_direction::up, 313 * 125'000, when(0s)) == 258s + 0ns); // 12 periods, 10 + 3 Mbit
   from.devices.trace_period = 30s; // ten seconds without a link behind the last span
   const auto longer = *read_link_trace(from);
@@ -83,7 +83,8 @@ TEST_CASE("what is wrong with a file of links is said by line") {
         "links.csv:2: uplink_mbit = -1: expected megabits per second, from 0 to 9e9\n"
         "links.csv:3: from = 5, to = 5: expected a time that ends after it begins\n"
         "links.csv:4: client = 3: expected a whole number from 0 to 2 (clients.count = 3)\n");
-  CHECK(complaints("client,from,to,uplink_mbit,downlink_mbit\n1,8,12,1,1\n1,0,10,1,2\n") ==
-        "links.csv:2: client 1: from = 8 lies within another of its spans, which ends at 10; expected spans that do not "
-        "overlap\n");
+  CHECK(
+      complaints("client,from,to,uplink_mbit,downlink_mbit\n1,8,12,1,1\n1,0,10,1,2\n") ==
+      "links.csv:2: client 1: from = 8 lies within another of its spans, which ends at 10; expected spans that do not "
+      "overlap\n");
 }

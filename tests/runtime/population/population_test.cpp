@@ -99,7 +99,8 @@ TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[
     logs.push_back(x);
     sum += x;
     squares += x * x;
-    with_uplink += x * std::log(static_cast<double>((many.upload_time({.client = {c}, .bytes = 1 << 20}) - 50ms).count()));
+    with_uplink +=
+        x * std::log(static_cast<double>((many.upload_time({.client = {c}, .bytes = 1 << 20}) - 50ms).count()));
   }
   std::nth_element(logs.begin(), logs.begin() + clients / 2, logs.end());
   const double error = 0.5 / std::sqrt(double{clients});

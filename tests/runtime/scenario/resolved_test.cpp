@@ -153,10 +153,18 @@ TEST_CASE("every key but title, workers, checkpoints and data.root changes the d
 
 TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   // One word only, files, or without effect on a run.
-  std::set<std::string> known{
-      "title",         "data.root",          "tasks.transform", "partition.file", "devices.availability_file",
-      "devices.capacity_file", "devices.link_file",
-      "model.weights", "model.seed_weights", "model.module",    "model.backbone", "strategy.name"};
+  std::set<std::string> known{"title",
+                              "data.root",
+                              "tasks.transform",
+                              "partition.file",
+                              "devices.availability_file",
+                              "devices.capacity_file",
+                              "devices.link_file",
+                              "model.weights",
+                              "model.seed_weights",
+                              "model.module",
+                              "model.backbone",
+                              "strategy.name"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

@@ -98,7 +98,7 @@ TEST_CASE("a run without a trace has no activity, and a damaged line is named") 
 TEST_CASE("the Gantt chart has a row for each client, and time to accuracy its parts") {
   reported_run run;
   run.activity = **activity_of(two_rounds);
-  const auto gantt = gantt_of(*run.activity, "gantt-1", "Clients in a round");
+  const auto gantt = gantt_figure(*run.activity, "gantt-1", "Clients in a round");
   REQUIRE(gantt);
   CHECK(gantt->rows == std::vector<std::string>{"0", "1"});
   CHECK(gantt->from == 10.0);
@@ -107,7 +107,7 @@ TEST_CASE("the Gantt chart has a row for each client, and time to accuracy its p
   CHECK(svg.find("client 1, late: 12 to 15") != std::string::npos);
   run.evaluations = {{.at = virtual_time(std::chrono::seconds(10)), .accuracy = 40.0},
                      {.at = virtual_time(std::chrono::seconds(15)), .accuracy = 80.0}};
-  const auto parts = time_parts_of(run, "time-parts-1", "Time to accuracy and its parts");
+  const auto parts = time_parts_figure(run, "time-parts-1", "Time to accuracy and its parts");
   REQUIRE(parts);
   REQUIRE(parts->categories.back() == "80.0");
   CHECK(parts->kinds[0].bars.back()->value == 3.0);

@@ -380,7 +380,7 @@ private:
   bool open_ = false, wants_ = false, ambiguous_ = false;
   std::int64_t missing_ = 0, folded_ = 0, steps_ = 0;
   double loss_rows_ = 0.0, loss_sum_ = 0.0; // of the round's uploads
-  std::vector<client_id> dropped_out_; // of the open round
+  std::vector<client_id> dropped_out_;      // of the open round
 };
 
 } // namespace
