@@ -42,7 +42,7 @@ target_link_libraries(mneme_scenario PRIVATE nlohmann_json::nlohmann_json)
 target_include_directories(mneme_live SYSTEM PRIVATE ${HTTPLIB_INCLUDE})
 target_link_libraries(mneme_live PRIVATE ${HTTPLIB_LIBRARY})
 target_link_libraries(mneme_protocol PUBLIC CAF::core)
-target_link_libraries(mneme_strategies PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(mneme_strategies PRIVATE nlohmann_json::nlohmann_json ICU::uc)
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 
 # What only reads, checks and writes text is compiled for a short build; what computes or decides while a run goes on has
