@@ -230,6 +230,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .training = settings.training,
                     .trainable = settings.model.trainable,
                     .weighting = settings.strategy.weighting,
+                    .keep_share = settings.strategy.keep_share,
                     .rounds = settings.rounds,
                     .oracle = settings.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
@@ -298,7 +299,10 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
   const auto trace = read_availability_trace(settings);
-  const auto people = trace ? std::make_shared<const population>(settings, *trace) : nullptr;
+  auto of_clients = settings;
+  if (settings.strategy.method->needs().own_groups)
+    of_clients.tasks.staying_share = 0.0;
+  const auto people = trace ? std::make_shared<const population>(of_clients, *trace) : nullptr;
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);

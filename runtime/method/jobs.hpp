@@ -54,13 +54,15 @@ struct train_output {
   [[nodiscard]] std::map<std::string, double> loss_terms() const;
 };
 
-/// One pass over all rows under fixed weights, in order, without augmentation.
+/// One pass over all rows under fixed weights, in order.
 struct extract_job {
   model_ref net{};
   tensors_ref weights{};
   sample_view samples{};
   bool logits = true;  ///< The logits are wanted, too.
   bool frozen = false; ///< The weights change no more: features may be remembered.
+  augmentation_kind augment = augmentation_kind::none; ///< How each row is shown; keyed below `stream`. Not if frozen.
+  rng_key stream{};
 };
 struct extract_output {
   at::Tensor features{}; ///< [n, D] float32

@@ -21,6 +21,7 @@ struct method_setup {
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< Share of the old model in what an averaging server steps to.
   rounds_section rounds{}; ///< Says, too, how the server steps where it does so as uploads come.
   bool oracle = false;
   std::int64_t tasks = 0;

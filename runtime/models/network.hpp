@@ -172,6 +172,8 @@ private:
   [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;
   [[nodiscard]] const map& map_named(const std::string& name) const;
   void add_map_gradients(tape& with) const;
+  [[nodiscard]] at::Tensor gradient_passing(const layer_pass& pass, const layer_pass& still, tape& with,
+                                            const node_roles& roles, const gradient_sink& sink) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
   void add_hidden_of_head(const std::vector<std::int64_t>& widths);

@@ -145,6 +145,7 @@ struct strategy_section {
   std::string name = "fedavg";
   std::string preset{};
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< Of the old model, in an averaging server's step.
   bool oracle = false;
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };

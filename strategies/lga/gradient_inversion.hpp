@@ -143,9 +143,17 @@ struct inversion_options {
 /// it starts again from other noise, up to three times; "objective" ends at -1 where all of them failed.
 [[nodiscard]] program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& with);
 
+/// How prototypes are moved before they are encoded: 50 steps of descent on their pixels.
+enum class prototype_perturbation : std::uint8_t {
+  none,
+  pixels, ///< As released: on the binary cross-entropy of the net, which sees pixels in [0, 1].
+  latent, ///< On the cross-entropy behind features to which 0.1 N(0, v) is added, v the variances of the class
+          ///< (Dong et al. 2023), at rate 1; the net sees pixels as in training. Steps, and noise anew in each: ours.
+};
 /// A program that turns a client's prototypes, its rows, into the gradients they leave in the encoder: the eight
-/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are `perturbed`, "weights" of the net and "seen", how
-/// many classes were: 50 steps of descent on the net's binary cross-entropy move their pixels, as released.
-[[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder, bool perturbed);
+/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are moved, "weights" of the net and "seen", how many
+/// classes were; latent: "variances" [rows, D] float64, those of each prototype's class.
+[[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder,
+                                            prototype_perturbation moved);
 
 } // namespace mneme

@@ -5,8 +5,7 @@
 namespace mneme {
 namespace {
 
-constexpr double first_scale = 0.15;       // as released
-constexpr std::int64_t noisy_copies = 5;   // of a feature, as released
+constexpr std::int64_t noisy_copies = 5; // of a feature, as released
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -73,7 +72,10 @@ void best_models::begin_task(bool forgets) {
 prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
                                  const proxy_options& with)
     : net_(std::move(net)), seed_(seed), known_(std::move(known)), with_(with),
-      inversion_(inversion_program(known_->encoder, with_.inversion)), scale_(first_scale) {}
+      inversion_(inversion_program(known_->encoder, with_.inversion)) {
+  if (with_.noise_scale > 0.0)
+    omega_.scale = with_.noise_scale;
+}
 
 /// One row of each gradient belongs to one prototype.
 void prototype_proxy::receive(const delivery& in) {
@@ -132,6 +134,7 @@ void prototype_proxy::begin_task() {
   images_ = labels_ = at::Tensor(); // only the newest classes are watched
   rounds_ = 0;
   ++tasks_;
+  omega_.begin_task();
   models_.begin_task(with_.reset == best_reset::every_task ||
                      (with_.reset == best_reset::second_task && tasks_ == 2));
 }
@@ -169,15 +172,16 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// omega by eq. 12; or, as released, the root of the mean of Tr / d, once, when the second task begins. There it is
+/// omega by eq. 12, or fixed; or, as released, the root of the mean of Tr / d, once, when the second task begins. There it is
 /// taken from training images on the server; here from reconstructions, which is what the proxy has.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
+  if (with_.noise_scale > 0.0)
+    return;
   if (with_.running_scale)
-    scale_ = next_noise_scale(scale_, scaled_classes_, traces);
+    omega_.learn(traces);
   else if (tasks_ == 2)
-    scale_ = std::sqrt(traces.mean().item<double>());
-  scaled_classes_ += traces.size(0);
+    omega_.scale = std::sqrt(traces.mean().item<double>());
 }
 
 compute_job prototype_proxy::scoring(const round_place& place, const old_model& now,
@@ -189,7 +193,7 @@ compute_job prototype_proxy::scoring(const round_place& place, const old_model& 
   in->put("head", head.contiguous());
   in->put("bias", bias.contiguous());
   in->put("noise_as_printed", at::tensor(std::int64_t{with_.noise_as_printed}, at::kLong));
-  in->put("noise_scale", at::tensor(scale_, at::kDouble));
+  in->put("noise_scale", at::tensor(omega_.scale, at::kDouble));
   in->put("noise_copies", at::tensor(with_.augments ? noisy_copies : 0, at::kLong));
   in->put("seed", at::tensor(static_cast<std::int64_t>(seed_), at::kLong));
   in->put("round", at::tensor(std::int64_t{place.round.value}, at::kLong));
@@ -231,7 +235,8 @@ void prototype_proxy::persist(archive& state) {
   state(pool_)(images_)(labels_);
   persist_model(state, models_.chosen.before);
   persist_model(state, models_.chosen.latest);
-  state(models_.best)(tasks_)(rounds_)(classes_seen_)(scale_)(scaled_classes_)(starts_)(ends_)(failed_);
+  state(models_.best)(tasks_)(rounds_)(classes_seen_)(starts_)(ends_)(failed_);
+  state(omega_.scale)(omega_.scale_before)(omega_.classes)(omega_.classes_before);
 }
 
 } // namespace mneme

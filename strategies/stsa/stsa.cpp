@@ -412,6 +412,7 @@ weight_decay = 5e-4
 augment = "crop-flip-jitter"
 )";
   const std::string paper = "readout = \"linear\"\nkappa = \"total\"\nclamp_b = false\n";
+  const std::string official = "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n";
   const std::string transformer = R"([strategy]
 adaptation_rounds = 10
 projection_width = 1250
@@ -430,7 +431,11 @@ weight_decay = 5e-4
           {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
            with(transformer, paper)},
           {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
-           with(residual, "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n")}};
+           with(residual, official)},
+          {"official-vit",
+           "ViT as in the public code's main.py, read by cosine, negative coefficients clamped; its 5 dummy clients are "
+           "dummies = 5, here the paper's 10",
+           with(transformer, official)}};
 }
 
 const strategy_registration line{

@@ -279,3 +279,47 @@ TEST_CASE("exemplars of a task join those of the ones before, which become fewer
   for (std::size_t i = 0; i < 5; ++i)
     CHECK(second[i] % classes == static_cast<std::int64_t>(i));
 }
+
+TEST_CASE("a client that stays at an old task trains on all its rows as released, on exemplars as printed", "[lga]") {
+  for (const bool printed : {false, true}) {
+    CAPTURE(printed);
+    lone_client client("lga", {{"memory", "8"}, {"old_clients", printed ? "exemplars" : "full"}});
+    (void)client.take_part(0, 0);
+    const auto stays = [&](std::uint32_t round) { // the head grows, and its rows are those of the first task
+      auto work = client.work_in(1, round);
+      work.samples = view_of(client.rows, lone_client::held_in(0));
+      auto result = run_round(*client.method, *client.device, work);
+      client.memory = result.memory;
+      return result;
+    };
+    const auto first = stays(10), second = stays(11);
+    CHECK(first.rows == (printed ? 8 : 40));
+    CHECK(second.rows == (printed ? 8 : 40));
+    CHECK((first.to_proxy == nullptr) == printed); // it is told that a task has begun: released, it sends prototypes
+    const auto later = client.take_part(1, 12); // now it goes on to the second task
+    CHECK(later.rows == 60 + (printed ? 8 : 0));
+  }
+}
+
+TEST_CASE("where groups are drawn by round, a share of those who have exemplars sees nothing else", "[lga]") {
+  for (const double share : {0.0, 1.0}) {
+    CAPTURE(share);
+    lone_client client("lga", {{"memory", "8"}, {"regroup", "round"}});
+    CHECK(client.method->needs().own_groups);
+    client.setup.staying_share = share;
+    client.method->prepare(client.setup);
+    CHECK(client.take_part(0, 0).rows == 40); // nothing is old yet
+    CHECK(client.take_part(1, 10).rows == 60 + 8); // it had no exemplars when the round began
+    CHECK(client.take_part(1, 11).rows == (share > 0.0 ? 8 : 60 + 8));
+  }
+}
+
+TEST_CASE("newcomers are drawn into cohorts unless the pool is fixed", "[lga]") {
+  for (const bool fixed : {false, true}) {
+    lone_client client("lga", {{"pool", fixed ? "fixed" : "growing"}});
+    job_desk desk;
+    server_context ctx(desk);
+    const auto plan = run_step(client.server->open_task(ctx, class_task(0, 2)), desk, *client.device);
+    CHECK(plan.first_enrolled_only == fixed);
+  }
+}
