@@ -18,7 +18,7 @@ enum class rows_shown : std::uint8_t {
 struct module_request {
   std::filesystem::path file{};
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of a row that it takes; zeros: those of the data.
-  bool own_rows = false; ///< It says itself which rows it takes, and how many of them in a call.
+  bool own_rows = false;               ///< It says itself which rows it takes, and how many of them in a call.
 };
 
 /// The defaults are what federated averaging of a net with a linear head needs; the

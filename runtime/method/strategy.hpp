@@ -16,7 +16,7 @@ struct loaded_module {
 /// The settings that a method receives before the run.
 struct method_setup {
   model_ref net{};
-  tensors_ref initial{}; ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
+  tensors_ref initial{};        ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
   tensors_ref initial_behind{}; ///< Those of strategy::net_behind(), where seed_weights has them; null: they are drawn.
   training_section training{};
   trainable_part trainable = trainable_part::all;

@@ -86,7 +86,7 @@ struct loss_output {
   /// classes], or undefined: nothing of them. d_features are as ever. For nets that are a `network`.
   bool stops_at_features = false;
   at::Tensor d_passing{};
-  std::vector<loss_term> terms{};   ///< What `values` is the sum of; empty: it is one term, main_term().
+  std::vector<loss_term> terms{}; ///< What `values` is the sum of; empty: it is one term, main_term().
 };
 
 /// A training objective. Const, shared by threads; model k's results never depend on the others.

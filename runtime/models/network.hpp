@@ -24,6 +24,10 @@ public:
     bool he_normal = false; ///< Drawn from N(0, 2 / (kernel^2 filters)) (He et al. 2015, fan out), not as PyTorch does.
   };
   void add_convolution(const std::string& name, const convolution& layer);
+  /// A convolution of every channel by itself, without bias; zeros around the image as TensorFlow's "same" has them, so
+  /// that `stride` divides its size. @pre it is not the first layer
+  void add_depthwise(const std::string& name, std::int64_t kernel, std::int64_t stride);
+  void add_relu6();
   /// @param groups 0: batch normalisation
   void add_normalisation(const std::string& name, std::int64_t groups, activation after);
   /// @param slope leaky: factor of values below zero

@@ -39,7 +39,9 @@ section_keys model_keys(scenario& of_run) {
               "of the classes.");
   keys.read_if(!is_built, "only scenarios with model.module");
   keys.path("weights", to.weights,
-            "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
+            "safetensors of a pretrained net (torchvision or timm names); the head may be absent. \"as-drawn\": a net "
+            "that is "
+            "never trained stays as it is drawn, which is refused otherwise.");
   keys.path(
       "seed_weights", to.seed_weights,
       "safetensors with the initial weights of the whole net, as a run's model.safetensors; empty: drawn from the "

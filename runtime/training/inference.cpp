@@ -26,7 +26,7 @@ struct inference_pass {
   class_range classes{}; ///< Classes of the logits; none: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{}; ///< Of augmentation.
+  rng_key stream{}; ///< Augmentation is keyed below it.
 };
 
 /// Where and with what a pass runs.

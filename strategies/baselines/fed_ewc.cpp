@@ -4,12 +4,12 @@
 // with w* the model at the end of the previous task, and F the mean over its clients of
 //     mean over batches of the squared gradient of the batch's loss, at most `fisher_max`,
 // or over rows, which is what Kirkpatrick et al. define (`fisher`),
-// blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all; or added up, as a sum of
-// penalties towards one anchor is (`fisher_over_tasks`).
+// blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all; or added up, as a sum
+// of penalties towards one anchor is (`fisher_over_tasks`).
 //
-// The public code (github.com/Yuqin-G/STSA, aaaa006, methods/ewc.py) adds the penalty to a net that is not trained, so it
-// equals training without it: mode "repo_noop". Its Fisher pass after every local training is in training mode, so that
-// running statistics move by a second look at the client's rows before they are sent: `fisher_moves_statistics`.
+// The public code (github.com/Yuqin-G/STSA, aaaa006, methods/ewc.py) adds the penalty to a net that is not trained, so
+// it equals training without it: mode "repo_noop". Its Fisher pass after every local training is in training mode, so
+// that running statistics move by a second look at the client's rows before they are sent: `fisher_moves_statistics`.
 #include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/TensorOperators.h>
 #include <charconv>
@@ -75,8 +75,8 @@ public:
       if (!fisher_.defined())
         fisher_ = mean;
       else
-        fisher_ = over_tasks_ == fisher_sum::add ? fisher_ + mean
-                                                 : fisher_ * (known / seen) + mean * (1.0 - known / seen);
+        fisher_ =
+            over_tasks_ == fisher_sum::add ? fisher_ + mean : fisher_ * (known / seen) + mean * (1.0 - known / seen);
       auto hold = std::make_shared<tensor_map>();
       hold->put(fisher_name, fisher_);
       hold->put(anchor_name, weights());
@@ -127,7 +127,8 @@ public:
   }
   std::vector<preset> presets() const override {
     return {
-        {"paper", "the penalty as published: Fisher information of rows, added up over tasks; its bound stays, which is ours",
+        {"paper",
+         "the penalty as published: Fisher information of rows, added up over tasks; its bound stays, which is ours",
          "[strategy]\newc_mode = \"faithful\"\nfisher = \"sample\"\nfisher_over_tasks = \"add\"\n"},
         {"official", "the public code, in which the penalty has no effect and the Fisher pass moves running statistics",
          "[strategy]\newc_mode = \"repo_noop\"\nfisher_moves_statistics = true\nweighting = \"uniform\"\n" +
@@ -140,7 +141,9 @@ public:
     penalised_ = std::make_shared<ewc_loss>(with_.lambda);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<ewc_server>(setup(), with_.over_tasks); }
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<ewc_server>(setup(), with_.over_tasks);
+  }
 
 protected:
   class_range covered(const round_place& place) const override { return place.current; }

@@ -13,8 +13,8 @@ struct model_step {
   at::Tensor old_rows{}, new_rows{};             // [n] places
   at::Tensor taught_logits{}, taught_features{}; // [B, O], [B, D]; undefined: no teacher
   at::Tensor d_logits{}, d_features{};           // written
-  at::Tensor d_passing{};                        // the part of d_logits that reaches the module, or undefined: all of it
-  std::vector<at::Tensor> values{};              // [] float64 each, by term
+  at::Tensor d_passing{};           // the part of d_logits that reaches the module, or undefined: all of it
+  std::vector<at::Tensor> values{}; // [] float64 each, by term
 };
 /// The places of the loss's terms, and their names.
 enum adjustment_term : std::size_t { label_term, distillation_term, feature_term, balance_term };
@@ -30,12 +30,12 @@ at::Tensor directions(const at::Tensor& rows, const at::Tensor& lengths) {
 class adjustment_loss final : public partly_taught_loss {
 public:
   explicit adjustment_loss(const adjustment_terms& terms) : terms_(terms) {
-    identity_ = fmt::format(
-        "adjustment {} {} {} {} {} {} {} {} {} {} {} {} {} {}", terms.feature_distillation, terms.feature_balance,
-        terms.cross_entropy, terms.distillation, static_cast<int>(terms.scope), static_cast<int>(terms.rows),
-        static_cast<int>(terms.direction), terms.temperature, static_cast<int>(terms.dimensions),
-        static_cast<int>(terms.balanced), static_cast<int>(terms.reference), static_cast<int>(terms.division),
-        terms.labels_pass, terms.distillation_passes);
+    identity_ = fmt::format("adjustment {} {} {} {} {} {} {} {} {} {} {} {} {} {}", terms.feature_distillation,
+                            terms.feature_balance, terms.cross_entropy, terms.distillation,
+                            static_cast<int>(terms.scope), static_cast<int>(terms.rows),
+                            static_cast<int>(terms.direction), terms.temperature, static_cast<int>(terms.dimensions),
+                            static_cast<int>(terms.balanced), static_cast<int>(terms.reference),
+                            static_cast<int>(terms.division), terms.labels_pass, terms.distillation_passes);
     for (const auto& classes : terms.tasks) {
       identity_ += fmt::format(" {}-{}", classes.low, classes.high);
       for (auto label = classes.low; label < classes.high; ++label) {

@@ -54,8 +54,8 @@ struct adjustment_terms {
   balanced_vectors balanced = balanced_vectors::features;
   balance_reference reference = balance_reference::before_task;
   balance_division division = balance_division::class_means;
-  bool labels_pass = true;       ///< CE reaches the module, and not the head alone,
-  bool distillation_passes = true; ///< and so does KD. FD and FB do.
+  bool labels_pass = true;          ///< CE reaches the module, and not the head alone,
+  bool distillation_passes = true;  ///< and so does KD. FD and FB do.
   std::vector<class_range> tasks{}; ///< The classes of every task so far, in order; the last is the present one.
 
   [[nodiscard]] std::int64_t old_classes() const { return tasks.empty() ? 0 : tasks.back().low; }

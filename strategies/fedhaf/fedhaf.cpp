@@ -4,8 +4,8 @@
 // the task and exemplars of those before (eq. 6). What is not trained keeps every bit, running statistics included. The
 // server averages both parts, and the model of the task before is everybody's teacher.
 //
-// Without stages (Table 3) two things change in eq. 7's sum: module and head are trained at once, and KD and CE reach the
-// module in every task. The ablation changes the first alone; `stages_gradient = "joint"` is the sum.
+// Without stages (Table 3) two things change in eq. 7's sum: module and head are trained at once, and KD and CE reach
+// the module in every task. The ablation changes the first alone; `stages_gradient = "joint"` is the sum.
 //
 // The paper contradicts itself in places; each reading is a key, and presets follow two of them. What is ours:
 // - stage 2 has no label in the paper, so the module would stay as drawn in task 1: there cross-entropy through the
@@ -106,8 +106,8 @@ adjustment_terms fedhaf::terms_of(const round_place& place, stage trained) const
   terms.tasks.assign(tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(place.task.value) + 1);
   if (trained == stage::head)
     terms.feature_distillation = terms.feature_balance = 0.0;
-  const bool labels = with.stage2_ce == stage2_labels::always ||
-                      (with.stage2_ce == stage2_labels::first_task && place.task.value == 0);
+  const bool labels =
+      with.stage2_ce == stage2_labels::always || (with.stage2_ce == stage2_labels::first_task && place.task.value == 0);
   if (trained == stage::adjustment) {
     terms.distillation = 0.0;
     if (!labels)
@@ -250,10 +250,11 @@ void fedhaf::keys(key_table& table) {
                 {"adjustment", ablation_kind::adjustment},
                 {"stages", ablation_kind::stages}},
                "The part left out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
-  table.choice("stages_gradient", with_.at_once,
-               {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
-               "ablation = \"stages\": the module learns from what stage 2 would give it, so that nothing but the stages "
-               "changes, or from the sum of all losses (eq. 7), with KD and CE in every task.");
+  table.choice(
+      "stages_gradient", with_.at_once,
+      {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
+      "ablation = \"stages\": the module learns from what stage 2 would give it, so that nothing but the stages "
+      "changes, or from the sum of all losses (eq. 7), with KD and CE in every task.");
 }
 
 std::vector<preset> fedhaf::presets() const {

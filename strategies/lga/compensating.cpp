@@ -37,10 +37,10 @@ std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
 
 /// Rows are those of the data set: a client keeps the raw rows of a task until it knows that the task is over.
 struct compensating_method::client_memory {
-  row_list current{};   ///< Those it held last.
-  row_list pending{};   ///< Those it held before them, and has not taken exemplars of.
-  row_list exemplars{}; ///< Class by class, the best first.
-  double entropy = 0.0; ///< In the round before.
+  row_list current{};           ///< Those it held last.
+  row_list pending{};           ///< Those it held before them, and has not taken exemplars of.
+  row_list exemplars{};         ///< Class by class, the best first.
+  double entropy = 0.0;         ///< In the round before.
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
   bool is_over = false;         ///< The task of its rows is: of `current` it keeps exemplars alone.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
@@ -95,8 +95,9 @@ struct compensating_method::client_memory {
     classes.insert(fresh.begin(), fresh.end());
     const auto each = exemplars_per_class(rows_max, std::ssize(classes));
     std::map<std::int64_t, std::int64_t> kept;
-    std::erase_if(exemplars, [&](std::int64_t row) { return fresh.contains(source.label(row)) ||
-                                                            ++kept[source.label(row)] > each; });
+    std::erase_if(exemplars, [&](std::int64_t row) {
+      return fresh.contains(source.label(row)) || ++kept[source.label(row)] > each;
+    });
     const auto labels = encoded.labels.cpu(), features = encoded.features.cpu();
     for (const auto label : fresh) {
       const auto places = rows_of_class(labels, label);
@@ -173,8 +174,7 @@ task<compensating_method::finding> compensating_method::look(client_context& ctx
   auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = held});
   const auto answered = co_await looking;
   const auto entropy = mean_entropy(answered.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
-  now.begins =
-      begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
+  now.begins = begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
   if (setup().oracle)
     now.begins = std::exchange(memory.known_task, in.place.task.value + 1) != in.place.task.value + 1;
   if (now.begins)
@@ -200,9 +200,8 @@ bool compensating_method::is_left_behind(const client_context& ctx, const broadc
   if (with_.old_clients == old_client_rows::full || rows.empty())
     return false;
   const auto newest = task_of_class(in.place.opened.high - 1);
-  return std::all_of(rows.begin(), rows.end(), [&](std::int64_t row) {
-    return task_of_class(ctx.samples().source->label(row)) < newest;
-  });
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](std::int64_t row) { return task_of_class(ctx.samples().source->label(row)) < newest; });
 }
 
 /// The same, drawn for every round.
@@ -220,8 +219,7 @@ std::int64_t compensating_method::task_of_class(std::int64_t label) const {
 
 /// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
 /// a client that has just found out that another begins, else the best of the task before.
-train_job compensating_method::training(const client_context& ctx, const broadcast& in,
-                                        const finding& after) const {
+train_job compensating_method::training(const client_context& ctx, const broadcast& in, const finding& after) const {
   const auto& memory = after.memory;
   const auto fresh = after.rests ? row_list{} : memory.current;
   auto rows = fresh;
@@ -398,8 +396,8 @@ void compensating_method::prepare(const method_setup& setup) {
   const gradient_encoder encoder(setup.shape, setup.classes);
   known_ = std::make_shared<const shared_encoder>(
       shared_encoder{.encoder = encoder, .weights = encoder.drawn({.seed = setup.seed, .purpose = encoder_draw})});
-  prototypes_ = prototype_program(setup.net, encoder,
-                                  with_.perturbs ? with_.perturbation : prototype_perturbation::none);
+  prototypes_ =
+      prototype_program(setup.net, encoder, with_.perturbs ? with_.perturbation : prototype_perturbation::none);
 }
 
 diagnostics compensating_method::check(const method_setup& setup) const {
@@ -462,11 +460,10 @@ void compensating_method::shared_keys(key_table& table, compensating_options& to
                 "The last so many iterates are the proxy's images.");
   table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
                 "Rounds of a task whose models the proxy takes without scoring them.");
-  table.choice("best_reset", to.proxy.reset,
-               {{"every-task", best_reset::every_task},
-                {"second-task", best_reset::second_task},
-                {"never", best_reset::never}},
-               "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+  table.choice(
+      "best_reset", to.proxy.reset,
+      {{"every-task", best_reset::every_task}, {"second-task", best_reset::second_task}, {"never", best_reset::never}},
+      "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
   table.choice("perturbation", to.perturbation,
                {{"pixels", prototype_perturbation::pixels}, {"latent", prototype_perturbation::latent}},
                "How prototypes are moved: by the binary cross-entropy of their pixels, as released, or by the "

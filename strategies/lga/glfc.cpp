@@ -34,9 +34,10 @@ public:
     return {{.name = "paper",
              .meaning = "losses, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours for the "
                         "printed 2.0, batches and augmentation the released program's",
-             .toml = "[strategy]\nlosses = \"paper\"\nimages_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = \"round\"\n"
+             .toml = "[strategy]\nlosses = \"paper\"\nimages_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = "
+                     "\"round\"\n"
                      "perturbation = \"latent\"\nweighting = \"uniform\"\n" +
-                     printed_training},
+                     std::string(printed_training)},
             {.name = "official",
              .meaning = "what the released program does, with its learning rates, but for its bugs",
              .toml = "[strategy]\n" + released},

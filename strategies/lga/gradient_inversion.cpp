@@ -35,8 +35,8 @@ void add_scaled(at::Tensor& to, const at::Tensor& direction, double factor) {
   auto* const values = to.mutable_data_ptr<float>();
   const auto size = to.numel();
   const auto scale = static_cast<float>(factor);
-  kernels::multiply({.a = &scale, .b = direction.const_data_ptr<float>(), .before = values, .c = values,
-                     .m = 1, .n = size, .k = 1});
+  kernels::multiply(
+      {.a = &scale, .b = direction.const_data_ptr<float>(), .before = values, .c = values, .m = 1, .n = size, .k = 1});
 }
 
 double largest(const at::Tensor& values) { return values.abs().max().item<double>(); }
@@ -427,7 +427,8 @@ private:
       const auto x = leaf_of(images);
       const auto logits =
           net_->differentiable(flat.unsqueeze(0), normalised(call, x).unsqueeze(0), {0, classes}, {}).logits[0] + added;
-      const auto loss = -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows do not touch each other
+      const auto loss =
+          -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows do not touch each other
       images = images - latent_rate * gradients_of(loss, {x}).front();
     }
     return images;

@@ -86,7 +86,7 @@ private:
     [[nodiscard]] float* sum_pulls(); ///< The second half of deltas.
   };
   [[nodiscard]] static layer layer_for(const gradient_encoder::convolution& shape, std::int64_t height,
-                                        std::int64_t width);
+                                       std::int64_t width);
   void pass_forward(const float* image, std::int64_t label);
   void pass_back();
   [[nodiscard]] double compare(const sent_gradients& sent);
@@ -128,14 +128,14 @@ private:
   std::vector<at::Tensor> changes_, moves_; // of the gradient and of x, oldest first
   std::vector<double> inverses_;            // 1 / (change . move)
   double rate_ = 1.0, length_ = 1.0, scale_ = 1.0, value_before_ = 0.0;
-  std::int64_t iterations_ = 0;                              // in all
+  std::int64_t iterations_ = 0;                           // in all
   std::int64_t iterations_of_step_ = 0, evaluations_ = 0; // of the step under way
 };
 
 struct inversion_options {
   std::int64_t steps = 250; ///< Each takes the optimizer up to 20 evaluations.
   double learning_rate = 1.0;
-  std::int64_t kept = 20;       ///< The last so many iterates are images.
+  std::int64_t kept = 20;      ///< The last so many iterates are images.
   bool by_hand_on_cpus = true; ///< Else autograd does it there, too, ten times slower: to measure that.
 };
 /// A program that turns gradients ("1.weight" ... of one image, and "encoder") into "images" [kept, C, H, W] uint8,

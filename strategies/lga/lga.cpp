@@ -11,13 +11,13 @@
 //   reconstructions, which is what the proxy has, or is fixed (`noise_scale`);
 // - gradients that come within the first rounds of a task belong to it, so that clients may find out one by one.
 //
-// Of the released program (github.com/JiahuaDong/LGA, 867988c), which has no licence: noise on features has the square
-// of their variance as its standard deviation (`noise`), herding may choose a row twice (`exemplars`), the best score
-// is forgotten once (`best_reset`), newcomers are dealt to groups and never drawn (`pool`), clients at an old task keep
-// all its rows (`old_clients`), groups are drawn by task (`regroup`), prototypes move by descent on pixels that the net
-// sees unnormalised (`perturbation`). Left out: scores on augmented reconstructions whose values wrap around at 8 bits
-// and whose last batch below 64 is dropped, labels from 100 on that are never reconstructed, entropies of augmented
-// rows, and exemplars of a class that shrink from their end without being chosen anew.
+// The released program (github.com/JiahuaDong/LGA, 867988c) has no licence, and quirks that are keys: noise on features
+// has the square of their variance as its standard deviation (`noise`), herding may choose a row twice (`exemplars`),
+// the best score is forgotten once (`best_reset`), newcomers are dealt to groups and never drawn (`pool`), clients at
+// an old task keep all its rows (`old_clients`), groups are drawn by task (`regroup`), prototypes move by descent on
+// pixels that the net sees unnormalised (`perturbation`). Left out: scores on augmented reconstructions whose values
+// wrap around at 8 bits and whose last batch below 64 is dropped, labels from 100 on that are never reconstructed,
+// entropies of augmented rows, and exemplars of a class that shrink from their end without being chosen anew.
 #include "strategies/lga/compensating.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -160,7 +160,8 @@ private:
     add(0, against(logits, one_hot_rows(labels, classes), terms_.likelihood, classes), of_labels,
         taught ? terms_.label_factor : 1.0, classes);
     if (taught && terms_.distillation == old_knowledge::icarl) {
-      // iCaRL's own sum beside an undivided cross-entropy; beside binary ones, which are means over C, divided like them.
+      // iCaRL's own sum beside an undivided cross-entropy; beside binary ones, which are means over C, divided like
+      // them.
       const auto old = in.teacher.size(2), divisor = terms_.likelihood == class_likelihood::softmax ? 1 : classes;
       add(1, against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, divisor),
           of_teacher, terms_.distillation_factor, old);
@@ -207,8 +208,8 @@ constexpr int draws_max = 20;
 
 } // namespace
 
-/// omega N(0, v), |noise| <= 0.1 sum v (eq. 11). As released omega v^2 N(0, 1), |noise|^2 <= 0.1 sum v^2: the variance's
-/// square stands there as a standard deviation.
+/// omega N(0, v), |noise| <= 0.1 sum v (eq. 11). As released omega v^2 N(0, 1), |noise|^2 <= 0.1 sum v^2: the
+/// variance's square stands there as a standard deviation.
 at::Tensor accepted_noise(const at::Tensor& variances, const feature_noise& how, rng_stream& stream) {
   const auto deviations = how.as_printed ? variances.sqrt() : variances.square();
   const double bound = bound_share * (how.as_printed ? variances : deviations).sum().item<double>();
@@ -312,13 +313,14 @@ public:
                                  "reconstruction_rate = 0.1\nproxy_init = 6\nweighting = \"uniform\"\n" +
                                  std::string(released_training);
     return {{.name = "paper",
-             .meaning = "losses, weights, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours "
-                        "for the printed 2.0, which diverges under softmax losses, batches and augmentation the "
-                        "released program's",
+             .meaning =
+                 "losses, weights, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours "
+                 "for the printed 2.0, which diverges under softmax losses, batches and augmentation the "
+                 "released program's",
              .toml = "[strategy]\nlosses = \"paper\"\nnoise = \"paper\"\nexemplars = \"rank\"\nproxy_init = 0\n"
                      "images_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = \"round\"\n"
                      "perturbation = \"latent\"\nweighting = \"uniform\"\n" +
-                     printed_training},
+                     std::string(printed_training)},
             {.name = "official",
              .meaning = "what the released program does, with its learning rates, but for its bugs",
              .toml = "[strategy]\nexemplars = \"greedy\"\n" + released},

@@ -31,8 +31,7 @@ tensor_map scored(const tensor_map& in) {
   const rng_key stream{.seed = static_cast<std::uint64_t>(in.at("seed").item<std::int64_t>()),
                        .purpose = score_noise_draw,
                        .index = static_cast<std::uint64_t>(in.at("round").item<std::int64_t>())};
-  const auto score =
-      monitor_score(in.at("features"), in.at("labels"), in.at("head"), in.at("bias"), how, stream);
+  const auto score = monitor_score(in.at("features"), in.at("labels"), in.at("head"), in.at("bias"), how, stream);
   tensor_map out;
   out.put("score", at::tensor(score, at::kDouble));
   return out;
@@ -51,8 +50,7 @@ old_model read_model(const tensor_map& from, const char* name) {
   const auto* const weights = from.find(name);
   if (!weights)
     return {};
-  return {.weights = weights_only(*weights),
-          .classes = from.at(std::string(name) + "_classes").item<std::int64_t>()};
+  return {.weights = weights_only(*weights), .classes = from.at(std::string(name) + "_classes").item<std::int64_t>()};
 }
 
 } // namespace
@@ -135,8 +133,7 @@ void prototype_proxy::begin_task() {
   rounds_ = 0;
   ++tasks_;
   omega_.begin_task();
-  models_.begin_task(with_.reset == best_reset::every_task ||
-                     (with_.reset == best_reset::second_task && tasks_ == 2));
+  models_.begin_task(with_.reset == best_reset::every_task || (with_.reset == best_reset::second_task && tasks_ == 2));
 }
 
 std::vector<program_job> prototype_proxy::inversions(const round_place& place) {
@@ -172,8 +169,8 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// omega by eq. 12, or fixed; or, as released, the root of the mean of Tr / d, once, when the second task begins. There it is
-/// taken from training images on the server; here from reconstructions, which is what the proxy has.
+/// omega by eq. 12, or fixed; or, as released, the root of the mean of Tr / d, once, when the second task begins. There
+/// it is taken from training images on the server; here from reconstructions, which is what the proxy has.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
   if (with_.noise_scale > 0.0)
@@ -184,8 +181,7 @@ void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& 
     omega_.scale = std::sqrt(traces.mean().item<double>());
 }
 
-compute_job prototype_proxy::scoring(const round_place& place, const old_model& now,
-                                     const at::Tensor& features) const {
+compute_job prototype_proxy::scoring(const round_place& place, const old_model& now, const at::Tensor& features) const {
   const auto [head, bias] = head_of(*net_, now);
   auto in = std::make_shared<tensor_map>();
   in->put("features", features.contiguous());

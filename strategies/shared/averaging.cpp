@@ -145,8 +145,8 @@ at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map
 // -- server half ------------------------------------------------------------------------------------------------------
 
 averaging_server::averaging_server(const method_setup& setup)
-    : net_(setup.net), weighting_(setup.weighting), keep_share_(setup.keep_share), rounds_(setup.rounds), travelling_(setup.net, setup.trainable),
-      weights_(setup.initial->at(flat_weights)) {
+    : net_(setup.net), weighting_(setup.weighting), keep_share_(setup.keep_share), rounds_(setup.rounds),
+      travelling_(setup.net, setup.trainable), weights_(setup.initial->at(flat_weights)) {
   if (!travelling_.whole())
     frozen_ = weights_only(weights_);
 }

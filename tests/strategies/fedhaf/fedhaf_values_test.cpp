@@ -80,10 +80,9 @@ TEST_CASE("each stage has the losses of its equations, and labels reach stage 2 
 TEST_CASE("without stages both parts learn at once, for the epochs of both, from what the stages would give them") {
   for (const auto* const word : {"as-staged", "joint"})
     for (const auto* const labels : {"first-task", "always", "never"}) {
-      split_client client("fedhaf", {{"ablation", "stages"},
-                                     {"adjustment_epochs", "3"},
-                                     {"stages_gradient", word},
-                                     {"stage2_ce", labels}});
+      split_client client(
+          "fedhaf",
+          {{"ablation", "stages"}, {"adjustment_epochs", "3"}, {"stages_gradient", word}, {"stage2_ce", labels}});
       for (const std::uint32_t task : {0U, 1U}) {
         CAPTURE(word, labels, task);
         client.open(task);
@@ -128,16 +127,16 @@ TEST_CASE("as staged the head has the gradient of all losses, and the module tha
     staged.distillation_passes = false;
     module.cross_entropy = labels ? 1.0 : 0.0;
     module.distillation = 0.0;
-    const auto found = gradient_by(staged), of_all = gradient_by(joint), of_module = gradient_by(module);
+    const auto as_staged = gradient_by(staged), of_all = gradient_by(joint), of_module = gradient_by(module);
     for (const auto& entry : job.net->layout()) {
       if (entry.buffer)
         continue;
       CAPTURE(entry.name);
       const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, entry.offset, entry.size); };
       const bool head = entry.name.starts_with("head.");
-      CHECK(at::allclose(part(found), part(head ? of_all : of_module), 1e-5, 1e-7));
-      CHECK(part(found).abs().max().item<double>() > 0.0);
+      CHECK(at::allclose(part(as_staged), part(head ? of_all : of_module), 1e-5, 1e-7));
+      CHECK(part(as_staged).abs().max().item<double>() > 0.0);
     }
-    CHECK_FALSE(at::allclose(found, of_all, 1e-3, 1e-5));
+    CHECK_FALSE(at::allclose(as_staged, of_all, 1e-3, 1e-5));
   }
 }

@@ -102,9 +102,9 @@ at::Tensor reference(const step& at, const forgetting_terms& terms, const at::Te
       continue;
     auto mixed = hot.clone();
     mixed.narrow(0, 0, old_classes).copy_(softmax ? at::softmax(taught[i], 0) : at::sigmoid(taught[i]));
-    const auto term = terms.distillation == old_knowledge::mixed ? against(mixed)
-                                                                 : bce_sum(at::sigmoid(taught[i]), old_classes) /
-                                                                       (softmax ? 1.0 : double(classes));
+    const auto term = terms.distillation == old_knowledge::mixed
+                          ? against(mixed)
+                          : bce_sum(at::sigmoid(taught[i]), old_classes) / (softmax ? 1.0 : double(classes));
     sum = sum + term * (teacher_w * terms.distillation_factor / 8.0);
   }
   return sum;

@@ -189,7 +189,7 @@ TEST_CASE("classes whose images come in the first round of a task count once whe
   omega.begin_task();
   omega.learn(traces({0.2}));
   CHECK(omega.scale == Catch::Approx(1.2 / 11));
-  omega.learn(traces({0.2, 0.4})); // of both classes by then
+  omega.learn(traces({0.2, 0.4}));               // of both classes by then
   CHECK(omega.scale == Catch::Approx(1.6 / 12)); // 0.13333
   CHECK(omega.classes == 12);
 }

@@ -20,7 +20,8 @@ at::Tensor normals(rng_stream& stream, std::int64_t count) {
 
 } // namespace
 
-TEST_CASE("noise has the deviations of the features as printed, their variances' squares as released, times the scale") {
+TEST_CASE(
+    "noise has the deviations of the features as printed, their variances' squares as released, times the scale") {
   const auto variances = at::linspace(50.0, 400.0, 8, at::kDouble);
   rng_stream expected(drawing), printed(drawing);
   CHECK(at::allclose(accepted_noise(variances, {.as_printed = true, .scale = 0.15}, printed),
@@ -33,8 +34,8 @@ TEST_CASE("noise has the deviations of the features as printed, their variances'
 
 TEST_CASE("released noise has the square of the variance as its deviation, and a bound by the sum of those squares") {
   const auto variances = at::tensor({0.04, 0.09}, at::kDouble);
-  rng_stream expected(drawing), found(drawing);
-  const auto noise = accepted_noise(variances, {.as_printed = false, .scale = 0.15}, found);
+  rng_stream expected(drawing), same(drawing);
+  const auto noise = accepted_noise(variances, {.as_printed = false, .scale = 0.15}, same);
   CHECK(at::allclose(noise, normals(expected, 2) * at::tensor({0.00024, 0.001215}, at::kDouble)));
   rng_stream wide(drawing); // no draw keeps the bound: the last one is brought onto it
   const auto bounded = accepted_noise(variances, {.as_printed = false, .scale = 1e6}, wide);

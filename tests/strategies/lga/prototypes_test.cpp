@@ -37,11 +37,10 @@ TEST_CASE("prototypes are moved by 50 steps of descent on the binary cross-entro
   REQUIRE((moved - pixels).abs().max().item<double>() > 0.05);
   for (const bool perturbed : {false, true}) {
     CAPTURE(perturbed);
-    const auto body = prototype_program(
-        net, encoder, perturbed ? prototype_perturbation::pixels : prototype_perturbation::none);
+    const auto body =
+        prototype_program(net, encoder, perturbed ? prototype_perturbation::pixels : prototype_perturbation::none);
     const auto done = run_by_width({{.body = body, .in = in, .samples = rows_from(source, 0, seen)}}, 1);
-    const auto expected =
-        encoder.gradients(encoder_weights.to(at::kDouble), perturbed ? moved : pixels, labels);
+    const auto expected = encoder.gradients(encoder_weights.to(at::kDouble), perturbed ? moved : pixels, labels);
     for (std::size_t g = 0; g < expected.size(); ++g) {
       CAPTURE(encoder.tensors()[g].name);
       const auto& found = tensors_of(done[0]).at(encoder.tensors()[g].name);
@@ -89,8 +88,8 @@ TEST_CASE("in latent space they move by the cross-entropy behind features to whi
   const auto expected = encoder.gradients(encoder_weights.to(at::kDouble), x, labels);
   for (std::size_t g = 0; g < expected.size(); ++g) {
     CAPTURE(encoder.tensors()[g].name);
-    const auto& found = tensors_of(done[0]).at(encoder.tensors()[g].name);
-    CHECK(at::allclose(found.to(at::kDouble), expected[g].view_as(found), 1e-3, 1e-5));
+    const auto& sent = tensors_of(done[0]).at(encoder.tensors()[g].name);
+    CHECK(at::allclose(sent.to(at::kDouble), expected[g].view_as(sent), 1e-3, 1e-5));
   }
 }
 
