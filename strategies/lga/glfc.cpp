@@ -1,7 +1,9 @@
 // GLFC: global-local forgetting compensation (Dong, Wang, Fang, Sun, Xu, Wang, Zhu 2022, "Federated Class-Incremental
 // Learning", CVPR). Rows are weighed by the mean gradient of old and of new ones (eqs. 2-4), an old model's sigmoids
 // take the place of the labels of old classes (eq. 5), and a proxy scores global models on images reconstructed from
-// the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours.
+// the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours, and for the
+// quirks of released programs that are keys. GLFC's (github.com/conditionWang/FCIL, 11e161a, without a licence) never
+// forgets its best score (`best_reset`), so that a teacher can stay for many tasks, and draws newcomers into cohorts.
 #include "strategies/lga/compensating.hpp"
 #include <ATen/ATen.h>
 namespace mneme {

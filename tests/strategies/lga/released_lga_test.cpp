@@ -157,7 +157,7 @@ TEST_CASE("a net after steps of a client's training is that of the released prog
       const auto done = make_executor("cpu")->run(std::vector<mneme::job>{{.id = {}, .request = job}});
       const auto& flat = weights_of(done[0]);
       const auto& expected = golden[steps - 1];
-      for (const auto& [place, name] : {std::pair{0, "fc.weight"}, {1, "fc.bias"}}) {
+      for (const auto& [place, name] : {std::pair{0, "fc.weight"}, std::pair{1, "fc.bias"}}) {
         const auto& entry = net->layout()[static_cast<std::size_t>(place)];
         const auto ours = flat.narrow(0, entry.offset, entry.size).to(at::kDouble), theirs = listed(expected.at(name));
         CHECK((ours - theirs).norm().item<double>() <= 1e-5 * theirs.norm().item<double>());
@@ -170,7 +170,7 @@ TEST_CASE("entropies, and what is noticed, are those of the released programs") 
   for (const auto& program : programs()) {
     double before = 0.0;
     std::size_t place = 0;
-    for (const auto& [name, scale] : {std::pair{"even", 0.1}, {"sure", 6.0}, {"even", 0.1}}) {
+    for (const auto& [name, scale] : {std::pair{"even", 0.1}, std::pair{"sure", 6.0}, std::pair{"even", 0.1}}) {
       const auto now = mean_entropy(values_of(std::string("entropy.") + name, {7, classes}) * scale);
       const auto& expected = steps_of(program.name).at("entropies")[place++];
       CAPTURE(program.name, place);
