@@ -9,6 +9,7 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
@@ -81,7 +82,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
                         "weights of the head only, or a TorchScript module");
     return weights;
   };
-  if (!settings.model.weights.empty()) {
+  if (!settings.model.weights.empty() && settings.model.weights != weights_as_drawn) {
     auto pretrained = read(settings.model.weights, "model.weights", &flat);
     if (!pretrained)
       return pretrained;
@@ -96,6 +97,23 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
   if (!settings.model.seed_weights.empty())
     return read(settings.model.seed_weights, "model.seed_weights", nullptr);
   return flat;
+}
+
+/// A frozen net that nothing has trained, unless the scenario says that it is meant so.
+diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
+  const auto& from = settings.model;
+  const bool frozen = from.trainable == trainable_part::head || settings.strategy.method->needs().frozen_net;
+  const bool has_body = std::any_of(net.layout().begin(), net.layout().end(),
+                                    [](const parameter& entry) { return !entry.head && !entry.frozen; });
+  const bool begins_somewhere =
+      !from.weights.empty() || !from.seed_weights.empty() || !from.backbone.empty() || !from.module.empty();
+  if (!frozen || !has_body || begins_somewhere)
+    return {};
+  const auto* const key = from.trainable == trainable_part::head ? "model.trainable" : "strategy.name";
+  return {
+      {settings.where(key),
+       "the net is frozen, and nothing has trained it: what stands behind it would learn from random features; "
+       "expected model.weights (tools/fetch_weights brings some), model.backbone, or model.weights = \"as-drawn\""}};
 }
 
 /// Diagnostics of several independent steps, together.
@@ -230,6 +248,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .training = settings.training,
                     .trainable = settings.model.trainable,
                     .weighting = settings.strategy.weighting,
+                    .keep_share = settings.strategy.keep_share,
                     .rounds = settings.rounds,
                     .oracle = settings.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
@@ -298,7 +317,10 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
   const auto trace = read_availability_trace(settings);
-  const auto people = trace ? std::make_shared<const population>(settings, *trace) : nullptr;
+  auto of_clients = settings;
+  if (settings.strategy.method->needs().own_groups)
+    of_clients.tasks.staying_share = 0.0;
+  const auto people = trace ? std::make_shared<const population>(of_clients, *trace) : nullptr;
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
@@ -318,6 +340,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     gather(problems, initial);
     gather(problems, initial_behind);
   }
+  if (problems.empty())
+    problems = untrained_frozen_net(settings, **net);
   if (!problems.empty())
     return tl::unexpected{problems};
 

@@ -61,6 +61,7 @@ void describe(key_text& key, const train_job& job) {
       .add(with.taught_features)
       .add(with.result)
       .add(with.evaluation)
+      .add(with.statistics_move)
       .add(with.replay_rows)
       .add(with.replay_weight)
       .add(static_cast<std::uint64_t>(with.layers.size()))
@@ -72,7 +73,7 @@ void describe(key_text& key, const train_job& job) {
     key.add(name);
   describe(key, job.replay.samples.source.get());
 }
-void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }
+void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen).add(job.augment); }
 void describe(key_text& key, const statistics_job& job) {
   key.add(job.gram).add(job.classes.low).add(job.classes.high).add(job.parts).add(job.frozen).add(width_of(job));
 }

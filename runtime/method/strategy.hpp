@@ -16,11 +16,12 @@ struct loaded_module {
 /// The settings that a method receives before the run.
 struct method_setup {
   model_ref net{};
-  tensors_ref initial{}; ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
+  tensors_ref initial{};        ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
   tensors_ref initial_behind{}; ///< Those of strategy::net_behind(), where seed_weights has them; null: they are drawn.
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< Share of the old model in what an averaging server steps to.
   rounds_section rounds{}; ///< Says, too, how the server steps where it does so as uploads come.
   bool oracle = false;
   std::int64_t tasks = 0;

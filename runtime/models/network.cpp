@@ -3,6 +3,7 @@
 #include "runtime/models/activation_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
+#include "runtime/models/depthwise_layer.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/normalisation.hpp"
@@ -71,6 +72,25 @@ void network::add_convolution(const std::string& name, const convolution& layer)
   const auto out = made->out_shape();
   add_node({.operation = std::move(made)}, out, true);
   add_unless_built_in(layer.after);
+}
+
+void network::add_depthwise(const std::string& name, std::int64_t kernel, std::int64_t stride) {
+  const auto in = shape_here();
+  const std::vector<std::int64_t> filters{in.channels, 1, kernel, kernel};
+  const auto offset = add_parameter({.name = name + ".weight",
+                                     .shape = filters,
+                                     .deviation = std::sqrt(2.0 / static_cast<double>(kernel * kernel)),
+                                     .view = filters,
+                                     .order = {2, 3, 1, 0}});
+  auto layer = std::make_unique<depthwise_layer>(
+      depthwise_layer::shape{.in = in, .kernel = kernel, .stride = stride, .weight_offset = offset});
+  const auto out = layer->out_shape();
+  add_node({.operation = std::move(layer)}, out, true);
+}
+
+void network::add_relu6() {
+  const auto in = shape_here();
+  add_node({.operation = std::make_unique<relu6_layer>(in.floats())}, in, false);
 }
 
 void network::add_normalisation(const std::string& name, std::int64_t groups, activation after) {

@@ -2,6 +2,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,9 +46,9 @@ void check_data(const scenario& s, remarks& out) {
                                "pixels",
                                because)});
   if (s.training.augment != augmentation_kind::none)
-    out.push_back({{"training.augment", source_key},
-                   fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels",
-                               because)});
+    out.push_back(
+        {{"training.augment", source_key},
+         fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels", because)});
 }
 
 /// Pixels are moved by the task, or brought to another size: both at once have no meaning of their own.
@@ -317,7 +318,8 @@ void check_paths(const scenario& s, remarks& out) {
   check_availability_file(s, out);
   check_path("data.root", s.data.root, true, out);
   check_path("model.module", s.model.module, false, out);
-  check_path("model.weights", s.model.weights, false, out);
+  if (s.model.weights != weights_as_drawn)
+    check_path("model.weights", s.model.weights, false, out);
   check_path("model.seed_weights", s.model.seed_weights, false, out);
   check_path("model.backbone", s.model.backbone, false, out);
   if (!s.model.backbone.empty() && !s.model.weights.empty())

@@ -145,6 +145,7 @@ struct strategy_section {
   std::string name = "fedavg";
   std::string preset{};
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< The old model's share in what an averaging server steps to.
   bool oracle = false;
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
@@ -157,7 +158,7 @@ struct worker_section {
   lonely_run without_nodes = lonely_run::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
   virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
-  double verify_share = 0.0; ///< The share of rounds on nodes that are computed again.
+  double verify_share = 0.0;                               ///< The share of rounds on nodes that are computed again.
 };
 
 enum class evaluation_mask { seen, all, task };

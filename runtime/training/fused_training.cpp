@@ -33,7 +33,7 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
       loss_(training_of(batch[0]).objective), images_(images), buffers_(buffers), told_(false),
-      choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
+      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
   twice_taught_ = loss_->twice_taught();
@@ -230,8 +230,11 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   if (epoch + 1 == options_.epochs)
     note_losses(run, result);
   buffers_.kept.d_maps = result.d_maps;
-  if (!direct_ && options_.classes.size() == 0 && !result.d_features.defined())
-    group.gradients.zero_(); // no gradient reaches what lies behind the last map
+  buffers_.kept.stops_at_features = result.stops_at_features;
+  buffers_.kept.d_passing = result.d_passing;
+  const bool from_logits = options_.classes.size() > 0 && (!result.stops_at_features || result.d_passing.defined());
+  if (!direct_ && !from_logits && !result.d_features.defined())
+    group.gradients.zero_(); // no gradient reaches what lies behind the last map, or before the features
   const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
                                      : gradient_sink{group.gradients};
   net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);

@@ -138,7 +138,8 @@ void check_bits(const model& net, const at::Tensor& inputs) {
 
 TEST_CASE("every registered model is tried as a function", "[models]") {
   auto tried = subjects();
-  for (const auto* const name : {"resnet152", "lstm", "bert"}) // the blocks of resnet50; lstm_test.cpp, bert_test.cpp
+  // The blocks of resnet50; lstm_test.cpp, bert_test.cpp, efficientnet_test.cpp.
+  for (const auto* const name : {"resnet152", "lstm", "bert", "efficientnet-lite0"})
     tried.push_back({.name = name});
   for (const auto& entry : models())
     CHECK(std::any_of(tried.begin(), tried.end(), [&](const subject& chosen) { return chosen.name == entry.name; }));

@@ -94,6 +94,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"training.augment", "crop-flip"},
     {"strategy.preset", "small"},
     {"strategy.weighting", "uniform"},
+    {"strategy.keep_share", "0.5"},
     {"strategy.oracle", "true"},
     {"strategy.mu", "0.02"},
     {"strategy.rule", "median"},
