@@ -135,7 +135,7 @@ enum class head_kind : std::uint8_t { linear, cosine, proxies, none };
 struct head_shape {
   head_kind kind = head_kind::linear;
   std::vector<std::int64_t> hidden{}; ///< Widths of its hidden layers.
-  std::int64_t proxies = 10;          ///< Of a class: head_kind::proxies.
+  std::int64_t proxies = 10;          ///< Directions of a class: head_kind::proxies.
   bool signed_features = false;       ///< Nets that can end without a ReLU before the head do.
 };
 

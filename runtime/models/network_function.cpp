@@ -114,9 +114,9 @@ at::Tensor network::map_of(const map& marked, const at::Tensor& value) const {
 }
 
 const network::map& network::map_named(const std::string& name) const {
-  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
-  MNEME_CHECK(found != maps_.end(), identity_, name);
-  return *found;
+  const auto entry = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
+  MNEME_CHECK(entry != maps_.end(), identity_, name);
+  return *entry;
 }
 
 std::vector<std::string> network::maps() const {

@@ -48,8 +48,8 @@ void proxy_head::backward(const layer_pass& pass, const backward_data& data, con
     const auto x = unit_rows_of(data.in.select(0, k)), w = unit_rows_of(proxies_of(pass, k, shape_));
     const auto scale = pass.weights_row(k).narrow(0, shape_.scale_offset, 1).clone(); // a sink may be the weights
     const auto d_out = data.d_out.select(0, k);                                       // [B, C]
-    const auto seen = merge(x.rows.mm(w.rows.t()), shape_.proxies);
-    const auto slope = seen.share * (seen.similarity - seen.mean.unsqueeze(2) + 1.0);
+    const auto classes = merge(x.rows.mm(w.rows.t()), shape_.proxies);
+    const auto slope = classes.share * (classes.similarity - classes.mean.unsqueeze(2) + 1.0);
     const auto d_cos = (slope * (d_out * scale).unsqueeze(2)).flatten(1) * 2.0; // [B, C N]
     if (data.d_in)
       data.d_in->select(0, k).copy_(through_unit(x, d_cos.mm(w.rows)));
@@ -57,7 +57,7 @@ void proxy_head::backward(const layer_pass& pass, const backward_data& data, con
       continue;
     write_gradient(sink, k, shape_.weight_offset + pass.classes.low * shape_.proxies * shape_.in,
                    through_unit(w, d_cos.t().mm(x.rows)).contiguous());
-    write_gradient(sink, k, shape_.scale_offset, (d_out * seen.mean).sum().view({1}));
+    write_gradient(sink, k, shape_.scale_offset, (d_out * classes.mean).sum().view({1}));
   }
 }
 

@@ -39,10 +39,10 @@ public:
   std::string name() const override { return "importance"; }
   std::string identity() const override { return net_->identity(); }
   std::vector<declared_tensor> outcome(const program_job&) const override {
-    std::vector<declared_tensor> made;
+    std::vector<declared_tensor> vectors;
     for (std::size_t m = 0; m < maps_.size(); ++m)
-      made.push_back({.name = importance_name(maps_[m]), .shape = {channels_[m]}});
-    return made;
+      vectors.push_back({.name = importance_name(maps_[m]), .shape = {channels_[m]}});
+    return vectors;
   }
 
 protected:
@@ -57,13 +57,13 @@ protected:
       std::iota(places.begin(), places.end(), first);
       add_rows(weights, call.images(places), labels.narrow(0, first, std::ssize(places)), classes, sums);
     }
-    program_step made;
+    program_step answer;
     for (std::size_t m = 0; m < maps_.size(); ++m) {
       const auto mean = sums[m].mean();
-      made.tensors[importance_name(maps_[m])] =
+      answer.tensors[importance_name(maps_[m])] =
           at::where(mean > 0, sums[m] / mean, at::ones_like(sums[m])).to(at::kFloat).contiguous();
     }
-    return made;
+    return answer;
   }
 
 private:
@@ -71,11 +71,11 @@ private:
   /// function.
   void add_rows(const at::Tensor& weights, const at::Tensor& images, const at::Tensor& labels, class_range classes,
                 std::vector<at::Tensor>& sums) const {
-    const auto seen = net_->differentiable(leaf_of(weights), images.unsqueeze(0), classes, {});
-    const auto loss = nca_rows(seen.logits[0], labels).values.sum();
+    const auto results = net_->differentiable(leaf_of(weights), images.unsqueeze(0), classes, {});
+    const auto loss = nca_rows(results.logits[0], labels).values.sum();
     std::vector<at::Tensor> maps;
     for (const auto& name : maps_)
-      for (const auto& map : seen.maps)
+      for (const auto& map : results.maps)
         if (map.name == name)
           maps.push_back(map.values);
     const auto slopes = gradients_of(loss, maps);
@@ -108,8 +108,8 @@ std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vect
 class afc_loss final : public stepwise_loss {
 public:
   /// @param importance of every map, [channels]
-  afc_loss(double factor, std::vector<at::Tensor> importance, const std::string& of)
-      : stepwise_loss(fmt::format("afc {} {}", factor, of), {"nca", "map_distillation"}), factor_(factor),
+  afc_loss(double factor, std::vector<at::Tensor> importance, const std::string& task)
+      : stepwise_loss(fmt::format("afc {} {}", factor, task), {"nca", "map_distillation"}), factor_(factor),
         importance_(std::move(importance)) {}
 
 protected:
@@ -178,7 +178,7 @@ loss_ref afc::loss_for(const broadcast& in, const task_split& classes) const {
 
 program_job afc::measuring(const client_context& ctx, const rehearsal& now, const tensors_ref& weights) const {
   auto in = std::make_shared<tensor_map>(*weights_only(weights->at(flat_weights)));
-  in->put("seen", at::tensor(now.classes.seen(), at::kLong));
+  in->put("seen", at::tensor(now.classes.opened(), at::kLong));
   const auto rows = now.all_rows();
   return {.body = importance_, .in = in, .samples = view_of(ctx.samples(), rows), .rows = 3 * std::ssize(rows)};
 }
@@ -231,10 +231,10 @@ public:
     return sent;
   }
   std::map<std::string, double> figures() const override {
-    auto all = rehearsing_server::figures();
+    auto numbers = rehearsing_server::figures();
     for (std::size_t m = 0; m < importance_.size(); ++m)
-      all["largest_" + names_[m]] = importance_[m].max().item<double>();
-    return all;
+      numbers["largest_" + names_[m]] = importance_[m].max().item<double>();
+    return numbers;
   }
   void persist(archive& state) override {
     rehearsing_server::persist(state);

@@ -40,11 +40,11 @@ struct correction {
   double alpha = 1.0, beta = 0.0;
 };
 at::Tensor corrected(const at::Tensor& logits, const std::vector<correction>& by) {
-  auto made = logits.clone();
+  auto moved = logits.clone();
   for (const auto& block : by)
     if (block.columns.size() > 0)
-      made.narrow(1, block.columns.low, block.columns.size()).mul_(block.alpha).add_(block.beta);
-  return made;
+      moved.narrow(1, block.columns.low, block.columns.size()).mul_(block.alpha).add_(block.beta);
+  return moved;
 }
 
 class bic_loss final : public stepwise_loss {
@@ -58,7 +58,7 @@ protected:
   void add_model(const model_step& in, const model_losses& out) const override {
     const auto z = corrected(in.logits, of_student_);
     const bool taught = in.teacher.defined();
-    out.add(0, in, softmax_rows(z, in.labels), taught ? 1.0 - lambda_ : 1.0);
+    out.add(0, in, cross_entropy_rows(z, in.labels), taught ? 1.0 - lambda_ : 1.0);
     if (taught)
       out.add(1, in,
               distilled_rows(z.narrow(1, 0, in.teacher.size(1)), corrected(in.teacher, of_teacher_),
@@ -136,13 +136,13 @@ tensor_map tuned(const tensor_map& in) {
   return out;
 }
 
-compute_job tuning_job(const extract_output& seen, const task_split& classes, double penalty) {
+compute_job tuning_job(const extract_output& held, const task_split& classes, double penalty) {
   auto in = std::make_shared<tensor_map>();
-  in->put("logits", seen.logits.narrow(1, 0, classes.seen()).contiguous());
-  in->put("labels", seen.labels);
+  in->put("logits", held.logits.narrow(1, 0, classes.opened()).contiguous());
+  in->put("labels", held.labels);
   in->put("old", at::tensor(classes.old(), at::kLong));
   in->put("penalty", at::tensor(penalty, at::kDouble));
-  return {.name = "bias correction", .run = tuned, .in = std::move(in), .rows = seen.labels.numel()};
+  return {.name = "bias correction", .run = tuned, .in = std::move(in), .rows = held.labels.numel()};
 }
 
 // -- the method -------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ loss_ref bic::loss_for(const broadcast& in, const task_split& classes) const {
     if (with_.corrects == corrected_blocks::all || t + 1 == classes.task)
       of_teacher.push_back(block);
   }
-  const auto lambda = static_cast<double>(classes.old()) / static_cast<double>(classes.seen());
+  const auto lambda = static_cast<double>(classes.old()) / static_cast<double>(classes.opened());
   return std::make_shared<bic_loss>(with_.temperature, lambda, std::move(of_teacher), std::move(of_student));
 }
 
@@ -271,8 +271,8 @@ task<client_result> bic::client_round(client_context& ctx, const broadcast& in) 
     auto looking = ctx.extract({.net = setup().net,
                                 .weights = with_.tuned_on == tuned_model::received ? now.start : trained.weights,
                                 .samples = view_of(ctx.samples(), parts.rows)});
-    const auto seen = co_await looking;
-    auto tuning = ctx.compute(tuning_job(seen, now.classes, with_.penalty));
+    const auto held = co_await looking;
+    auto tuning = ctx.compute(tuning_job(held, now.classes, with_.penalty));
     const auto tuned_output = co_await tuning;
     tuning_result = tuned_output.out;
   }
@@ -303,12 +303,12 @@ public:
   }
   predictor predict() const override;
   std::map<std::string, double> figures() const override {
-    auto all = rehearsing_server::figures();
+    auto numbers = rehearsing_server::figures();
     for (std::size_t t = 1; t < corrections_.size() / 2; ++t) {
-      all[fmt::format("alpha_{}", t + 1)] = corrections_[2 * t];
-      all[fmt::format("beta_{}", t + 1)] = corrections_[2 * t + 1];
+      numbers[fmt::format("alpha_{}", t + 1)] = corrections_[2 * t];
+      numbers[fmt::format("beta_{}", t + 1)] = corrections_[2 * t + 1];
     }
-    return all;
+    return numbers;
   }
   void persist(archive& state) override {
     rehearsing_server::persist(state);

@@ -29,10 +29,10 @@ protected:
       std::vector<std::int64_t> places(static_cast<std::size_t>(std::min(rows_at_once, labels.numel() - first)));
       std::iota(places.begin(), places.end(), first);
       const auto images = call.images(places);
-      auto seen = unit_features(weights, images);
+      auto directions = unit_features(weights, images);
       if (mirrored_ && images.size(2) > 1)
-        seen = seen + unit_features(weights, images.flip({3}));
-      sums.index_add_(0, labels.narrow(0, first, std::ssize(places)), seen);
+        directions = directions + unit_features(weights, images.flip({3}));
+      sums.index_add_(0, labels.narrow(0, first, std::ssize(places)), directions);
     }
     const auto counts = at::bincount(labels, {}, classes_).to(at::kFloat);
     return {.tensors = {{class_sums_name, sums}, {class_counts_name, counts}}};
@@ -67,9 +67,9 @@ void class_mean_sums::add(const tensor_map& upload) {
 void class_mean_sums::take() {
   if (!sums_.defined())
     return;
-  const auto directions = (sums_ / sums_.norm(2, {1}, true).clamp_min(1e-300)).to(at::kFloat);
+  const auto unit_means = (sums_ / sums_.norm(2, {1}, true).clamp_min(1e-300)).to(at::kFloat);
   const auto sent = (counts_ > 0).unsqueeze(1);
-  means_ = at::where(sent, directions, means_.defined() ? means_ : at::zeros_like(directions)).contiguous();
+  means_ = at::where(sent, unit_means, means_.defined() ? means_ : at::zeros_like(unit_means)).contiguous();
   sums_ = counts_ = at::Tensor();
 }
 

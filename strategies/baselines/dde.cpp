@@ -40,7 +40,7 @@ public:
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
-    auto rows = softmax_rows(in.logits, in.labels);
+    auto rows = cross_entropy_rows(in.logits, in.labels);
     if (in.targets.defined()) {
       const auto p = (-rows.values).exp(); // p_y
       const auto near = in.targets.gather(1, in.labels.unsqueeze(1)).squeeze(1);
@@ -169,15 +169,15 @@ task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehe
   known.put("old", at::tensor(now.classes.old(), at::kLong));
   known.put("count", at::tensor(with_.neighbours, at::kLong));
   auto searching = ctx.compute(on_tensors("neighbours", nearest_rows, std::move(known), job.samples.size()));
-  const auto found = co_await searching;
+  const auto neighbours = co_await searching;
 
   auto weights = job.start;
   for (std::int64_t epoch = 0; epoch < job.options.epochs; ++epoch) {
     auto asking = ctx.extract({.net = setup().net, .weights = weights, .samples = job.samples});
     const auto said = co_await asking;
     tensor_map answers;
-    answers.put("nearest", found.out->at("nearest"));
-    answers.put("logits", said.logits.narrow(1, 0, now.classes.seen()).contiguous());
+    answers.put("nearest", neighbours.out->at("nearest"));
+    answers.put("logits", said.logits.narrow(1, 0, now.classes.opened()).contiguous());
     auto averaging = ctx.compute(on_tensors("answers nearby", answers_nearby, std::move(answers), job.samples.size()));
     const auto nearby = co_await averaging;
     auto single = job;
@@ -213,10 +213,10 @@ task<client_result> dde::client_round(client_context& ctx, const broadcast& in) 
     extract_job looking{.net = setup().net, .weights = weights, .samples = view_of(ctx.samples(), now.all_rows())};
     looking.logits = false;
     auto look = ctx.extract(std::move(looking));
-    const auto seen = co_await look;
+    const auto encoded = co_await look;
     tensor_map features;
-    features.put("features", seen.features);
-    auto averaging = ctx.compute(on_tensors("drift", mean_feature, std::move(features), seen.features.size(0)));
+    features.put("features", encoded.features);
+    auto averaging = ctx.compute(on_tensors("drift", mean_feature, std::move(features), encoded.features.size(0)));
     const auto mean = co_await averaging;
     drift = mean.out;
   }

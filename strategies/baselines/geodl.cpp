@@ -92,7 +92,7 @@ public:
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
     constexpr std::int64_t rows_min = 4;
-    out.add(0, in, softmax_rows(in.logits, in.labels), 1.0);
+    out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
     if (!in.teacher_features.defined())
       return;
     const auto real = in.padded.logical_not().nonzero().squeeze(1);

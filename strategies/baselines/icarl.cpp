@@ -44,7 +44,7 @@ public:
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, softmax_rows(in.logits, in.labels), 1.0);
+    out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
     if (in.teacher.defined())
       out.add(1, in,
               distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,

@@ -119,11 +119,11 @@ task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& 
   const auto known = memorised_tasks ? memorised_tasks->item<std::int64_t>() : 0;
   std::vector<row_list> finished(static_cast<std::size_t>(own_task));
   for (const auto row : *ctx.samples().rows) {
-    const auto of = task_of_class(setup().task_classes, source.label(row));
-    if (of >= own_task)
+    const auto row_task = task_of_class(setup().task_classes, source.label(row));
+    if (row_task >= own_task)
       now.current.push_back(row);
-    else if (of >= known)
-      finished[static_cast<std::size_t>(of)].push_back(row);
+    else if (row_task >= known)
+      finished[static_cast<std::size_t>(row_task)].push_back(row);
   }
 
   row_list encoding;
@@ -131,12 +131,12 @@ task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& 
     encoding = both(std::move(encoding), rows);
   if (!encoding.empty()) {
     auto looking = ctx.extract(features_of(setup(), ctx, now.start, encoding));
-    const auto seen = co_await looking;
+    const auto encoded = co_await looking;
     std::int64_t first = 0;
     for (const auto& rows : finished) {
       if (rows.empty())
         continue;
-      now.exemplars = memorised(source, now.exemplars, rows, seen.features.narrow(0, first, std::ssize(rows)),
+      now.exemplars = memorised(source, now.exemplars, rows, encoded.features.narrow(0, first, std::ssize(rows)),
                                 {.rows_max = memory_rows(setup()), .choice = with_.choice});
       first += std::ssize(rows);
     }
@@ -165,8 +165,8 @@ train_job rehearsing_method::training(const client_context& ctx, const broadcast
 
 task<row_list> rehearsing_method::herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
   auto looking = ctx.extract(features_of(setup(), ctx, std::move(weights), now.current));
-  const auto seen = co_await looking;
-  co_return chosen_of_classes(*ctx.samples().source, now.current, seen.features, now.each, with_.choice);
+  const auto encoded = co_await looking;
+  co_return chosen_of_classes(*ctx.samples().source, now.current, encoded.features, now.each, with_.choice);
 }
 
 task<row_list> rehearsing_method::balanced_rows(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
@@ -216,7 +216,8 @@ void rehearsing_server::fold(const delivery& in) {
   sums_.add(*in.upload);
   fold_more(in);
   auto learnt = std::make_shared<tensor_map>();
-  for (const auto& [name, present] : *travelling_.pick(weights()))
+  const auto present = travelling_.pick(weights());
+  for (const auto& [name, value] : *present)
     learnt->put(name, in.upload->at(name));
   auto plain = in;
   plain.upload = learnt;

@@ -33,9 +33,9 @@ struct task_split {
   class_range fresh{};   ///< Those of the newest task: n_old .. n.
   class_range before{};  ///< Those of the task before it.
   [[nodiscard]] std::int64_t old() const { return fresh.low; }
-  [[nodiscard]] std::int64_t seen() const { return fresh.high; }
+  [[nodiscard]] std::int64_t opened() const { return fresh.high; }
   /// n / s, the square root of which weighs what holds a net to its old self (LUCIR, PODNet).
-  [[nodiscard]] double growth() const { return static_cast<double>(seen()) / static_cast<double>(fresh.size()); }
+  [[nodiscard]] double growth() const { return static_cast<double>(opened()) / static_cast<double>(fresh.size()); }
 };
 
 /// What a client begins its round with.
@@ -63,7 +63,6 @@ protected:
   void readout_keys(key_table& table, class_readout usual);
   /// `with` its exemplars.
   [[nodiscard]] const rehearsal_options& memory() const { return with_; }
-  void use_exemplars(exemplar_choice usual) { with_.choice = usual; }
   [[nodiscard]] task_split split_of(const round_place& place) const;
   [[nodiscard]] std::int64_t memory_rows(const method_setup& setup) const;
 

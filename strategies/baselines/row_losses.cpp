@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 namespace mneme {
 
-row_losses softmax_rows(const at::Tensor& logits, const at::Tensor& labels) {
+row_losses cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels) {
   const auto log_p = at::log_softmax(logits, 1);
   const auto places = labels.clamp(0, logits.size(1) - 1).unsqueeze(1);
   return {.values = -log_p.gather(1, places).squeeze(1),
@@ -17,7 +17,7 @@ row_losses sigmoid_rows(const at::Tensor& logits, const at::Tensor& targets) {
 
 namespace {
 
-/// Of `factor` * KL, or of the cross-entropy where there is no entropy to take away.
+/// `factor` * KL, or the cross-entropy, from which no entropy is taken away.
 row_losses softened_rows(const at::Tensor& student, const at::Tensor& teacher, double temperature, double factor,
                          bool divergence) {
   const auto log_z = at::log_softmax(student / temperature, 1), log_q = at::log_softmax(teacher / temperature, 1);
@@ -43,7 +43,7 @@ row_losses distilled_rows(const at::Tensor& student, const at::Tensor& teacher, 
     break;
   }
   auto rows = sigmoid_rows(student, at::sigmoid(teacher));
-  const double share = static_cast<double>(student.size(1)) / static_cast<double>(rule.seen);
+  const double share = static_cast<double>(student.size(1)) / static_cast<double>(rule.class_count);
   return {.values = rows.values * share, .gradient = rows.gradient * share};
 }
 
@@ -102,16 +102,16 @@ loss_output stepwise_loss::operator()(const loss_input& in) const {
                     .teacher = row_of(in.teacher, k),
                     .teacher_features = row_of(in.teacher_features, k),
                     .targets = row_of(in.targets, k)};
-    model_losses made{.d_logits = out.d_logits[k], .d_features = row_of(out.d_features, k)};
+    model_losses step_losses{.d_logits = out.d_logits[k], .d_features = row_of(out.d_features, k)};
     for (std::size_t m = 0; m < in.maps.size(); ++m) {
       step.maps.push_back(in.maps[m][k]);
-      made.d_maps.push_back(out.d_maps[m][k]);
+      step_losses.d_maps.push_back(out.d_maps[m][k]);
     }
     for (const auto& map : in.teacher_maps)
       step.teacher_maps.push_back(map[k]);
     for (const auto& term : out.terms)
-      made.terms.push_back(term.value[k]);
-    add_model(step, made);
+      step_losses.terms.push_back(term.value[k]);
+    add_model(step, step_losses);
   }
   out.values = out.terms.front().value.clone();
   for (std::size_t i = 1; i < out.terms.size(); ++i)

@@ -13,7 +13,7 @@ struct row_losses {
 };
 
 /// -log softmax(z)_y. @param labels [B] int64 among the columns; those of padded rows may be anything
-[[nodiscard]] row_losses softmax_rows(const at::Tensor& logits, const at::Tensor& labels);
+[[nodiscard]] row_losses cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels);
 /// Binary cross-entropies against `targets`, a mean over the columns. @param targets [B, columns]
 [[nodiscard]] row_losses sigmoid_rows(const at::Tensor& logits, const at::Tensor& targets);
 
@@ -29,7 +29,7 @@ enum class distillation_form : std::uint8_t {
 struct distillation_rule {
   distillation_form form = distillation_form::cross_entropy;
   double temperature = 2.0;
-  std::int64_t seen = 0; ///< C, of distillation_form::sigmoid.
+  std::int64_t class_count = 0; ///< C: distillation_form::sigmoid.
 };
 /// @param student, teacher [B, O]
 [[nodiscard]] row_losses distilled_rows(const at::Tensor& student, const at::Tensor& teacher,

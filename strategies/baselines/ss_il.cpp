@@ -41,7 +41,7 @@ protected:
       auto own = together;
       const auto elsewhere = (in.labels < block.low).logical_or(in.labels >= block.high);
       own.padded = in.padded.logical_or(elsewhere);
-      out.add(0, own, softmax_rows(in.logits.narrow(1, block.low, block.size()), in.labels - block.low), 1.0,
+      out.add(0, own, cross_entropy_rows(in.logits.narrow(1, block.low, block.size()), in.labels - block.low), 1.0,
               block.low);
     }
     for (std::size_t k = 0; in.teacher.defined() && k + 1 < blocks_.size(); ++k) {

@@ -23,10 +23,10 @@ struct rehearsed_step {
     const auto y = with_padding(labels, own, -1).unsqueeze(0);
     const auto x = features.defined() ? with_padding(features, own, 3.0F).unsqueeze(0) : z;
     const auto stacked = [](const std::vector<at::Tensor>& list) {
-      std::vector<at::Tensor> made;
+      std::vector<at::Tensor> of_model;
       for (const auto& map : list)
-        made.push_back(map.unsqueeze(0));
-      return made;
+        of_model.push_back(map.unsqueeze(0));
+      return of_model;
     };
     const auto shown = stacked(maps), before = stacked(old_maps);
     const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};

@@ -116,8 +116,9 @@ TEST_CASE("the similarity of a class is the softmax-weighted mean over its proxi
   const auto net = kind->build({1, 1, 2}, 1).value();
   // cos = 1 + r / 2: r = -0.5 and -0.9 are cosines 0.75 and 0.55; all are shifted alike in 0.5 and 0.1.
   const auto weights = at::tensor({0.75F, std::sqrt(1 - 0.75F * 0.75F), 0.55F, std::sqrt(1 - 0.55F * 0.55F), 1.0F});
-  const auto seen = net->forward(weights.view({1, 5}), at::tensor({3.0F, 0.0F}).view({1, 1, 1, 1, 2}), {0, 1}, nullptr);
-  CHECK_THAT(seen.logits.item<float>(), Catch::Matchers::WithinAbs(0.339475 - 1.0, 1e-6));
+  const auto shown =
+      net->forward(weights.view({1, 5}), at::tensor({3.0F, 0.0F}).view({1, 1, 1, 1, 2}), {0, 1}, nullptr);
+  CHECK_THAT(shown.logits.item<float>(), Catch::Matchers::WithinAbs(0.339475 - 1.0, 1e-6));
 }
 
 TEST_CASE("residual nets can end without a ReLU, as a method or a key says", "[models]") {

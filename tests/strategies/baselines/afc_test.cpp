@@ -60,14 +60,15 @@ TEST_CASE("importance is the mean square of each row's gradient by a map, divide
   REQUIRE(jobs.size() == 1);
   const auto& weights = jobs[0].in->at(flat_weights);
   CHECK(at::equal(weights, result.upload->at(flat_weights))); // after the head was tuned
-  const auto &rows = *jobs[0].samples.rows, maps = net->maps();
+  const auto& rows = *jobs[0].samples.rows;
+  const auto maps = net->maps();
   std::vector<at::Tensor> sums(maps.size());
   for (const auto number : rows) { // row by row
     auto image = (client.rows->images[number].to(at::kFloat) / 255.0F - 0.5F).view({1, 1, 1, 1, 5});
-    const auto seen = net->differentiable(leaf_of(weights.unsqueeze(0)), image, {0, 4}, {});
-    const auto loss = nca_rows(seen.logits[0], at::tensor({client.rows->label(number)}, at::kLong)).values.sum();
+    const auto results = net->differentiable(leaf_of(weights.unsqueeze(0)), image, {0, 4}, {});
+    const auto loss = nca_rows(results.logits[0], at::tensor({client.rows->label(number)}, at::kLong)).values.sum();
     std::vector<at::Tensor> values;
-    for (const auto& map : seen.maps)
+    for (const auto& map : results.maps)
       values.push_back(map.values);
     const auto slopes = gradients_of(loss, values);
     for (std::size_t m = 0; m < maps.size(); ++m) {

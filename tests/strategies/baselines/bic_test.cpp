@@ -10,9 +10,9 @@ namespace {
 
 /// A broadcast's extra: a teacher, and alpha and beta of each task before.
 tensors_ref taught_with(const rehearsing_client& client, const std::vector<double>& corrections) {
-  auto made = std::make_shared<tensor_map>(*weights_only(initial_weights(*client.setup.net, 77)));
-  made->put("corrections", at::tensor(corrections, at::kDouble).view({-1, 2}));
-  return made;
+  auto extra = std::make_shared<tensor_map>(*weights_only(initial_weights(*client.setup.net, 77)));
+  extra->put("corrections", at::tensor(corrections, at::kDouble).view({-1, 2}));
+  return extra;
 }
 
 /// The step that scripts of tools/export/official run.
@@ -52,11 +52,11 @@ std::pair<double, double> tuned(const at::Tensor& logits, const at::Tensor& labe
 
 TEST_CASE("stage 1 is that of SS-IL's program and, with all corrections, PyCIL's", "[bic]") {
   const official_step official;
-  const rehearsing_client newest("bic", {2, 2, 2}), all("bic", {2, 2, 2}, {{"corrects", "all"}});
+  const rehearsing_client newest("bic", {2, 2, 2}), every_task("bic", {2, 2, 2}, {{"corrects", "all"}});
   const std::vector<double> corrections{1.0, 0.0, 0.8, -0.3};
   official.check(*newest.training(2, false, taught_with(newest, corrections)).objective,
                  golden_record("bic/ss_il")["stage1_minus_gradient"]);
-  official.check(*all.training(2, false, taught_with(all, corrections)).objective,
+  official.check(*every_task.training(2, false, taught_with(every_task, corrections)).objective,
                  golden_record("bic/pycil")["stage1_minus_gradient"]);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("the server corrects the newest classes after the last round of a task
   fold({0.7, -2.0, 1.0});
   run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
   const auto learnt = server->predict().weights->at(flat_weights);
-  const auto weight = [](const at::Tensor& of) { return of.narrow(0, 0, 20).view({4, 5}); };
+  const auto weight = [](const at::Tensor& net) { return net.narrow(0, 0, 20).view({4, 5}); };
   CHECK(at::equal(weight(learnt).narrow(0, 0, 2), weight(flat).narrow(0, 0, 2)));
   CHECK(at::allclose(weight(learnt).narrow(0, 2, 2), weight(flat).narrow(0, 2, 2) * 0.6, 1e-6));
   CHECK(at::allclose(learnt.narrow(0, 22, 2), flat.narrow(0, 22, 2) * 0.6 - 1.5, 1e-5, 1e-6));

@@ -43,9 +43,9 @@ TEST_CASE("a row's answer is averaged with its neighbours'", "[dde]") {
   rehearsed_step step{.logits = row({0.7F, 0.2F, 0.1F}).log(),
                       .labels = at::tensor({0}, at::kLong),
                       .targets = row({0.1F, 0.3F, 0.6F})};
-  const auto made = step.loss_of(*objective);
-  CHECK_THAT(made.values.item<double>(), WithinAbs(0.916291, 1e-6));
-  CHECK(largest_difference_of(made.d_logits, row({-0.2625F, 0.175F, 0.0875F})) < 1e-6);
+  const auto output = step.loss_of(*objective);
+  CHECK_THAT(output.values.item<double>(), WithinAbs(0.916291, 1e-6));
+  CHECK(largest_difference_of(output.d_logits, row({-0.2625F, 0.175F, 0.0875F})) < 1e-6);
   step.targets = row({0.7F, 0.2F, 0.1F}); // they agree: the value of cross-entropy, and half its gradient
   const auto agreeing = step.loss_of(*objective);
   CHECK_THAT(agreeing.values.item<double>(), WithinAbs(-std::log(0.7), 1e-6));

@@ -16,10 +16,10 @@ at::Tensor label(std::int64_t value) { return at::tensor({value}, at::kLong); }
 
 /// What a client sends, by its features: classes 0 and 1 in two dimensions.
 std::shared_ptr<tensor_map> sums_of(const std::vector<float>& sums, const std::vector<float>& counts) {
-  auto made = std::make_shared<tensor_map>();
-  made->put(class_sums_name, at::tensor(sums).view({-1, 2}));
-  made->put(class_counts_name, at::tensor(counts));
-  return made;
+  auto upload = std::make_shared<tensor_map>();
+  upload->put(class_sums_name, at::tensor(sums).view({-1, 2}));
+  upload->put(class_counts_name, at::tensor(counts));
+  return upload;
 }
 
 } // namespace

@@ -80,8 +80,8 @@ TEST_CASE("PODNet's head is the authors'", "[podnet]") {
   const auto inputs = formula_tensor("podnet.features", {1, 6, 1, 1, 8});
   tape kept;
   const training_mode training;
-  const auto seen = net->forward(weights, inputs, {0, 5}, &kept, &training);
-  CHECK(largest_difference_of(seen.logits, listed_tensor(theirs["logits"], {6, 5})) < 1e-6);
+  const auto results = net->forward(weights, inputs, {0, 5}, &kept, &training);
+  CHECK(largest_difference_of(results.logits, listed_tensor(theirs["logits"], {6, 5})) < 1e-6);
   auto gradients = at::zeros(weights.sizes());
   net->backward(weights, kept, {0, 5}, formula_tensor("podnet.d_logits", {1, 6, 5}), {}, {}, {gradients});
   CHECK(largest_difference_of(gradients[0].narrow(0, 0, 400), listed_tensor(theirs["d_proxies"], {400})) < 1e-6);

@@ -18,7 +18,7 @@ constexpr distillation_form forms[] = {distillation_form::cross_entropy, distill
 TEST_CASE("five forms of distillation have their values and gradients", "[distillation]") {
   const auto z = row({1, 0, -1}), q = row({2, 0.5, 0});
   const auto at = [&](distillation_form form, double temperature) {
-    return distilled_rows(z, q, {.form = form, .temperature = temperature, .seen = 6});
+    return distilled_rows(z, q, {.form = form, .temperature = temperature, .class_count = 6});
   };
   CHECK_THAT(at(distillation_form::cross_entropy, 2).values.item<double>(), WithinAbs(1.008521, 1e-6));
   const auto scaled = at(distillation_form::kl_scaled, 2);
@@ -38,7 +38,7 @@ TEST_CASE("softmax forms do not see a constant, sigmoids do, and a teacher that 
           "[distillation]") {
   const auto q = row({2, 0.5, 0});
   for (const auto form : forms) {
-    const distillation_rule rule{.form = form, .temperature = 2.0, .seen = 3};
+    const distillation_rule rule{.form = form, .temperature = 2.0, .class_count = 3};
     CHECK(distilled_rows(q, q, rule).gradient.abs().max().item<double>() < 1e-15);
     const auto moved = distilled_rows(q, q + 1.0, rule).gradient;
     if (form != distillation_form::sigmoid)

@@ -34,12 +34,12 @@ TEST_CASE("a constant added to all new scores changes nothing", "[ss-il]") {
   const rehearsed_step step{.logits = formula_tensor("ss-il.z", {5, 6}, 2.0),
                             .labels = at::tensor({4, 0, 5, 3, 1}, at::kLong),
                             .teacher = formula_tensor("ss-il.q", {5, 4}, 2.0)};
-  const auto made = step.loss_of(*objective);
+  const auto output = step.loss_of(*objective);
   auto moved = step;
   moved.logits = step.logits.clone();
   moved.logits.narrow(1, 4, 2).add_(1.5);
-  CHECK_THAT(moved.loss_of(*objective).values.item<double>(), WithinAbs(made.values.item<double>(), 1e-6));
-  CHECK(made.d_logits[0].narrow(1, 4, 2).sum(1).abs().max().item<float>() < 1e-7F);
+  CHECK_THAT(moved.loss_of(*objective).values.item<double>(), WithinAbs(output.values.item<double>(), 1e-6));
+  CHECK(output.d_logits[0].narrow(1, 4, 2).sum(1).abs().max().item<float>() < 1e-7F);
 }
 
 TEST_CASE("a step of SS-IL is the authors'", "[ss-il]") {

@@ -5,8 +5,8 @@
 
 The body of the net takes means over 16 x 16 pixels, so that features are what comes in; its head is the checkout's
 SplitCosineLinear. One step of SGD at a rate of 1: the change of the head is the gradient. Needs PyTorch and numpy.
-torch.clamp is given integers where the program gives it truths. LUCIR's ranking loss, whose weight is 0 here, is left out:
-it takes shapes that PyTorch 2 refuses.
+torch.clamp is given integers where the program gives it truths. LUCIR's ranking loss, whose weight is 0 here, is left
+out: it takes shapes that PyTorch 2 refuses.
 """
 import os
 import sys

@@ -3,8 +3,8 @@
 
     python3 tools/export/official/geodesic.py CHECKOUT [tests/golden]
 
-Features of 20 numbers and 8 rows, so that the rest of the space is smaller than the 60 vectors that the program takes of
-it and its result is exact but for float32. Needs PyTorch and numpy; scipy's null_space, an SVD, is numpy's.
+Features of 20 numbers and 8 rows, so that the rest of the space is smaller than the 60 vectors that the program takes
+of it, and its result is exact but for float32. Needs PyTorch and numpy; scipy's null_space, an SVD, is numpy's.
 """
 import os
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""iCaRL's loss, herding and nearest means, and PODNet's terms, as arthurdouillard/incremental_learning.pytorch has them.
+"""iCaRL's loss, herding and means, and PODNet's terms, as arthurdouillard/incremental_learning.pytorch has them.
 
     python3 tools/export/official/inclearn.py CHECKOUT [tests/golden]
 
@@ -118,15 +118,15 @@ def main():
     into = sys.argv[2] if len(sys.argv) > 2 else os.path.join("tests", "golden")
     learners.stand_in("gensim", "gensim.models", "matplotlib", "matplotlib.pyplot", "sklearn", "sklearn.cluster",
                       "sklearn.manifold", "sklearn.metrics", "sklearn.metrics.pairwise", "sklearn.decomposition",
-                      "sklearn.linear_model", "sklearn.model_selection", "sklearn.neighbors", "sklearn.preprocessing", "sklearn.svm",
-                      "sklearn.utils", "sklearn.utils.class_weight", "scipy", "scipy.io", "scipy.spatial", "scipy.spatial.distance",
-                      "scipy.special", "tqdm", "yaml")
+                      "sklearn.linear_model", "sklearn.model_selection", "sklearn.neighbors",
+                      "sklearn.preprocessing", "sklearn.svm", "sklearn.utils", "sklearn.utils.class_weight", "scipy",
+                      "scipy.io", "scipy.spatial", "scipy.spatial.distance", "scipy.special", "tqdm", "yaml")
     learners.open_checkout(checkout, COMMIT)
     if not hasattr(torch, "frobenius_norm"):
         torch.frobenius_norm = lambda x, dim: torch.linalg.vector_norm(x, dim=dim)
     learners.write(os.path.join(into, "icarl", "inclearn.json"), REPOSITORY, COMMIT, **icarl())
-    learners.write(os.path.join(into, "podnet", "inclearn.json"), REPOSITORY, COMMIT, labels=LABELS, terms=podnet_terms(),
-                   loss=podnet_loss())
+    learners.write(os.path.join(into, "podnet", "inclearn.json"), REPOSITORY, COMMIT, labels=LABELS,
+                   terms=podnet_terms(), loss=podnet_loss())
 
 
 if __name__ == "__main__":

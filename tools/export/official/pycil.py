@@ -3,8 +3,8 @@
 
     python3 tools/export/official/pycil.py CHECKOUT [tests/golden]
 
-Needs PyTorch and numpy; nets, data sets and what the checkout imports besides are stood in for. BiC's step is one of SGD
-at a rate of 1 on a linear net: the change of the weights is the gradient.
+Needs PyTorch and numpy; nets, data sets and what the checkout imports besides are stood in for. BiC's step is one of
+SGD at a rate of 1 on a linear net: the change of the weights is the gradient.
 """
 import os
 import sys
