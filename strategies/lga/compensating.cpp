@@ -1,34 +1,14 @@
 #include "strategies/lga/compensating.hpp"
+#include "strategies/shared/exemplar_memory.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 namespace mneme {
 namespace {
-
-using row_list = std::vector<std::int64_t>;
-
-row_list list_of(const at::Tensor* rows) {
-  if (!rows)
-    return {};
-  const auto* const first = rows->const_data_ptr<std::int64_t>();
-  return {first, first + rows->numel()};
-}
-
-sample_view view_of(const sample_view& like, row_list rows) {
-  return {.source = like.source, .rows = std::make_shared<const row_list>(std::move(rows))};
-}
 
 /// Places of rows of a class.
 at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
   return (labels == label).nonzero().squeeze(1);
-}
-
-std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
-  std::set<std::int64_t> labels;
-  for (const auto row : rows)
-    labels.insert(source.label(row));
-  return labels;
 }
 
 } // namespace
@@ -49,9 +29,9 @@ struct compensating_method::client_memory {
     client_memory memory;
     if (from.empty())
       return memory;
-    memory.current = list_of(from.find("current"));
-    memory.pending = list_of(from.find("pending"));
-    memory.exemplars = list_of(from.find("exemplars"));
+    memory.current = listed(from.find("current"));
+    memory.pending = listed(from.find("pending"));
+    memory.exemplars = listed(from.find("exemplars"));
     memory.entropy = from.at("entropy").item<double>();
     memory.is_waiting = from.at("is_waiting").item<std::int64_t>() != 0;
     memory.is_over = from.at("is_over").item<std::int64_t>() != 0;
@@ -90,20 +70,7 @@ struct compensating_method::client_memory {
   }
   /// Exemplars of the pending rows join those that are there, which become fewer of each class.
   void memorise(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
-    auto classes = labels_in(source, exemplars);
-    const auto fresh = labels_in(source, pending);
-    classes.insert(fresh.begin(), fresh.end());
-    const auto each = exemplars_per_class(rows_max, std::ssize(classes));
-    std::map<std::int64_t, std::int64_t> kept;
-    std::erase_if(exemplars, [&](std::int64_t row) {
-      return fresh.contains(source.label(row)) || ++kept[source.label(row)] > each;
-    });
-    const auto labels = encoded.labels.cpu(), features = encoded.features.cpu();
-    for (const auto label : fresh) {
-      const auto places = rows_of_class(labels, label);
-      for (const auto place : chosen_exemplars(features.index_select(0, places), each, how))
-        exemplars.push_back(pending[static_cast<std::size_t>(places[place].item<std::int64_t>())]);
-    }
+    exemplars = memorised(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
     pending.clear();
   }
 };
