@@ -9,6 +9,8 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
+#include "runtime/population/device_speeds.hpp"
+#include "runtime/population/link_trace.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/storage/safetensors.hpp"
 #include "runtime/training/executor.hpp"
@@ -281,6 +283,19 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
   return made;
 }
 
+/// Traces and tables of devices; nothing, with what is wrong, where one cannot be read.
+std::optional<device_facts> facts_of_devices(const scenario& settings, diagnostics& problems) {
+  const auto availability = read_availability_trace(settings);
+  const auto links = read_link_trace(settings);
+  const auto capacity = read_capacity_table(settings);
+  gather(problems, availability);
+  gather(problems, links);
+  gather(problems, capacity);
+  if (!availability || !links || !capacity)
+    return std::nullopt;
+  return device_facts{.availability = *availability, .links = *links, .capacity = *capacity};
+}
+
 /// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
 expected<raw_data> data_of_run(const scenario& settings, const run_context_request& request,
                                const tl::expected<std::string, std::string>& device) {
@@ -323,11 +338,11 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
-  const auto trace = read_availability_trace(settings);
   auto of_clients = settings;
   if (settings.strategy.method->needs().own_groups)
     of_clients.tasks.staying_share = 0.0;
-  const auto people = trace ? std::make_shared<const population>(of_clients, *trace) : nullptr;
+  auto facts = facts_of_devices(settings, problems);
+  auto people = facts ? std::make_shared<const population>(of_clients, *facts) : nullptr;
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
@@ -337,7 +352,15 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   auto setup =
       net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);
-  gather(problems, trace);
+  if (facts && net && !settings.devices.profiles.empty()) {
+    const auto speeds = device_speeds_of(
+        settings, {.net = **net, .shape = shared_tasks->train->shape(), .classes = shared_tasks->classes});
+    gather(problems, speeds);
+    if (speeds) {
+      facts->speeds = *speeds;
+      people = std::make_shared<const population>(settings, *facts);
+    }
+  }
   expected<at::Tensor> initial;
   expected<tensors_ref> initial_behind;
   if (net) {

@@ -154,6 +154,13 @@ struct fuse_key {
   auto operator<=>(const fuse_key&) const = default;
 };
 [[nodiscard]] fuse_key key_of(const work& request);
+/// False for jobs that look at rows once, under fixed weights: their device passes rows forward only.
+[[nodiscard]] constexpr bool trains(const fuse_key& key) noexcept {
+  static_assert(std::is_same_v<std::variant_alternative_t<1, work>, extract_job> &&
+                std::is_same_v<std::variant_alternative_t<2, work>, statistics_job> &&
+                std::is_same_v<std::variant_alternative_t<3, work>, evaluate_job>);
+  return key.kind < 1 || key.kind > 3;
+}
 
 /// Rows a job will process, epochs included (at least one); its virtual duration follows from it.
 [[nodiscard]] std::int64_t rows_of(const work& request);

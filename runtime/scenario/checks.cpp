@@ -316,6 +316,8 @@ void check_availability_file(const scenario& s, remarks& out) {
 
 void check_paths(const scenario& s, remarks& out) {
   check_availability_file(s, out);
+  check_path("devices.capacity_file", s.devices.capacity_file, false, out);
+  check_path("devices.link_file", s.devices.link_file, false, out);
   check_path("data.root", s.data.root, true, out);
   check_path("model.module", s.model.module, false, out);
   if (s.model.weights != weights_as_drawn)

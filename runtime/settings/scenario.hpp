@@ -8,6 +8,7 @@ namespace mneme {
 
 class model_kind;
 class strategy;
+struct device_profile;
 
 enum class normalization { mean_std, unit, measured };
 struct data_section {
@@ -97,6 +98,7 @@ struct rounds_section {
 };
 
 enum class device_availability { always, diurnal, file };
+enum class trace_end_rule { stop, repeat };
 enum class wire_format { fp32, fp16, bf16, int8 };
 struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
@@ -111,6 +113,12 @@ struct devices_section {
   virtual_duration availability_period = std::chrono::hours(24); ///< diurnal
   std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
+  std::vector<profile_choice> profiles{};
+  std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< What they say, in their order.
+  std::filesystem::path capacity_file{}, link_file{};
+  trace_end_rule trace_end = trace_end_rule::stop; ///< Behind the last span of a client in a trace.
+  virtual_duration trace_period{0};                ///< repeat; 0: a client's own last time.
+  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< To and from the server, shared; 0: unlimited.
 };
 
 enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.

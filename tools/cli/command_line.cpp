@@ -19,6 +19,7 @@ struct command_line {
   serve_arguments serve{};
   sweep_arguments sweep{};
   validate_arguments validate{};
+  calibrate_arguments calibrate{};
   compare_arguments compare{};
   report_arguments report{};
   new_arguments made{};
@@ -28,7 +29,7 @@ struct command_line {
   bool examined_as_json = false;
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
-  CLI::App* node_command;
+  CLI::App *node_command, *calibrate_command;
   CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
@@ -40,6 +41,8 @@ struct command_line {
     compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
+    calibrate_command = app.add_subcommand(
+        "calibrate", "Measure how fast this machine trains a scenario's net, and write it as a device profile.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
     new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
@@ -58,6 +61,7 @@ struct command_line {
     bind_new();
     completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
     bind_validate();
+    bind_calibrate();
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
@@ -155,6 +159,18 @@ private:
                              "is played with the sizes of jobs and messages, FLOPs are counted on one row of the net, "
                              "and seconds are these at the rate of products measured here for a moment.");
     to.add_flag("--json", validate.json, "Print the costs of each scenario as a JSON object.")->needs(cost);
+  }
+  void bind_calibrate() {
+    auto& to = *calibrate_command;
+    to.add_option("SCENARIO", calibrate.scenarios, "A scenario file: its net, batch, optimizer and rows.")
+        ->type_name("");
+    to.add_option("--set", calibrate.settings, "Override a key: a TOML value, or a bare string.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    to.add_option("-o,--out", calibrate.file, "The profile to write; default: stdout.")->type_name("FILE");
+    to.add_option("--seconds", calibrate.seconds, "About how long to measure; default: 6.")
+        ->type_name("S")
+        ->check(CLI::Range(0.1, 3600.0));
   }
   void bind_compare() {
     auto& to = *compare_command;
@@ -262,6 +278,8 @@ int dispatch(const command_line& line) {
     return resume_run(line.resume);
   if (*line.validate_command)
     return validate_scenarios(line.validate);
+  if (*line.calibrate_command)
+    return calibrate_scenario(line.calibrate);
   if (*line.list_command)
     return list_things(line.list);
   if (*line.compare_command)

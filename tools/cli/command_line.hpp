@@ -55,6 +55,14 @@ struct validate_arguments {
   bool json = false;                   ///< A JSON object per scenario, if it is well.
 };
 
+/// `mneme calibrate SCENARIO [-o FILE] [--set KEY=VALUE]... [--seconds S]`
+struct calibrate_arguments {
+  std::vector<std::string> scenarios{};
+  std::vector<std::string> settings{}; ///< "KEY=VALUE"
+  std::string file{};                  ///< "": stdout
+  double seconds = 6.0;                ///< About so long it measures.
+};
+
 /// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
 /// [--threads N] [--quiet|--json]`
 struct sweep_arguments {
@@ -114,6 +122,7 @@ struct list_arguments {
 [[nodiscard]] int serve_nodes(const serve_arguments& arguments);
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const validate_arguments& arguments);
+[[nodiscard]] int calibrate_scenario(const calibrate_arguments& arguments);
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);
 [[nodiscard]] int report_runs(const report_arguments& arguments);
 [[nodiscard]] int new_scenario(const new_arguments& arguments);

@@ -1,6 +1,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
@@ -54,11 +55,23 @@ std::vector<listed> scenarios() {
   return rows;
 }
 
+std::vector<listed> devices() {
+  std::vector<listed> rows;
+  std::vector<problem> ignored; // of profiles that this program was built with
+  for (const auto& entry : device_catalogue()) {
+    const auto profile = profile_of_text(entry.name, entry.text, ignored);
+    rows.push_back({entry.name, profile.title + (profile.link ? " (links)" : "")});
+  }
+  return rows;
+}
+
 std::vector<listed> rows_of(const std::string& text) {
   if (text == "strategies")
     return with_keys(strategies());
   if (text == "models")
     return with_keys(models());
+  if (text == "devices")
+    return devices();
   if (text == "datasets")
     return datasets();
   return text == "partitions" ? partitions() : scenarios();
@@ -89,7 +102,8 @@ void print_markdown(const std::string& text, const std::vector<listed>& rows) {
 } // namespace
 
 const std::vector<std::string>& listed_things() {
-  static const std::vector<std::string> things{"strategies", "models", "datasets", "partitions", "scenarios", "runs"};
+  static const std::vector<std::string> things{"strategies", "models",    "datasets", "partitions",
+                                               "devices",    "scenarios", "runs"};
   return things;
 }
 
