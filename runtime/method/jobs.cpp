@@ -65,6 +65,11 @@ void describe(key_text& key, const train_job& job) {
       .add(with.statistics_move)
       .add(with.replay_rows)
       .add(with.replay_weight)
+      .add(with.replay_by)
+      .add(with.replay_augment.has_value())
+      .add(with.replay_augment.value_or(with.augment))
+      .add(with.replay_short_last)
+      .add(with.first_loss)
       .add(static_cast<std::uint64_t>(with.layers.size()))
       .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
   for (const auto& name : with.layers)

@@ -4,6 +4,7 @@
 #include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
+#include <optional>
 #include <span>
 namespace mneme {
 
@@ -18,6 +19,13 @@ enum class training_result : std::uint8_t {
   squared_gradients, ///< The mean over the pass's steps of the squared gradient of a step's loss: Fisher information of
                      ///< batches (Fed-EWC) or, with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
   row_norms,         ///< Each row's own |gradient|, over all that is trained: steps of one row, in evaluation mode.
+};
+
+/// How the rows of a job's second set pass through the net beside its own.
+enum class replay_pass : std::uint8_t {
+  joint,    ///< As one batch: a net that mixes rows normalises both sets by the statistics of both.
+  separate, ///< Own rows first, then replayed ones, in two passes of one step: each set has statistics of its own, and
+            ///< running statistics move twice.
 };
 
 /// Local training, as section 5 defines it. All of it is part of the fuse key.
@@ -39,10 +47,16 @@ struct training_options {
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;
   double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
-  class_range taught{};       ///< The job's teacher shows the loss its logits of these; empty: no logits.
+  replay_pass replay_by = replay_pass::joint;
+  std::optional<augmentation_kind> replay_augment{}; ///< How replayed rows are shown; none: as own ones.
+  /// Every shuffle of the second set ends with the rows that are left, fewer than replay_rows; false: the next shuffle
+  /// fills them up.
+  bool replay_short_last = false;
+  class_range taught{};            ///< The job's teacher shows the loss its logits of these; empty: no logits.
   bool taught_features = false;    ///< It shows its features, and its maps where these are wanted.
   std::vector<std::string> maps{}; ///< Those of model::maps() that the net shows the loss.
   training_result result = training_result::weights;
+  bool first_loss = false; ///< train_output::first_loss is wanted.
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
   bool statistics_move = false;
