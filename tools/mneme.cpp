@@ -1,5 +1,6 @@
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/module_cell.hpp"
+#include "tools/cli/arithmetic.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
 #include <csignal>
@@ -46,6 +47,7 @@ void open_standard_streams() {
 int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
+  mneme::keep_arithmetic(words);
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
   if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's

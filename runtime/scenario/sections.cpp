@@ -127,6 +127,10 @@ section_keys worker_keys(worker_section& to) {
   keys.size("ahead_max", to.ahead_max, "Memory for outcomes computed ahead of virtual time.");
   keys.choice("without_nodes", to.without_nodes, {{"here", lonely_run::here}, {"wait", lonely_run::wait}},
               "With --nodes, when none is left: the run goes on in its own process, or waits until one is back.");
+  keys.choice("arithmetic", to.arithmetic,
+              {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},
+              "machine: the fastest kernels of this machine, whose bits others with the same instruction set repeat; "
+              "portable: AVX2 with FMA and one order of everything, the same bits on every x86-64 that has them.");
   keys.duration("node_silence", to.node_silence,
                 "With --nodes: a node without a sign of life for so long, by the clock, counts as lost.");
   keys.duration("node_answer", to.node_answer,

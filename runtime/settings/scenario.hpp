@@ -159,6 +159,8 @@ struct strategy_section {
 };
 
 enum class lonely_run { here, wait }; ///< What a run does without nodes that were promised.
+/// machine: the fastest kernels of the machine; portable: one order and one choice of instructions, AVX2 with FMA.
+enum class arithmetic_kind { machine, portable };
 struct worker_section {
   std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
   std::int64_t count = 0, models_max = 0, shards = 0;
@@ -166,6 +168,7 @@ struct worker_section {
   lonely_run without_nodes = lonely_run::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
   virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
+  arithmetic_kind arithmetic = arithmetic_kind::machine;
   double verify_share = 0.0;                               ///< The share of rounds on nodes that are computed again.
 };
 
