@@ -130,18 +130,19 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// What moves pixels has no meaning for rows of tokens. Made ones are refused earlier, by the scenario alone.
-diagnostics wrong_with_tokens(const scenario& settings) {
+/// What moves pixels has no meaning for rows of tokens or numbers. Made ones are refused earlier, by the scenario
+/// alone.
+/// @param kind "tokens"
+diagnostics wrong_without_pixels(const scenario& settings, const std::string& kind) {
   diagnostics wrong;
   if (settings.training.augment != augmentation_kind::none)
-    wrong.push_back({settings.where("training.augment"), "the data are rows of tokens, and augmentation moves pixels; "
-                                                         "expected \"none\""});
+    wrong.push_back({settings.where("training.augment"),
+                     "the data are rows of " + kind + ", and augmentation moves pixels; expected \"none\""});
   const auto transform = settings.tasks.transform;
   if (settings.tasks.kind == task_kind::domain_incremental &&
       (transform == task_transform::permute || transform == task_transform::affine))
     wrong.push_back({settings.where("tasks.transform"),
-                     "the data are rows of tokens, and other transforms move pixels; "
-                     "expected \"class-blocks\""});
+                     "the data are rows of " + kind + ", and other transforms move pixels; expected \"class-blocks\""});
   return wrong;
 }
 
@@ -271,8 +272,8 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
   if (!problems.empty())
     return tl::unexpected{problems};
   problems = wrong_backbone(settings, *raw);
-  if (raw->tokens > 0)
-    append(problems, wrong_with_tokens(settings));
+  if (raw->train.images.scalar_type() != at::kByte)
+    append(problems, wrong_without_pixels(settings, raw->tokens > 0 ? "tokens" : "numbers"));
   if (!problems.empty())
     return tl::unexpected{problems};
   return raw;

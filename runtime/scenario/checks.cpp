@@ -28,6 +28,10 @@ void check_data(const scenario& s, remarks& out) {
                    fmt::format("data.shape: expected [features] or [channels, height, width], found {} "
                                "numbers",
                                axes)});
+  if (const bool any = s.data.name == "folder"; s.data.side < 8 && !(any && s.data.side == 0))
+    out.push_back({{"data.side", "data.name"},
+                   fmt::format("data.side = {}: expected 8 to 1024{}", s.data.side,
+                               any ? ", or 0 for the size that all pictures have" : "")});
   const bool makes_tokens = is_synthetic(s) && s.data.tokens > 0;
   if (!makes_tokens && !data_source_named(s.data.name).holds_tokens)
     return;
@@ -45,9 +49,9 @@ void check_data(const scenario& s, remarks& out) {
                                "pixels",
                                because)});
   if (s.training.augment != augmentation_kind::none)
-    out.push_back({{"training.augment", source_key},
-                   fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels",
-                               because)});
+    out.push_back(
+        {{"training.augment", source_key},
+         fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels", because)});
 }
 
 /// Pixels are moved by the task, or brought to another size: both at once have no meaning of their own.

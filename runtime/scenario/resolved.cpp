@@ -1,4 +1,5 @@
 #include "runtime/base/digest.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
@@ -38,11 +39,29 @@ std::string scenario_text(const std::filesystem::path& file) {
   return in_quotes(scenario_digest(read->value));
 }
 
-std::string digested_text(const std::string& section, const key& option) {
+/// Own data count by what they hold, in place of the keys that say where they lie.
+std::string digested_place(const data_section& data, const std::string& name) {
+  if (name != "file")
+    return {};
+  const auto content = own_content(data);
+  return content.empty() ? content : in_quotes(content);
+}
+
+/// Keys that only own data read; they count there alone.
+bool is_of_own_data(const std::string& name) {
+  return name == "test_share" || name == "channels" || name == "layout" || name == "label_column" ||
+         name == "split_column" || name == "domain_column";
+}
+
+std::string digested_text(const data_section& data, const std::string& section, const key& option) {
   if (section == "model" && option.name == "backbone")
     return scenario_text(**std::get_if<std::filesystem::path*>(&option.target));
   if (section == "worker" || section == "checkpoint" || (section.empty() && option.name == "title") ||
       (section == "data" && option.name == "root"))
+    return {};
+  if (section == "data" && (option.name == "file" || option.name == "folder"))
+    return digested_place(data, option.name);
+  if (section == "data" && is_of_own_data(option.name) && !data_source_named(data.name).is_own)
     return {};
   const auto* path = std::get_if<std::filesystem::path*>(&option.target);
   return path ? content_text(**path) : current_text(option);
@@ -55,7 +74,9 @@ std::string resolved_text(const scenario& settings) {
 }
 
 std::string scenario_digest(const scenario& settings) {
-  const auto text = written(settings, digested_text);
+  const auto text = written(settings, [&](const std::string& section, const key& option) {
+    return digested_text(settings.data, section, option);
+  });
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }
 

@@ -37,10 +37,10 @@ std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
 
 /// Rows are those of the data set: a client keeps the raw rows of a task until it knows that the task is over.
 struct compensating_method::client_memory {
-  row_list current{};   ///< Those it held last.
-  row_list pending{};   ///< Those it held before them, and has not taken exemplars of.
-  row_list exemplars{}; ///< Class by class, the best first.
-  double entropy = 0.0; ///< In the round before.
+  row_list current{};           ///< Those it held last.
+  row_list pending{};           ///< Those it held before them, and has not taken exemplars of.
+  row_list exemplars{};         ///< Class by class, the best first.
+  double entropy = 0.0;         ///< In the round before.
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
 
@@ -92,8 +92,9 @@ struct compensating_method::client_memory {
     classes.insert(fresh.begin(), fresh.end());
     const auto each = exemplars_per_class(rows_max, std::ssize(classes));
     std::map<std::int64_t, std::int64_t> kept;
-    std::erase_if(exemplars, [&](std::int64_t row) { return fresh.contains(source.label(row)) ||
-                                                            ++kept[source.label(row)] > each; });
+    std::erase_if(exemplars, [&](std::int64_t row) {
+      return fresh.contains(source.label(row)) || ++kept[source.label(row)] > each;
+    });
     const auto labels = encoded.labels.cpu(), features = encoded.features.cpu();
     for (const auto label : fresh) {
       const auto places = rows_of_class(labels, label);
@@ -168,8 +169,7 @@ task<compensating_method::finding> compensating_method::look(client_context& ctx
   auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = ctx.samples()});
   const auto answered = co_await looking;
   const auto entropy = mean_entropy(answered.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
-  now.begins =
-      begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
+  now.begins = begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
   if (setup().oracle)
     now.begins = std::exchange(memory.known_task, in.place.task.value + 1) != in.place.task.value + 1;
   if (!now.begins)
@@ -195,8 +195,7 @@ std::int64_t compensating_method::task_of_class(std::int64_t label) const {
 
 /// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
 /// a client that has just found out that another begins, else the best of the task before.
-train_job compensating_method::training(const client_context& ctx, const broadcast& in,
-                                        const finding& after) const {
+train_job compensating_method::training(const client_context& ctx, const broadcast& in, const finding& after) const {
   const auto& memory = after.memory;
   auto rows = memory.current;
   rows.insert(rows.end(), memory.exemplars.begin(), memory.exemplars.end());
@@ -366,9 +365,9 @@ diagnostics compensating_method::check(const method_setup& setup) const {
                                      "repeat them; expected \"class-incremental\""});
       break;
     }
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens; "
-                                  "expected images"});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens or "
+                                  "numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     wrong.push_back(
         {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
@@ -417,11 +416,10 @@ void compensating_method::shared_keys(key_table& table, compensating_options& to
                 "The last so many iterates are the proxy's images.");
   table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
                 "Rounds of a task whose models the proxy takes without scoring them.");
-  table.choice("best_reset", to.proxy.reset,
-               {{"every-task", best_reset::every_task},
-                {"second-task", best_reset::second_task},
-                {"never", best_reset::never}},
-               "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+  table.choice(
+      "best_reset", to.proxy.reset,
+      {{"every-task", best_reset::every_task}, {"second-task", best_reset::second_task}, {"never", best_reset::never}},
+      "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
 }
 
 } // namespace mneme

@@ -9,8 +9,9 @@ diagnostics osi_options::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
                                                "one",
                                                setup.net->identity())});
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back(
+        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
   if (setup.transition == task_transition::staggered)
     wrong.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
@@ -26,7 +27,7 @@ diagnostics osi_options::check(const method_setup& setup) const {
                      "stands for; leave the key away"});
   if (!shape.empty() && (shape.size() != 2 || !captions()))
     wrong.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and numbers of each"
-                                                                  : "no effect without the modules of a captioner"});
+                                                            : "no effect without the modules of a captioner"});
   else if (captions())
     for (auto& finding : parts.check(setup, condition_numbers(), uses_diffusion_parts()))
       wrong.push_back(std::move(finding));
@@ -40,8 +41,7 @@ void osi_options::keys(key_table& table) {
                 {"oscar-r", run_mode::oscar_r},
                 {"oscar-il", run_mode::oscar_il}},
                "Selected images are retained; all are, and each task trains anew; the model is held back; nothing.");
-  table.choice("condition", condition,
-               {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
+  table.choice("condition", condition, {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
                "What a client sends of a class and the generator is told: 512 numbers, or 77 tokens of 768.");
   table.integers("condition_shape", shape, {.low = 1, .high = 100'000},
                  "Tokens, and numbers of each, of modules that have others than the condition's name says.");
