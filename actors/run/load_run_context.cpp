@@ -9,7 +9,7 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
 namespace mneme {

@@ -67,15 +67,15 @@ struct growing_part {
 class csv_reader {
 public:
   csv_reader(const data_section& data, std::string_view text)
-      : data_(data), path_(data.file.string()), rest_(csv::without_mark(text)) {}
+      : data_(data), path_(data.file.string()), text_(csv::without_mark(text)) {}
 
   expected<csv_table> read() {
     if (auto wrong = read_header(); !wrong.empty())
       return tl::unexpected(std::move(wrong));
     if (auto wrong = take_memory(); !wrong.empty())
       return tl::unexpected(std::move(wrong));
-    for (line_ = 2; !rest_.empty() && wrong_.size() < csv::diagnostics_max; ++line_)
-      if (const auto line = csv::next_line(rest_); !line.empty())
+    for (line_ = 2; !text_.empty() && wrong_.size() < csv::diagnostics_max; ++line_)
+      if (const auto line = csv::next_line(text_); !line.empty())
         read_line(line);
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
@@ -89,7 +89,7 @@ private:
   void wrong(std::string text) { wrong_.push_back({fmt::format("{}:{}", path_, line_), std::move(text)}); }
 
   diagnostics read_header() {
-    names_ = csv::fields_of(csv::next_line(rest_));
+    names_ = csv::fields_of(csv::next_line(text_));
     const auto place = path_ + ":1";
     if (names_.size() > csv_columns_max)
       return {{place, fmt::format("the header names {} columns; expected at most {}", names_.size(), csv_columns_max)}};
@@ -99,9 +99,9 @@ private:
          {std::tuple{&data_.label_column, column_use::label, true},
           std::tuple{&data_.split_column, column_use::split, data_.split_column != data_section{}.split_column},
           std::tuple{&data_.domain_column, column_use::domain, data_.domain_column != data_section{}.domain_column}}) {
-      const auto found = std::find(names_.begin(), names_.end(), *name);
-      if (found != names_.end() && !name->empty())
-        uses_[static_cast<std::size_t>(found - names_.begin())] = use;
+      const auto column = std::find(names_.begin(), names_.end(), *name);
+      if (column != names_.end() && !name->empty())
+        uses_[static_cast<std::size_t>(column - names_.begin())] = use;
       else if (needed && !(name->empty() && use != column_use::label))
         problems.push_back({place, absent_column(*name, use)});
     }
@@ -131,7 +131,7 @@ private:
   }
 
   diagnostics take_memory() {
-    const auto lines = std::count(rest_.begin(), rest_.end(), '\n') + 1;
+    const auto lines = std::count(text_.begin(), text_.end(), '\n') + 1;
     const auto room = available_memory();
     if (lines * numbers_ > room.bytes / static_cast<std::int64_t>(sizeof(float)))
       return {{path_, fmt::format("{} lines of {} numbers take more than the {} bytes that are {}", lines, numbers_,
@@ -206,28 +206,28 @@ private:
     if (static_cast<std::int64_t>(words.size()) <= own_classes_max)
       return true;
     wrong(fmt::format("has more than {} different {}s; is it the right column?", own_classes_max, noun));
-    rest_ = {};
+    text_ = {};
     return false;
   }
 
   expected<csv_table> finished() {
-    csv_table made;
-    made.classes = {.where = path_,
-                    .count = static_cast<std::int64_t>(classes_.size()),
-                    .names = classes_.sorted(train_.labels, test_.labels),
-                    .domains = domains_.sorted(train_.domains, test_.domains)};
-    auto problems = wrong_names(made.classes.names, path_);
-    append(problems, wrong_names(made.classes.domains, path_));
+    csv_table table;
+    table.classes = {.where = path_,
+                     .count = static_cast<std::int64_t>(classes_.size()),
+                     .names = classes_.sorted(train_.labels, test_.labels),
+                     .domains = domains_.sorted(train_.domains, test_.domains)};
+    auto problems = wrong_names(table.classes.names, path_);
+    append(problems, wrong_names(table.classes.domains, path_));
     if (!problems.empty())
       return tl::unexpected(std::move(problems));
-    made.train = train_.table(numbers_);
-    made.test = test_.table(numbers_);
-    return made;
+    table.train = train_.table(numbers_);
+    table.test = test_.table(numbers_);
+    return table;
   }
 
   const data_section& data_;
   std::string path_;
-  std::string_view rest_;
+  std::string_view text_;
   std::size_t line_ = 1;
   std::vector<std::string_view> names_;
   std::vector<column_use> uses_;

@@ -150,15 +150,15 @@ expected<raw_data> put_together(image_table train, image_table test, const own_c
   if (auto absent = absent_classes({train.labels, train.domains}, {test.labels, test.domains}, classes);
       !absent.empty())
     return tl::unexpected(std::move(absent));
-  raw_data made{.name = data.name,
-                .train = std::move(train),
-                .test = std::move(test),
-                .classes = classes.count,
-                .tokens = tokens,
-                .domain_names = classes.domains,
-                .class_names = classes.names};
-  set_constants(made);
-  return made;
+  raw_data assembled{.name = data.name,
+                     .train = std::move(train),
+                     .test = std::move(test),
+                     .classes = classes.count,
+                     .tokens = tokens,
+                     .domain_names = classes.domains,
+                     .class_names = classes.names};
+  set_constants(assembled);
+  return assembled;
 }
 
 } // namespace mneme

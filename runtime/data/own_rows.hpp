@@ -7,7 +7,7 @@
 namespace mneme {
 
 inline constexpr std::int64_t own_classes_max = 100'000;
-/// Of data that are wrong everywhere the first findings are enough.
+/// Data that are wrong everywhere are reported by their first findings.
 inline constexpr std::size_t own_diagnostics_max = 20;
 
 /// The arrays of data.name = "arrays".

@@ -148,8 +148,8 @@ void compare_names(const std::set<std::string>& train, const std::set<std::strin
 }
 
 std::int32_t place_in(const std::vector<std::string>& names, const std::string& name) {
-  const auto found = std::lower_bound(names.begin(), names.end(), name);
-  return found == names.end() ? 0 : static_cast<std::int32_t>(found - names.begin());
+  const auto place = std::lower_bound(names.begin(), names.end(), name);
+  return place == names.end() ? 0 : static_cast<std::int32_t>(place - names.begin());
 }
 
 std::vector<photograph> numbered(const listed_domains& part, const own_classes& classes) {
@@ -225,18 +225,18 @@ expected<picture_tree> list_pictures(const path& root) {
   }
   if (classes.size() > tree_classes_max)
     reader.say(root, fmt::format("holds {} classes; expected at most {}", classes.size(), tree_classes_max));
-  picture_tree made{.root = root,
+  picture_tree tree{.root = root,
                     .classes = {.where = root.string(),
                                 .count = std::ssize(classes),
                                 .names = {classes.begin(), classes.end()},
                                 .domains = {domains.begin(), domains.end()}}};
-  append(reader.wrong, wrong_names(made.classes.names, root.string()));
-  append(reader.wrong, wrong_names(made.classes.domains, root.string()));
+  append(reader.wrong, wrong_names(tree.classes.names, root.string()));
+  append(reader.wrong, wrong_names(tree.classes.domains, root.string()));
   if (!reader.wrong.empty())
     return tl::unexpected(std::move(reader.wrong));
-  made.train = numbered(train, made.classes);
-  made.test = numbered(test, made.classes);
-  return made;
+  tree.train = numbered(train, tree.classes);
+  tree.test = numbered(test, tree.classes);
+  return tree;
 }
 
 } // namespace mneme

@@ -56,29 +56,29 @@ pixel_constants measured_numbers(const at::Tensor& numbers) {
           use(group, static_cast<double>(*at++));
   };
   each([&](std::size_t group, double value) { sums[group] += value; });
-  pixel_constants made;
+  pixel_constants constants;
   for (const auto sum : sums)
-    made.mean.push_back(sum / count);
+    constants.mean.push_back(sum / count);
   each([&](std::size_t group, double value) {
-    const auto off = value - made.mean[group];
+    const auto off = value - constants.mean[group];
     squares[group] += off * off;
   });
   for (const auto square : squares)
-    made.deviation.push_back(square > 0.0 ? std::sqrt(square / count) : 1.0);
-  return made;
+    constants.deviation.push_back(square > 0.0 ? std::sqrt(square / count) : 1.0);
+  return constants;
 }
 
 at::Tensor standardised(const at::Tensor& numbers, const pixel_constants& by) {
   const auto input = numbers.contiguous();
   const auto alike = places_alike(input);
-  auto made = new_tensor(input.sizes(), at::kFloat);
+  auto moved = new_tensor(input.sizes(), at::kFloat);
   const auto* from = input.const_data_ptr<float>();
-  auto* to = made.mutable_data_ptr<float>();
+  auto* to = moved.mutable_data_ptr<float>();
   for (std::int64_t row = 0; row < input.size(0); ++row)
     for (std::size_t group = 0; group < by.mean.size(); ++group)
       for (std::int64_t i = 0; i < alike; ++i)
         *to++ = static_cast<float>((static_cast<double>(*from++) - by.mean[group]) / by.deviation[group]);
-  return made;
+  return moved;
 }
 
 } // namespace mneme

@@ -40,34 +40,34 @@ constexpr std::array<npy_type, 13> npy_types{{{"|b1", "bool", at::kBool},
 /// Reads as much of Python's literals as headers have.
 class literal_reader {
 public:
-  explicit literal_reader(std::string_view text) : rest_(text) {}
+  explicit literal_reader(std::string_view text) : text_(text) {}
 
   /// True if `word` comes next, behind blanks.
   bool takes(std::string_view word) {
     skip_blanks();
-    if (!rest_.starts_with(word))
+    if (!text_.starts_with(word))
       return false;
-    rest_.remove_prefix(word.size());
+    text_.remove_prefix(word.size());
     return true;
   }
   std::optional<std::string> text() {
     skip_blanks();
-    if (rest_.empty() || (rest_.front() != '\'' && rest_.front() != '"'))
+    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"'))
       return std::nullopt;
-    const auto end = rest_.find(rest_.front(), 1);
+    const auto end = text_.find(text_.front(), 1);
     if (end == std::string_view::npos)
       return std::nullopt;
-    std::string found(rest_.substr(1, end - 1));
-    rest_.remove_prefix(end + 1);
-    return found;
+    std::string literal(text_.substr(1, end - 1));
+    text_.remove_prefix(end + 1);
+    return literal;
   }
   std::optional<std::int64_t> number() {
     skip_blanks();
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
     if (error != std::errc{} || value < 0)
       return std::nullopt;
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
     (void)takes("L"); // as Python 2 wrote long numbers
     return value;
   }
@@ -81,15 +81,15 @@ public:
       if (!value || values.size() == axes_max)
         return std::nullopt;
       values.push_back(*value);
-      if (!takes(",") && !(rest_.starts_with(")")))
+      if (!takes(",") && !(text_.starts_with(")")))
         return std::nullopt;
     }
     return values;
   }
 
 private:
-  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
-  std::string_view rest_;
+  void skip_blanks() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }
+  std::string_view text_;
 };
 
 std::string set_type(const std::string& named, npy_header& into) {

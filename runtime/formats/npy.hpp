@@ -21,7 +21,7 @@ struct npy_array {
 struct npy_header {
   at::ScalarType type = at::kByte;
   bool holds_texts = false, wide_letters = false; ///< Texts of bytes (S), or of four bytes a letter (U).
-  std::int64_t text_letters = 0;                  ///< Of one text.
+  std::int64_t text_letters = 0;                  ///< In each text.
   bool by_columns = false;                        ///< The first axis runs fastest (Fortran's order).
   std::vector<std::int64_t> shape{};
   std::uint64_t begin = 0, bytes = 0; ///< Where the values begin, and their bytes.

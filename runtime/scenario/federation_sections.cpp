@@ -12,33 +12,28 @@ std::vector<std::string> data_names() {
   return names;
 }
 
-section_keys data_keys(data_section& to) {
-  section_keys keys;
+/// Keys that lead to rows of the user's own.
+void own_data_keys(section_keys& keys, data_section& to) {
   const auto source = data_source_named(to.name);
-  const bool holds_pixels = !source.holds_tokens && !(source.from_seed && to.tokens > 0);
-  keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
-  keys.path("root", to.root,
-            "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
-  keys.read_if(!source.from_seed, "only data sets in files");
-  keys.read_if(!source.own_file, "only data sets that are looked for");
+  const bool has_file = source.own_file, is_folder = source.is_own && !source.own_file;
   keys.path(
       "file", to.file,
       "arrays: a file of arrays, .npz or .safetensors, or the train_x.npy (or the folder) of arrays that lie beside "
       "each other, .npy each: train_x, train_y, test_x, test_y, if wanted train_domain, test_domain, class_names, "
       "domain_names. csv: a table with a header.");
-  keys.read_if(source.own_file, "only data.name = \"arrays\" and \"csv\"");
+  keys.read_if(has_file, "only data.name = \"arrays\" and \"csv\"");
   keys.text("folder", to.folder,
             "folder: the name of the folder of pictures below data.root or below an entry of $MNEME_DATA, where nodes "
             "look for their own; empty: data.root itself.");
-  keys.read_if(source.is_own && !source.own_file, "only data.name = \"folder\"");
+  keys.read_if(is_folder, "only data.name = \"folder\"");
   keys.number("test_share", to.test_share, {.low = 0.0, .high = 0.95},
               "Own data without a test part: the share of the rows of each class (in each domain) that is drawn for it "
               "from the seed, at least one of two or more.");
-  keys.read_if(source.is_own, "only data.name = \"folder\", \"arrays\" and \"csv\"");
+  keys.read_if(has_file || is_folder, "only data.name = \"folder\", \"arrays\" and \"csv\"");
   keys.integer(
       "channels", to.channels, {.low = 0, .high = 3},
       "folder: 3 for colour, 1 for grey (the brightness of coloured pictures); 0: grey where all pictures are.");
-  keys.read_if(source.is_own && !source.own_file, "only data.name = \"folder\"");
+  keys.read_if(is_folder, "only data.name = \"folder\"");
   keys.choice(
       "layout", to.layout,
       {{"auto", array_layout::automatic},
@@ -55,6 +50,17 @@ section_keys data_keys(data_section& to) {
   keys.text("domain_column", to.domain_column,
             "csv: the column of the domains, words or numbers; \"domain\" may be absent: then there are none.");
   keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+}
+
+section_keys data_keys(data_section& to) {
+  section_keys keys;
+  const auto source = data_source_named(to.name);
+  const bool holds_pixels = !source.holds_tokens && !(source.from_seed && to.tokens > 0);
+  keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
+  keys.path("root", to.root,
+            "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
+  keys.read_if(!source.from_seed, "only data sets in files");
+  keys.read_if(!source.own_file, "only data sets that are looked for");
   keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
   keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
   keys.integer("train_per_class", to.train_per_class, {.low = 0},
@@ -97,6 +103,7 @@ section_keys data_keys(data_section& to) {
                "as Pillow does it; 0: as the data set has them.");
   keys.integer("crop", to.crop, {.low = 0, .high = 1'024},
                "Pixels of a side of the middle of images, which nets see, after data.resize; 0: all of it.");
+  own_data_keys(keys, to);
   return keys;
 }
 

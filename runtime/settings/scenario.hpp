@@ -27,7 +27,7 @@ struct data_section {
   // Own data.
   std::filesystem::path file{};                  ///< arrays, csv
   std::string folder{};                          ///< folder: its name below the root; "": the root itself.
-  double test_share = 0.0;                       ///< Of each class, where the data have no test part.
+  double test_share = 0.0;                       ///< Share of each class, where there is no test part.
   std::int64_t channels = 0;                     ///< folder: 1 (grey) or 3; 0: 1 where all pictures are grey.
   array_layout layout = array_layout::automatic; ///< arrays
   std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv

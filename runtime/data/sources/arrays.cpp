@@ -24,18 +24,18 @@ constexpr std::int64_t own_domains_max = 10'000;
 class array_findings {
 public:
   void add(const std::string& place, std::string text) {
-    if (found_.size() < own_diagnostics_max)
-      found_.push_back({place, std::move(text)});
+    if (findings_.size() < own_diagnostics_max)
+      findings_.push_back({place, std::move(text)});
   }
   void add(diagnostics more) {
     for (auto& finding : more)
       add(finding.where, std::move(finding.text));
   }
-  [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
-  [[nodiscard]] diagnostics take() { return std::move(found_); }
+  [[nodiscard]] bool empty() const noexcept { return findings_.empty(); }
+  [[nodiscard]] diagnostics take() { return std::move(findings_); }
 
 private:
-  diagnostics found_;
+  diagnostics findings_;
 };
 
 template <class Stored>
@@ -86,15 +86,15 @@ std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t ro
               fmt::format("the shape is {}; expected [{}], a {} for each row", shape_of(values), rows, noun));
     return {};
   }
-  std::vector<std::int32_t> made;
-  made.reserve(numbers->size());
+  std::vector<std::int32_t> kept;
+  kept.reserve(numbers->size());
   for (std::size_t row = 0; row < numbers->size(); ++row) {
     const auto number = (*numbers)[row];
     if (number < 0 || number >= below)
       wrong.add(array.place, fmt::format("row {} has the {} {}; expected 0 to {}", row, noun, number, below - 1));
-    made.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(number, 0, below - 1)));
+    kept.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(number, 0, below - 1)));
   }
-  return made;
+  return kept;
 }
 
 /// Rows with the axis of channels where the store has it, [N, C, H, W]; or what is wrong with the shape.
@@ -125,8 +125,8 @@ at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_
   const auto& values = array.content.values;
   const auto numbers = whole_numbers_of(values).value();
   const auto width = values.size(1);
-  auto made = new_tensor({values.size(0), 1, 1, width}, at::kInt);
-  auto* const to = made.mutable_data_ptr<std::int32_t>();
+  auto kept = new_tensor({values.size(0), 1, 1, width}, at::kInt);
+  auto* const to = kept.mutable_data_ptr<std::int32_t>();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] < 0 || numbers[i] >= below)
       wrong.add(array.place, fmt::format("row {} has the token {}; expected 0 to {}",
@@ -135,7 +135,7 @@ at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_
       largest = std::max(largest, numbers[i]);
     to[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(numbers[i], 0, below - 1));
   }
-  return made;
+  return kept;
 }
 
 /// The arrays of one part, and what is common to both.
@@ -165,8 +165,8 @@ public:
     return table;
   }
   [[nodiscard]] const named_array* find(const std::string& name) const {
-    const auto found = arrays_.find(name);
-    return found == arrays_.end() ? nullptr : &found->second;
+    const auto entry = arrays_.find(name);
+    return entry == arrays_.end() ? nullptr : &entry->second;
   }
   std::vector<std::string> names(const std::string& name) {
     const auto* const array = find(name);

@@ -14,10 +14,10 @@ using std::filesystem::path;
 
 /// Those of `pictures` at these places.
 std::vector<photograph> picked(const std::vector<photograph>& pictures, const std::vector<std::int64_t>& places) {
-  std::vector<photograph> made;
+  std::vector<photograph> chosen;
   for (const auto place : places)
-    made.push_back(pictures[static_cast<std::size_t>(place)]);
-  return made;
+    chosen.push_back(pictures[static_cast<std::size_t>(place)]);
+  return chosen;
 }
 
 /// Numbers rows as those of the part from which they were drawn.
@@ -44,14 +44,14 @@ bool is_grey(const at::Tensor& images) {
 /// value.
 at::Tensor in_grey(const at::Tensor& images) {
   const auto plane = images.size(2) * images.size(3);
-  auto made = new_tensor({images.size(0), 1, images.size(2), images.size(3)}, at::kByte);
+  auto grey = new_tensor({images.size(0), 1, images.size(2), images.size(3)}, at::kByte);
   const auto* from = images.const_data_ptr<std::uint8_t>();
-  auto* to = made.mutable_data_ptr<std::uint8_t>();
+  auto* to = grey.mutable_data_ptr<std::uint8_t>();
   for (std::int64_t row = 0; row < images.size(0); ++row, from += 3 * plane, to += plane)
     for (std::int64_t i = 0; i < plane; ++i)
       to[i] = static_cast<std::uint8_t>(
           (19595U * from[i] + 38470U * from[plane + i] + 7471U * from[2 * plane + i] + 0x8000U) >> 16U);
-  return made;
+  return grey;
 }
 
 expected<raw_data> load_folder(const data_section& data, const std::vector<path>& roots, std::uint64_t seed) {
@@ -83,22 +83,22 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
   const auto read = [&](const std::vector<photograph>& pictures, row_limits limits) {
     return read_pictures(pictures, limits, classes.count, *size, has_domains);
   };
-  auto made = with_splits(
+  auto rows = with_splits(
       {.name = "folder", .classes = classes.count, .domain_names = classes.domains, .class_names = classes.names},
       read(tree->train, train_limits(data)), read(tree->test, test_limits(data)));
-  if (!made)
-    return made;
+  if (!rows)
+    return rows;
   if (!drawn.test.empty()) {
-    renumber(made->train, drawn.train);
-    renumber(made->test, drawn.test);
+    renumber(rows->train, drawn.train);
+    renumber(rows->test, drawn.test);
   }
-  if (data.channels == 1 || (data.channels == 0 && is_grey(made->train.images) && is_grey(made->test.images)))
-    for (auto* table : {&made->train, &made->test})
+  if (data.channels == 1 || (data.channels == 0 && is_grey(rows->train.images) && is_grey(rows->test.images)))
+    for (auto* table : {&rows->train, &rows->test})
       table->images = in_grey(table->images);
-  const auto channels = static_cast<std::size_t>(made->train.images.size(1));
-  made->mean.assign(channels, 0.5);
-  made->deviation.assign(channels, 0.5);
-  return made;
+  const auto channels = static_cast<std::size_t>(rows->train.images.size(1));
+  rows->mean.assign(channels, 0.5);
+  rows->deviation.assign(channels, 0.5);
+  return rows;
 }
 
 const source_registration folder_line{

@@ -1,4 +1,4 @@
-/// safetensors: the weights of a net in a file of named tensors.
+/// parameters: the weights of a net in a file of named tensors.
 #pragma once
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/models/model.hpp"
