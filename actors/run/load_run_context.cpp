@@ -12,7 +12,7 @@
 #include "runtime/population/device_speeds.hpp"
 #include "runtime/population/link_trace.hpp"
 #include "runtime/scenario/named_paths.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
 namespace mneme {
@@ -150,18 +150,19 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// What moves pixels has no meaning for rows of tokens. Made ones are refused earlier, by the scenario alone.
-diagnostics wrong_with_tokens(const scenario& settings) {
+/// What moves pixels has no meaning for rows of tokens or numbers. Made ones are refused earlier, by the scenario
+/// alone.
+/// @param kind "tokens"
+diagnostics wrong_without_pixels(const scenario& settings, const std::string& kind) {
   diagnostics wrong;
   if (settings.training.augment != augmentation_kind::none)
-    wrong.push_back({settings.where("training.augment"), "the data are rows of tokens, and augmentation moves pixels; "
-                                                         "expected \"none\""});
+    wrong.push_back({settings.where("training.augment"),
+                     "the data are rows of " + kind + ", and augmentation moves pixels; expected \"none\""});
   const auto transform = settings.tasks.transform;
   if (settings.tasks.kind == task_kind::domain_incremental &&
       (transform == task_transform::permute || transform == task_transform::affine))
     wrong.push_back({settings.where("tasks.transform"),
-                     "the data are rows of tokens, and other transforms move pixels; "
-                     "expected \"class-blocks\""});
+                     "the data are rows of " + kind + ", and other transforms move pixels; expected \"class-blocks\""});
   return wrong;
 }
 
@@ -296,6 +297,26 @@ std::optional<device_facts> facts_of_devices(const scenario& settings, diagnosti
   return device_facts{.availability = *availability, .links = *links, .capacity = *capacity};
 }
 
+/// A method that draws groups of its own leaves no client at an old task by tasks.staying_share.
+std::shared_ptr<const population> population_of(scenario settings, const device_facts& facts) {
+  if (settings.strategy.method->needs().own_groups)
+    settings.tasks.staying_share = 0.0;
+  return std::make_shared<const population>(settings, facts);
+}
+
+/// Rows a second as profiles have them for this net; false where there are no profiles, or one lacks the net.
+bool add_speeds(device_facts& facts, const scenario& settings, const model& net, const task_stream& tasks,
+                diagnostics& problems) {
+  if (settings.devices.profiles.empty())
+    return false;
+  const auto speeds =
+      device_speeds_of(settings, {.net = net, .shape = tasks.train->shape(), .classes = tasks.classes});
+  gather(problems, speeds);
+  if (speeds)
+    facts.speeds = *speeds;
+  return speeds.has_value();
+}
+
 /// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
 expected<raw_data> data_of_run(const scenario& settings, const run_context_request& request,
                                const tl::expected<std::string, std::string>& device) {
@@ -312,8 +333,8 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
   if (!problems.empty())
     return tl::unexpected{problems};
   problems = wrong_backbone(settings, *raw);
-  if (raw->tokens > 0)
-    append(problems, wrong_with_tokens(settings));
+  if (raw->train.images.scalar_type() != at::kByte)
+    append(problems, wrong_without_pixels(settings, raw->tokens > 0 ? "tokens" : "numbers"));
   if (!problems.empty())
     return tl::unexpected{problems};
   return raw;
@@ -338,11 +359,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
-  auto of_clients = settings;
-  if (settings.strategy.method->needs().own_groups)
-    of_clients.tasks.staying_share = 0.0;
   auto facts = facts_of_devices(settings, problems);
-  auto people = facts ? std::make_shared<const population>(of_clients, *facts) : nullptr;
+  auto people = facts ? population_of(settings, *facts) : nullptr;
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
@@ -352,15 +370,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   auto setup =
       net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);
-  if (facts && net && !settings.devices.profiles.empty()) {
-    const auto speeds = device_speeds_of(
-        settings, {.net = **net, .shape = shared_tasks->train->shape(), .classes = shared_tasks->classes});
-    gather(problems, speeds);
-    if (speeds) {
-      facts->speeds = *speeds;
-      people = std::make_shared<const population>(settings, *facts);
-    }
-  }
+  if (facts && net && add_speeds(*facts, settings, **net, *shared_tasks, problems))
+    people = population_of(settings, *facts);
   expected<at::Tensor> initial;
   expected<tensors_ref> initial_behind;
   if (net) {

@@ -30,9 +30,10 @@ struct method_setup {
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
   std::int64_t tokens = 0;                             ///< Rows hold tokens from 0 below this; 0: they hold pixels.
-  std::vector<float> scale{}, shift{};                 ///< [C] nets see a pixel v of 0 .. 255 as v * scale + shift.
-  std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
-  std::int64_t public_rows = 0; ///< Rows of the run that no client holds (partition.public_share).
+  /// [C] nets see a pixel v of 0 .. 255 as v * scale + shift; none: rows are numbers, and no pixels.
+  std::vector<float> scale{}, shift{};
+  std::vector<class_range> task_classes{}; ///< [tasks] labels that occur in each.
+  std::int64_t public_rows = 0;            ///< Rows of the run that no client holds (partition.public_share).
   std::int64_t clients = 0;
   std::uint64_t seed = 0;
   std::map<std::string, tensor_map> files{};      ///< What method_needs::tensor_files asked for, by key.

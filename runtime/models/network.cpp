@@ -170,6 +170,11 @@ parameter network::dense_weight(const std::string& name, std::int64_t out) const
   return weight;
 }
 
+void network::add_flat_rows() {
+  const auto in = shape_here();
+  add_node({.operation = std::make_unique<flat_rows_layer>(in, last_ == 0)}, {1, 1, in.floats()}, false);
+}
+
 void network::add_linear(const std::string& name, std::int64_t out, activation after, bool biased) {
   const auto in = shape_here();
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));

@@ -39,6 +39,8 @@ public:
   /// Every `stride`-th pixel, zeros as further channels.
   /// @param first where the given channels begin among `channels`
   void add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first = 0);
+  /// What has been added last as flat rows in the order of files. Linear layers read images as they lie, without it.
+  void add_flat_rows();
   void add_linear(const std::string& name, std::int64_t out, activation after, bool biased = true);
   /// Two linear layers that read the same, their results side by side: means and log deviations of a normal.
   void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);

@@ -29,6 +29,12 @@ void check_data(const scenario& s, remarks& out) {
                    fmt::format("data.shape: expected [features] or [channels, height, width], found {} "
                                "numbers",
                                axes)});
+  if (const bool any = s.data.name == "folder"; s.data.side < 8 && !(any && s.data.side == 0))
+    out.push_back({{"data.side", "data.name"},
+                   fmt::format("data.side = {}: expected 8 to 1024{}", s.data.side,
+                               any ? ", or 0 for the size that all pictures have" : "")});
+  if (s.data.channels == 2)
+    out.push_back({{"data.channels"}, "data.channels = 2: expected 1 (grey), 3 (colour) or 0 (as the pictures are)"});
   const bool makes_tokens = is_synthetic(s) && s.data.tokens > 0;
   if (!makes_tokens && !data_source_named(s.data.name).holds_tokens)
     return;

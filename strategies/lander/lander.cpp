@@ -289,6 +289,9 @@ diagnostics lander::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
                                                "match; expected a residual net with norm = \"batch\"",
                                                setup.net->identity())});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back(
+        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     wrong.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)

@@ -376,9 +376,9 @@ diagnostics compensating_method::check(const method_setup& setup) const {
                                      "repeat them; expected \"class-incremental\""});
       break;
     }
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens; "
-                                  "expected images"});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens or "
+                                  "numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     wrong.push_back(
         {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});

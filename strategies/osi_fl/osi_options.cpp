@@ -9,8 +9,9 @@ diagnostics osi_options::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
                                                "one",
                                                setup.net->identity())});
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back(
+        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
   if (norm == frozen_norm::batch && setup.trainable == trainable_part::all)
     wrong.push_back({"strategy.frozen_norm", "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use "

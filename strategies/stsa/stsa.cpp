@@ -10,7 +10,7 @@
 // Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/stsa/dummy_clients.hpp"

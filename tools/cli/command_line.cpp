@@ -29,6 +29,7 @@ struct command_line {
   std::string shell{};
   std::string topic{}; // for the help of help only
   bool examined_as_json = false;
+  std::vector<std::string> examined_data{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
   CLI::App *node_command, *calibrate_command, *verify_command, *diff_command;
@@ -51,8 +52,8 @@ struct command_line {
     new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
     completion_command = app.add_subcommand("completion", "Print what a shell needs to complete commands and keys.");
-    doctor_command =
-        app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
+    doctor_command = app.add_subcommand(
+        "doctor", "Tell what this machine computes with, and check that it gives equal bits; or what is read of data.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
@@ -69,6 +70,11 @@ struct command_line {
     bind_validate();
     bind_calibrate();
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
+    doctor_command
+        ->add_option("DATA", examined_data,
+                     "Tell what is read of these instead: a folder of pictures, a file of arrays (.npz, .safetensors, "
+                     ".npy), a table (.csv), or the data of a scenario (.toml).")
+        ->type_name("...");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -241,7 +247,9 @@ private:
     bind_where(to, report.where);
   }
   void bind_new() {
-    new_command->add_option("METHOD DATASET", made.names, "As mneme list strategies and datasets name them.")
+    new_command
+        ->add_option("METHOD DATASET", made.names,
+                     "As mneme list strategies and datasets name them, or a path to data of your own.")
         ->type_name("");
     new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
   }
@@ -335,7 +343,8 @@ int dispatch(const command_line& line) {
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)
-    return examine(line.examined_as_json);
+    return line.examined_data.empty() ? examine(line.examined_as_json)
+                                      : examine_data(line.examined_data, line.examined_as_json);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

@@ -154,6 +154,8 @@ struct list_arguments {
 [[nodiscard]] int print_schema();
 /// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
 [[nodiscard]] int examine(bool json);
+/// `mneme doctor [--json] DATA...`: what is read there; exit_bad_input where something is wrong with it.
+[[nodiscard]] int examine_data(const std::vector<std::string>& paths, bool as_json);
 /// A section, method, model or key; commands are explained by their own options.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 

@@ -52,6 +52,8 @@ machine_facts device_facts() {
 machine_facts data_facts() {
   machine_facts facts;
   for (const auto& source : data_sources()) {
+    if (source.is_own) // `mneme doctor DATA` tells of these
+      continue;
     const auto folders = folders_of(source, {});
     std::string places;
     for (const auto& folder : folders ? *folders : std::vector<std::filesystem::path>{})

@@ -1,5 +1,5 @@
 // A net that is trained before a run, on classes that its tasks do not use, and methods that learn behind it.
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"

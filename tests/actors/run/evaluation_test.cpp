@@ -1,6 +1,6 @@
 // What a run measures and keeps: losses of trainings, answers among the classes of a task, accuracies of classes, and
 // models, from which other runs begin.
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/interrupted_runs.hpp"

@@ -32,6 +32,13 @@ std::vector<subject> subjects() {
           {"vee", {1, 28, 28}},
           {"identity", small},
           {"lenet", {2, 16, 19}},
+          {"layers",
+           {3, 8, 8},
+           {{"layers", "conv 4 3x3, relu, residual [, conv 6 3x3 pad 1 stride 2, tanh, ] shortcut [, subsample 2 6, ], "
+                       "dropout 0.3, flatten, batch-norm, linear classes"}}},
+          {"layers",
+           {1, 1, 9},
+           {{"layers", "linear 5, relu, residual [, layer-norm, linear 5, gelu, ], linear classes"}}},
           {"linear", small},
           {"mlp", small},
           {"mlp", small, {}, head_kind::cosine},

@@ -165,7 +165,17 @@ TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
                               "model.seed_weights",
                               "model.module",
                               "model.backbone",
-                              "strategy.name"};
+                              "strategy.name",
+                              // Where own data lie; what they hold counts.
+                              "data.file",
+                              "data.folder",
+                              // They belong to own data.
+                              "data.test_share",
+                              "data.channels",
+                              "data.layout",
+                              "data.label_column",
+                              "data.split_column",
+                              "data.domain_column"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

@@ -1,4 +1,4 @@
-#include "runtime/modules/zip_archive.hpp"
+#include "runtime/formats/zip_archive.hpp"
 #include "runtime/base/check.hpp"
 #include <algorithm>
 #include <fmt/format.h>
@@ -216,8 +216,8 @@ std::optional<zip_flaw> check_together(const std::vector<zip_entry>& entries, st
     if (!entry.deflated)
       continue;
     if (entry.bytes > inflated_bytes_max - inflated)
-      return zip_flaw{entry.header, fmt::format("'{}' would unpack to {} bytes; at most {} bytes of code are taken",
-                                                entry.name, entry.bytes, inflated_bytes_max)};
+      return zip_flaw{entry.header, fmt::format("'{}' would unpack to {} bytes; at most {} bytes are taken", entry.name,
+                                                entry.bytes, inflated_bytes_max)};
     inflated += entry.bytes;
   }
   return std::nullopt;
@@ -247,6 +247,11 @@ tl::expected<std::vector<zip_entry>, zip_flaw> zip_entries(bytes_view file, std:
     if (auto wrong = check_content(file, entry))
       return flaw(*wrong);
   return entries;
+}
+
+void zip_pieces(bytes_view file, const zip_entry& entry, const std::function<void(bytes_view)>& use) {
+  const bool whole = unpack(file, entry, use);
+  MNEME_CHECK(whole, entry.name);
 }
 
 std::string zip_content(bytes_view file, const zip_entry& entry) {

@@ -1,4 +1,4 @@
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/formats/safetensors_file.hpp"
 #include "tests/support/scratch.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>

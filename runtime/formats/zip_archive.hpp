@@ -1,6 +1,7 @@
 /// zip_archive: the entries of a zip file, checked to the last byte before anybody else reads them.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
@@ -27,6 +28,10 @@ struct zip_flaw {
 /// has at most `inflated_bytes_max` bytes altogether: it is unpacked piece by piece, and no memory is taken for it.
 [[nodiscard]] tl::expected<std::vector<zip_entry>, zip_flaw> zip_entries(std::span<const std::uint8_t> file,
                                                                          std::uint64_t inflated_bytes_max);
+
+/// Hands on the content of one of these entries, piece by piece.
+void zip_pieces(std::span<const std::uint8_t> file, const zip_entry& entry,
+                const std::function<void(std::span<const std::uint8_t>)>& use);
 
 /// The content of one of these entries.
 [[nodiscard]] std::string zip_content(std::span<const std::uint8_t> file, const zip_entry& entry);

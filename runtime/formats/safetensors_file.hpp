@@ -1,8 +1,7 @@
-/// safetensors: named tensors as a file that other programs read, and the weights of a net in it.
+/// safetensors_file: named tensors as a file that other programs read and write.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/tensor_map.hpp"
-#include "runtime/models/model.hpp"
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -24,17 +23,5 @@ using safetensors_metadata = std::map<std::string, std::string>;
 /// @param texts gets the metadata, of which those that are no texts are left out; null: they are skipped
 [[nodiscard]] expected<tensor_map> read_safetensors(const std::filesystem::path& file,
                                                     safetensors_metadata* texts = nullptr);
-
-/// The names of a ridge read-out and its projection in model.safetensors: no parameters of a net.
-inline constexpr const char *projection_name = "W_R", *readout_name = "readout.weight";
-
-/// Views of the flat weights [P] under the names of the net's parameters.
-[[nodiscard]] tensor_map named_parameters(const model& net, const at::Tensor& flat);
-
-/// And back: flat weights [P] float32 on the CPU. Fails on any missing, extra, misshapen, integer or
-/// non-finite tensor, naming it and `file`. With `others_from` [P] the head may be absent from `named`,
-/// or made for other classes, and adapters beside a frozen body may be absent: then all of it is taken from there.
-[[nodiscard]] expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, const std::string& file,
-                                                   const at::Tensor* others_from);
 
 } // namespace mneme

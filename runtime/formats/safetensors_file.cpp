@@ -1,4 +1,4 @@
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/formats/safetensors_file.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include <algorithm>
