@@ -18,7 +18,7 @@ layer(runtime/training base kernels models settings data storage method)
 layer(runtime/charts)
 layer(runtime/results base data charts)
 layer(runtime/scenario base options settings models data method)
-layer(runtime/study base charts storage results scenario)
+layer(runtime/study base charts formats results scenario)
 layer(runtime/live base results study)
 
 layer(runtime/federation base storage method population results)

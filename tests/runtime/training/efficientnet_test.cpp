@@ -1,6 +1,7 @@
 // EfficientNet-Lite0 against PyTorch's: tools/export/efficientnet_reference.py.
 #include "runtime/method/training.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/formats/safetensors_file.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "runtime/models/depthwise_layer.hpp"
