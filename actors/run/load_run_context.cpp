@@ -155,6 +155,10 @@ diagnostics untrained_parts(const scenario& settings, const model& net) {
 }
 
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  if (!settings.model.module.empty() && settings.strategy.method->needs().head == head_kind::proxies)
+    return failed(settings.where("model.module"), "a module has a linear or a cosine head, and \"" +
+                                                      settings.strategy.name +
+                                                      "\" reads several proxies of a class; expected model.name");
   if (!settings.model.module.empty())
     return read_module(settings, tasks, device);
   auto& kind = *settings.model.kind;
@@ -166,7 +170,10 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
     return failed(settings.where("model.name"), "\"" + settings.model.name +
                                                     "\" reads images, and the data are rows of tokens; expected a net "
                                                     "that reads tokens, as \"lstm\"");
-  kind.use_head(settings.strategy.method->needs().head);
+  const auto needs = settings.strategy.method->needs();
+  kind.use_head(needs.head);
+  kind.use_proxies(needs.proxies);
+  kind.use_signed_features(needs.signed_features);
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
   if (!net)

@@ -56,6 +56,7 @@ void describe(key_text& key, const train_job& job) {
       .add(with.in_order)
       .add(with.classes.low)
       .add(with.classes.high)
+      .add(with.held_classes)
       .add(with.taught.low)
       .add(with.taught.high)
       .add(with.taught_features)

@@ -33,6 +33,8 @@ struct training_options {
   bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
   /// The loss covers these; other rows of the head stay untouched. None: the loss is one of features and maps.
   class_range classes{};
+  /// Rows of the head of the first so many classes keep their bits, while the others and the rest of the net learn.
+  std::int64_t held_classes = 0;
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;

@@ -7,6 +7,7 @@
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/pooling.hpp"
+#include "runtime/models/proxy_head.hpp"
 #include "runtime/models/sampling_layer.hpp"
 #include "runtime/models/shortcut_layers.hpp"
 #include <cmath>
@@ -201,12 +202,17 @@ void network::add_head(const std::string& name, std::int64_t classes, const head
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
   feature_width_ = shapes_[features_].floats();
   classes_ = classes;
+  const bool proxies = head.kind == head_kind::proxies;
+  auto rows = proxies ? std::vector<std::int64_t>{classes, head.proxies, in.floats()}
+                      : std::vector<std::int64_t>{classes, in.floats()};
   const auto weight_offset =
-      add_parameter({.name = name + ".weight", .shape = {classes, in.floats()}, .head = true, .bound = bound});
-  if (head.kind == head_kind::cosine) {
-    identity_ += " cosine";
+      add_parameter({.name = name + ".weight", .shape = std::move(rows), .head = true, .bound = bound});
+  if (proxies || head.kind == head_kind::cosine) {
+    identity_ += proxies ? " proxies " + std::to_string(head.proxies) : " cosine";
     const auto scale_offset =
         add_parameter({.name = name + ".sigma", .shape = {1}, .head = true, .whole = true, .constant = 1.0});
+    if (proxies)
+      return add_proxies({in.floats(), head.proxies, weight_offset, scale_offset});
     add_node({.operation = std::make_unique<cosine_head>(cosine_head::shape{in.floats(), weight_offset, scale_offset})},
              {1, 1, classes}, true);
   } else {
@@ -215,6 +221,11 @@ void network::add_head(const std::string& name, std::int64_t classes, const head
     add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
     list_dense_layers();
   }
+  place_buffers();
+}
+
+void network::add_proxies(const proxy_head_shape& shape) {
+  add_node({.operation = std::make_unique<proxy_head>(shape)}, {1, 1, classes_}, true);
   place_buffers();
 }
 

@@ -7,6 +7,7 @@
 namespace mneme {
 
 class normalisation_layer;
+struct proxy_head_shape;
 
 /// Built by a model's factory, layer by layer, then const. A layer reads what was added last, unless the
 /// factory goes back to an earlier place.
@@ -174,6 +175,7 @@ private:
   void add_map_gradients(tape& with) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
+  void add_proxies(const proxy_head_shape& shape);
   void add_hidden_of_head(const std::vector<std::int64_t>& widths);
   void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                  const gradient_sink& sink) const;

@@ -23,6 +23,11 @@ training_options in_steps(training_options options) {
   return options;
 }
 
+/// The classes whose rows of the head move.
+class_range learnt_classes(const training_options& options) {
+  return {std::max(options.classes.low, options.held_classes), options.classes.high};
+}
+
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
@@ -39,8 +44,8 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   twice_taught_ = loss_->twice_taught();
   // Layers may share a node of the net, which writes the gradients of all its parameters.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
-            options_.trained != trainable_part::layers;
-  trained_ = trained_segments(net_, options_.classes, choice_);
+            options_.trained != trainable_part::layers && options_.held_classes == 0;
+  trained_ = trained_segments(net_, learnt_classes(options_), choice_);
   const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   clients_.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {

@@ -1,34 +1,14 @@
 #include "strategies/lga/compensating.hpp"
+#include "strategies/shared/exemplar_memory.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 namespace mneme {
 namespace {
-
-using row_list = std::vector<std::int64_t>;
-
-row_list list_of(const at::Tensor* rows) {
-  if (!rows)
-    return {};
-  const auto* const first = rows->const_data_ptr<std::int64_t>();
-  return {first, first + rows->numel()};
-}
-
-sample_view view_of(const sample_view& like, row_list rows) {
-  return {.source = like.source, .rows = std::make_shared<const row_list>(std::move(rows))};
-}
 
 /// Places of rows of a class.
 at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
   return (labels == label).nonzero().squeeze(1);
-}
-
-std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
-  std::set<std::int64_t> labels;
-  for (const auto row : rows)
-    labels.insert(source.label(row));
-  return labels;
 }
 
 } // namespace
@@ -37,10 +17,10 @@ std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
 
 /// Rows are those of the data set: a client keeps the raw rows of a task until it knows that the task is over.
 struct compensating_method::client_memory {
-  row_list current{};   ///< Those it held last.
-  row_list pending{};   ///< Those it held before them, and has not taken exemplars of.
-  row_list exemplars{}; ///< Class by class, the best first.
-  double entropy = 0.0; ///< In the round before.
+  row_list current{};           ///< Those it held last.
+  row_list pending{};           ///< Those it held before them, and has not taken exemplars of.
+  row_list exemplars{};         ///< Class by class, the best first.
+  double entropy = 0.0;         ///< In the round before.
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
 
@@ -48,9 +28,9 @@ struct compensating_method::client_memory {
     client_memory memory;
     if (from.empty())
       return memory;
-    memory.current = list_of(from.find("current"));
-    memory.pending = list_of(from.find("pending"));
-    memory.exemplars = list_of(from.find("exemplars"));
+    memory.current = listed(from.find("current"));
+    memory.pending = listed(from.find("pending"));
+    memory.exemplars = listed(from.find("exemplars"));
     memory.entropy = from.at("entropy").item<double>();
     memory.is_waiting = from.at("is_waiting").item<std::int64_t>() != 0;
     memory.known_task = static_cast<std::uint32_t>(from.at("known_task").item<std::int64_t>());
@@ -87,19 +67,7 @@ struct compensating_method::client_memory {
   }
   /// Exemplars of the pending rows join those that are there, which become fewer of each class.
   void memorise(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
-    auto classes = labels_in(source, exemplars);
-    const auto fresh = labels_in(source, pending);
-    classes.insert(fresh.begin(), fresh.end());
-    const auto each = exemplars_per_class(rows_max, std::ssize(classes));
-    std::map<std::int64_t, std::int64_t> kept;
-    std::erase_if(exemplars, [&](std::int64_t row) { return fresh.contains(source.label(row)) ||
-                                                            ++kept[source.label(row)] > each; });
-    const auto labels = encoded.labels.cpu(), features = encoded.features.cpu();
-    for (const auto label : fresh) {
-      const auto places = rows_of_class(labels, label);
-      for (const auto place : chosen_exemplars(features.index_select(0, places), each, how))
-        exemplars.push_back(pending[static_cast<std::size_t>(places[place].item<std::int64_t>())]);
-    }
+    exemplars = memorised(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
     pending.clear();
   }
 };
@@ -168,8 +136,7 @@ task<compensating_method::finding> compensating_method::look(client_context& ctx
   auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = ctx.samples()});
   const auto answered = co_await looking;
   const auto entropy = mean_entropy(answered.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
-  now.begins =
-      begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
+  now.begins = begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
   if (setup().oracle)
     now.begins = std::exchange(memory.known_task, in.place.task.value + 1) != in.place.task.value + 1;
   if (!now.begins)
@@ -195,8 +162,7 @@ std::int64_t compensating_method::task_of_class(std::int64_t label) const {
 
 /// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
 /// a client that has just found out that another begins, else the best of the task before.
-train_job compensating_method::training(const client_context& ctx, const broadcast& in,
-                                        const finding& after) const {
+train_job compensating_method::training(const client_context& ctx, const broadcast& in, const finding& after) const {
   const auto& memory = after.memory;
   auto rows = memory.current;
   rows.insert(rows.end(), memory.exemplars.begin(), memory.exemplars.end());
@@ -417,11 +383,10 @@ void compensating_method::shared_keys(key_table& table, compensating_options& to
                 "The last so many iterates are the proxy's images.");
   table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
                 "Rounds of a task whose models the proxy takes without scoring them.");
-  table.choice("best_reset", to.proxy.reset,
-               {{"every-task", best_reset::every_task},
-                {"second-task", best_reset::second_task},
-                {"never", best_reset::never}},
-               "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+  table.choice(
+      "best_reset", to.proxy.reset,
+      {{"every-task", best_reset::every_task}, {"second-task", best_reset::second_task}, {"never", best_reset::never}},
+      "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
 }
 
 } // namespace mneme

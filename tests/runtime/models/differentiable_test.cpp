@@ -35,6 +35,7 @@ std::vector<subject> subjects() {
           {"linear", small},
           {"mlp", small},
           {"mlp", small, {}, head_kind::cosine},
+          {"mlp", small, {}, head_kind::proxies},
           {"mlp", small, {{"activation", "leaky"}}, head_kind::none},
           {"lenet", {2, 16, 19}, {{"activation", "sigmoid"}}},
           {"lenet", {2, 16, 19}, {{"activation", "tanh"}}},
@@ -49,6 +50,7 @@ std::vector<subject> subjects() {
           {.name = "resnet32", .shape = smaller, .bound = 4e-6},
           {"resnet8", small, {{"shortcut", "conv1x1"}}},
           {"resnet8", small, {{"norm", "group"}, {"groups", "4"}}},
+          {"resnet8", small, {{"last_relu", "off"}}},
           {"vit", {3, 8, 8}, tokens},
           {"vit", {3, 8, 8}, adapted},
           {"vit", {3, 8, 8}, resized}};
