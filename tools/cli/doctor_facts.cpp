@@ -43,7 +43,7 @@ machine_facts memory_facts() {
       {"limit of addresses", limit.rlim_cur == RLIM_INFINITY ? "none" : as_gib(static_cast<double>(limit.rlim_cur))}};
 }
 
-machine_facts device_facts() {
+machine_facts accelerator_facts() {
   const auto chosen = resolve_device("auto"), first = resolve_device("cuda:0");
   return {{"worker.device = \"auto\"", chosen ? *chosen : chosen.error()},
           {"CUDA", first ? "there is a device" : first.error()}};

@@ -49,7 +49,9 @@ std::vector<listed> scenarios() {
   std::vector<listed> rows;
   std::error_code failed;
   for (fs::recursive_directory_iterator at("scenarios", failed), end; !failed && at != end; at.increment(failed))
-    if (at->path().extension() == ".toml" && at->is_regular_file(failed))
+    if (at->path().filename() == "devices" && at->is_directory(failed)) // profiles, which are no scenarios
+      at.disable_recursion_pending();
+    else if (at->path().extension() == ".toml" && at->is_regular_file(failed))
       rows.push_back({at->path().string(), title_of(at->path())});
   std::sort(rows.begin(), rows.end(), [](const listed& a, const listed& b) { return a.name < b.name; });
   return rows;
