@@ -17,21 +17,24 @@ struct geometry {
   std::int64_t groups = 1;
 };
 
-integers of_two(c10::SymIntArrayRef given, std::int64_t missing) {
+/// For height and width. One number stands for both; where images have one dimension, for the width, and the height
+/// gets what changes nothing.
+integers of_two(c10::SymIntArrayRef given, bool has_planes, std::int64_t idle) {
   integers out;
   for (const auto& value : given)
     out.push_back(value.expect_int());
   if (out.size() == 1)
-    out = {missing, out.front()};
+    out = {has_planes ? out.front() : idle, out.front()};
   return out;
 }
 
-geometry geometry_of(c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
-                     bool transposed, c10::SymIntArrayRef further, const c10::SymInt& groups) {
-  return {.stride = of_two(stride, 1),
-          .padding = of_two(padding, 0),
-          .dilation = of_two(dilation, 1),
-          .further = of_two(further, 0),
+geometry geometry_of(const at::Tensor& input, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding,
+                     c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef further,
+                     const c10::SymInt& groups) {
+  return {.stride = of_two(stride, input.dim() == 4, 1),
+          .padding = of_two(padding, input.dim() == 4, 0),
+          .dilation = of_two(dilation, input.dim() == 4, 1),
+          .further = of_two(further, input.dim() == 4, 0),
           .transposed = transposed,
           .groups = groups.expect_int()};
 }
@@ -128,7 +131,7 @@ at::Tensor convolved(const at::Tensor& input, const at::Tensor& weight, const st
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                        c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
                        bool transposed, c10::SymIntArrayRef further, c10::SymInt groups) {
-  return convolved(input, weight, bias, geometry_of(stride, padding, dilation, transposed, further, groups));
+  return convolved(input, weight, bias, geometry_of(input, stride, padding, dilation, transposed, further, groups));
 }
 
 at::Tensor convolution_of_scripts(const at::Tensor& input, const at::Tensor& weight,
@@ -145,7 +148,7 @@ convolution_backward(const at::Tensor& d_out, const at::Tensor& input, const at:
                      std::array<bool, 3> needed) {
   static_cast<void>(bias_sizes);
   expect_planes(input);
-  const auto with = geometry_of(stride, padding, dilation, transposed, further, groups);
+  const auto with = geometry_of(input, stride, padding, dilation, transposed, further, groups);
   const auto gradient = planes(d_out), images = planes(input), filters = planes(weight);
   at::Tensor d_input, d_weight, d_bias;
   if (needed[0])

@@ -12,10 +12,11 @@ namespace mneme::portable {
 #define MNEME_FUNCTIONS(APPLY)                                                                                         \
   APPLY(exp, u10)                                                                                                      \
   APPLY(exp2, u10)                                                                                                     \
-  APPLY(expm1, u10) APPLY(log, u10) APPLY(log2, u10) APPLY(log10, u10) APPLY(log1p, u10) APPLY(sin, u10)               \
-      APPLY(cos, u10) APPLY(tan, u10) APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10)              \
-          APPLY(cosh, u10) APPLY(tanh, u10) APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10)      \
-              APPLY(erfc, u15)
+  APPLY(expm1, u10)                                                                                                    \
+  APPLY(log, u10)                                                                                                      \
+  APPLY(log2, u10) APPLY(log10, u10) APPLY(log1p, u10) APPLY(sin, u10) APPLY(cos, u10) APPLY(tan, u10)                 \
+      APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10)            \
+          APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
 
 #define MNEME_DECLARE(name, error)                                                                                     \
   extern "C" __m256 Sleef_##name##f8_##error##avx2(__m256);                                                            \

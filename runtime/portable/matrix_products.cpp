@@ -1,5 +1,6 @@
 #include "runtime/portable/matrix_products.hpp"
 #include "runtime/kernels/products.hpp"
+#include "runtime/kernels/transpose.hpp"
 #include "runtime/portable/target.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -68,9 +69,15 @@ void multiply_doubles(const double_product& in) {
   narrow_columns(in, j);
 }
 
-/// `of` with its rows contiguous.
+/// `given` with its rows contiguous.
 at::Tensor with_rows(const at::Tensor& given) {
-  return given.stride(1) == 1 || given.size(1) <= 1 ? given : given.contiguous();
+  if (given.stride(1) == 1 || given.size(1) <= 1)
+    return given;
+  if (given.scalar_type() != at::kFloat || given.stride(0) != 1 || given.stride(1) != given.size(0))
+    return given.contiguous();
+  auto turned = at::empty(given.sizes(), given.options());
+  kernels::transpose(given.const_data_ptr<float>(), given.size(1), given.size(0), turned.mutable_data_ptr<float>());
+  return turned;
 }
 std::int64_t row_of(const at::Tensor& given) { return given.size(0) > 1 ? given.stride(0) : given.size(1); }
 

@@ -33,7 +33,8 @@ constexpr std::string_view fixed_operators =
     // sums and orders
     "sum nansum mean prod var std var_mean std_mean norm linalg_vector_norm amax amin aminmax max min argmax argmin "
     "median nanmedian all any cumsum cumprod cummax cummin _cummax_helper _cummin_helper sort argsort topk kthvalue "
-    "mode unique_dim _unique2 unique_consecutive bincount histc bucketize searchsorted trace count_nonzero nonzero "
+    "mode _unique cholesky_solve unique_dim _unique2 unique_consecutive bincount histc bucketize searchsorted trace "
+    "count_nonzero nonzero "
     "nonzero_static renorm dist _cdist_forward _pdist_forward addr tril triu tril_indices triu_indices cross "
     "linalg_cross diag_embed "
     // losses, normalisation, pooling

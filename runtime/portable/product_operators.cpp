@@ -125,6 +125,27 @@ at::Tensor inner(const at::Tensor& a, const at::Tensor& b) {
   return at::full({}, sum, a.options());
 }
 
+/// Sums or means of rows, bag by bag; without gradients, weights of rows and padding.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
+bags_of_rows(const at::Tensor& rows, const at::Tensor& indices, const at::Tensor& offsets, bool, std::int64_t mode,
+             bool, const std::optional<at::Tensor>& weights, bool ends_are_given, std::int64_t padding) {
+  constexpr std::int64_t mean = 1, most = 2;
+  if (mode == most || weights || padding >= 0)
+    throw std::runtime_error("embedding_bag with maxima, weights or padding is not portable");
+  const auto bags = offsets.numel() - (ends_are_given ? 1 : 0);
+  auto out = at::zeros({bags, rows.size(1)}, rows.options());
+  for (std::int64_t b = 0; b < bags; ++b) {
+    const auto first = offsets[b].item<std::int64_t>();
+    const auto end = b + 1 < offsets.numel() ? offsets[b + 1].item<std::int64_t>() : indices.numel();
+    if (end == first)
+      continue;
+    const auto sum = rows.index_select(0, indices.narrow(0, first, end - first)).sum(0);
+    out[b].copy_(mode == mean ? sum / static_cast<double>(end - first) : sum);
+  }
+  const auto none = at::empty({0}, offsets.options());
+  return {out, none, none, none};
+}
+
 } // namespace
 
 void register_products() {
@@ -143,6 +164,7 @@ void register_products() {
   replace("aten::addmv_", "", &addmv_in_place);
   replace("aten::mv", "", &new_mv);
   replace("aten::mv", "out", &mv_out);
+  replace("aten::_embedding_bag_forward_only", "", &bags_of_rows);
   replace("aten::dot", "", &inner);
   replace("aten::vdot", "", &inner);
 }

@@ -6,6 +6,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from golden_digests import COMMAND, golden, names, portable_run  # noqa: E402
+from node_processes import NodesCase  # noqa: E402
 from program import mneme, run_tests  # noqa: E402
 
 # A net of each kind, and what is not a net: sums, solves, random draws.
@@ -42,6 +43,18 @@ class Portable(unittest.TestCase):
                           environment={**os.environ, "MNEME_ARITHMETIC": "portable"})
             self.assertEqual(mixed.returncode, 2)
             self.assertIn("the scenario asks for \"machine\"", mixed.stderr)
+
+
+class PortableNodes(NodesCase):
+    def test_nodes_have_the_arithmetic_of_their_run(self):
+        node = self.node("--threads", "1", "--arithmetic", "portable")
+        found = self.summary("scenarios/smoke/fedavg.toml", "--set", "worker.arithmetic=portable", "--nodes",
+                             node.address)
+        self.assertEqual({"run_digest": found["run_digest"]}, golden("smoke/fedavg"))
+        with tempfile.TemporaryDirectory() as scratch:
+            other = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", scratch + "/run")
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertIn("has another arithmetic: portable; expected that of the run, machine", other.stderr)
 
 
 if __name__ == "__main__":

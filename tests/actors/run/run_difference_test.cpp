@@ -146,7 +146,7 @@ TEST_CASE("runs that are alike have no difference, and folders that keep less te
   const workshop shop(scene);
   shop.run("a");
   shop.run("b", {.threads = 1});
-  shop.run("c", {}, keys_of("element", 3, 1, 2));
+  shop.run("c", {}, keys_of("stream", 3, 1, 0));
   shop.run("d", {.trace = true});
   shop.run("e", {.trace = true}, keys_of("element", 3, 1, 2));
   const auto same = difference_of(shop.path("a"), shop.path("b"));

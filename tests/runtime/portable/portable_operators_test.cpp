@@ -83,6 +83,16 @@ TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over t
           expected += filters[4][c][y][x].item<double>() * images[1][2 + c][1 + y][x - 1].item<double>();
   CHECK(std::abs(out[1][4][1][0].item<double>() - expected) < 1e-13);
 
+  const at::IntArrayRef none({0}), single({1}), twice({2});
+  const auto flat = [&](const at::Tensor& x, const at::Tensor& w, at::IntArrayRef stride, at::IntArrayRef padding,
+                        at::IntArrayRef dilation) {
+    return at::convolution(x, w, bias, stride, padding, dilation, false, none, 2);
+  };
+  CHECK(same_bits(flat(images, filters, twice, single, single), flat(images, filters, {2, 2}, {1, 1}, {1, 1})));
+  const auto rows = images.select(2, 0), taps = filters.select(2, 0);
+  CHECK(at::allclose(flat(rows, taps, twice, single, single),
+                     flat(rows.unsqueeze(2), taps.unsqueeze(2), {1, 2}, {0, 1}, {1, 1}).squeeze(2)));
+
   for (const bool transposed : {false, true}) {
     const auto weight = transposed ? numbers({4, 3, 3, 3}, at::kDouble, 5.0) : numbers({3, 4, 3, 3}, at::kDouble, 5.0);
     const auto apply = [&](const at::Tensor& x, const at::Tensor& w) {
