@@ -7,7 +7,7 @@ class FedAvgM(mneme.Method):                                   # Hsu et al. 2019
     name = "my-fedavgm"
     beta = mneme.key(0.9, low=0.0, high=1.0, help="Momentum of the server's step.")
 
-    def client_round(self, ctx, broadcast):                     # a generator: it names jobs, the engine runs and fuses them
+    def client_round(self, ctx, broadcast):             # a generator: it names jobs, the engine runs and fuses them
         trained = yield ctx.train(start=broadcast.weights, loss=mneme.cross_entropy())
         return mneme.Upload(trained.weights, rows=trained.rows)
 

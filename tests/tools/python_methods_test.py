@@ -29,8 +29,8 @@ class Runs(unittest.TestCase):
 
     def run_of(self, chosen, **options):
         self.count += 1
-        return mneme.run(chosen, methods=options.pop("methods", ALL), out=os.path.join(self.scratch.name, str(self.count)),
-                         **options)
+        out = os.path.join(self.scratch.name, str(self.count))
+        return mneme.run(chosen, methods=options.pop("methods", ALL), out=out, **options)
 
     def assert_equal_models(self, a, b):
         a, b = a.model(), b.model()
@@ -154,7 +154,7 @@ def changing(rate):
     return Changing
 
 
-# -- what users get wrong -----------------------------------------------------------------------------------------------
+# -- what users get wrong ---------------------------------------------------------------------------------------------
 
 def client(function):
     """A method with this client half."""

@@ -13,7 +13,8 @@ PACKAGE = os.environ.get("MNEME_PACKAGE", os.path.join(ROOT, "build", "python", 
 def python_with_torch():
     """$MNEME_PYTHON, or what tools/bootstrap --python has made; "" where there is none."""
     cache = os.environ.get("MNEME_DEPS", os.path.expanduser("~/.cache/mneme"))
-    for path in [os.environ.get("MNEME_PYTHON", ""), *sorted(glob.glob(os.path.join(cache, "python-*", "bin", "python")))]:
+    made = sorted(glob.glob(os.path.join(cache, "python-*", "bin", "python")))
+    for path in [os.environ.get("MNEME_PYTHON", ""), *made]:
         if path and os.path.exists(path):
             return path
     return ""

@@ -18,8 +18,8 @@ class JobArray(unittest.TestCase):
         os.symlink(PROGRAM, os.path.join(self.folder, "home", "bin", "mneme"))
 
     def sweep(self, *arguments):
-        return mneme("sweep", "scenarios/smoke/fedavg.toml", "--seeds", "1-3", "--out", os.path.join(self.folder, "runs"),
-                     *arguments)
+        runs = os.path.join(self.folder, "runs")
+        return mneme("sweep", "scenarios/smoke/fedavg.toml", "--seeds", "1-3", "--out", runs, *arguments)
 
     def task(self, number):
         """What sbatch does of the script for one task."""

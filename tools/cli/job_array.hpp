@@ -8,9 +8,9 @@ namespace mneme {
 
 /// One run that is not done yet.
 struct array_point {
-  std::string name{};     ///< Of its scenario.
+  std::string name{};     ///< Its scenario's.
   std::string scenario{}; ///< Resolved, as TOML.
-  std::filesystem::path folder{}; ///< Of the run, which is gone on with where it has begun.
+  std::filesystem::path folder{}; ///< The run's, which is gone on with where it has begun.
 };
 
 /// Writes `script` and, beside it in the folder `script`.points, a scenario for each point and the list of them. An

@@ -1,5 +1,5 @@
-"""python3 wheel.py BUILD DIST: a wheel of the package in BUILD/package, with the program and the system's libraries that
-both need. LibTorch is torch's own, below the same site-packages. Prints the file's name."""
+"""python3 wheel.py BUILD DIST: a wheel of the package in BUILD/package, with the program and the system's libraries
+that both need. LibTorch is torch's own, below the same site-packages. Prints the file's name."""
 import base64
 import hashlib
 import os

@@ -65,12 +65,12 @@ plan taken_stage(const std::vector<job_request*>& requests) {
   return stage;
 }
 
-std::vector<work_output> outputs_of(outcomes results, job_id of) {
+std::vector<work_output> outputs_of(outcomes results, job_id owner) {
   std::vector<work_output> outputs;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    of.step = static_cast<std::uint32_t>(i);
+    owner.step = static_cast<std::uint32_t>(i);
     if (const auto* const why = std::get_if<std::string>(&results[i]))
-      throw job_error(of, *why);
+      throw job_error(owner, *why);
     outputs.push_back(std::get<work_output>(std::move(results[i])));
   }
   return outputs;

@@ -33,8 +33,8 @@ private:
 
 /// The content of the requests, for the engine.
 [[nodiscard]] plan taken_stage(const std::vector<job_request*>& requests);
-/// What the jobs of a stage ended with; throws job_error for the first that failed. @param of whose jobs they are
-[[nodiscard]] std::vector<work_output> outputs_of(outcomes results, job_id of);
+/// What the jobs of a stage ended with; throws job_error for the first that failed. @param owner whose jobs they are
+[[nodiscard]] std::vector<work_output> outputs_of(outcomes results, job_id owner);
 [[nodiscard]] std::vector<nb::object> objects_of(const std::vector<work_output>& outputs);
 
 } // namespace mneme

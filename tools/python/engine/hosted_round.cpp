@@ -112,10 +112,10 @@ tensors_ref hosted_round::upload_of(const half& played, const upload_object& upl
   }
   if (upload.tensors.is_none())
     return sent ? sent : std::make_shared<const tensor_map>();
-  auto all = sent ? std::make_shared<tensor_map>(*sent) : std::make_shared<tensor_map>();
+  auto tensors = sent ? std::make_shared<tensor_map>(*sent) : std::make_shared<tensor_map>();
   for (const auto& [name, value] : tensors_of(upload.tensors, "Upload: tensors"))
-    all->put(name, value);
-  return all;
+    tensors->put(name, value);
+  return tensors;
 }
 
 client_result hosted_round::result_of(const half& played) const {

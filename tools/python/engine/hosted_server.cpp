@@ -246,10 +246,10 @@ public:
     return {.net = method_.setup().net, .weights = weights_only(object_.weights("predict"))};
   }
   std::map<std::string, double> figures() const override {
-    auto all = averaging_server::figures();
+    auto figures = averaging_server::figures();
     for (const auto& [name, value] : object_.figures())
-      all[name] = value;
-    return all;
+      figures[name] = value;
+    return figures;
   }
   void persist(archive& state) override {
     averaging_server::persist(state);
@@ -290,9 +290,9 @@ public:
     if (name == flat_weights) {
       const auto before = weights();
       average();
-      const auto found = weights();
+      const auto averaged = weights();
       go_on_from(before);
-      return torch_object(found);
+      return torch_object(averaged);
     }
     const auto other = others_.find(name);
     if (other == others_.end() || other->second.empty())

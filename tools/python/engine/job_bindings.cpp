@@ -116,8 +116,8 @@ void bind_jobs(nb::module_& module) {
       .def(
           "pick", [](const row_set& rows, nb::object numbers) { return rows.pick(tensor_of(numbers, "numbers")); },
           "numbers"_a, "The rows of the data set with these numbers.");
-  nb::class_<loss_object>(module, "Loss", "An objective of training.").def("__repr__", [](const loss_object& of) {
-    return "<mneme loss '" + of.objective->identity() + "'>";
+  nb::class_<loss_object>(module, "Loss", "An objective of training.").def("__repr__", [](const loss_object& loss) {
+    return "<mneme loss '" + loss.objective->identity() + "'>";
   });
   const loss_object plain{cross_entropy_objective()};
   module.attr("_cross_entropy") = nb::cast(plain);

@@ -17,68 +17,68 @@ public:
   /// Null: it was not given, or as None.
   [[nodiscard]] nb::object find(const char* name) {
     known_.insert(name);
-    auto* const found = PyDict_GetItemString(options_.ptr(), name);
-    return found && found != Py_None ? nb::borrow(found) : nb::object();
+    auto* const value = PyDict_GetItemString(options_.ptr(), name);
+    return value && value != Py_None ? nb::borrow(value) : nb::object();
   }
   void integer(const char* name, std::int64_t& into, std::int64_t low) {
-    const auto found = find(name);
-    if (!found.is_valid())
+    const auto value = find(name);
+    if (!value.is_valid())
       return;
-    if (!PyLong_Check(found.ptr()) || PyBool_Check(found.ptr()) || nb::cast<std::int64_t>(found) < low)
-      wrong(name, found, fmt::format("an integer >= {}", low));
-    into = nb::cast<std::int64_t>(found);
+    if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr()) || nb::cast<std::int64_t>(value) < low)
+      wrong(name, value, fmt::format("an integer >= {}", low));
+    into = nb::cast<std::int64_t>(value);
   }
   void number(const char* name, double& into, double low) {
-    const auto found = find(name);
-    if (!found.is_valid())
+    const auto value = find(name);
+    if (!value.is_valid())
       return;
-    const double value = PyBool_Check(found.ptr()) ? -1.0 : PyFloat_AsDouble(found.ptr());
+    const double number = PyBool_Check(value.ptr()) ? -1.0 : PyFloat_AsDouble(value.ptr());
     if (PyErr_Occurred()) {
       PyErr_Clear();
-      wrong(name, found, "a number");
+      wrong(name, value, "a number");
     }
-    if (!(value >= low) || value > 1e300) // NaN is neither
-      wrong(name, found, fmt::format("a number >= {}", low));
-    into = value;
+    if (!(number >= low) || number > 1e300) // NaN is neither
+      wrong(name, value, fmt::format("a number >= {}", low));
+    into = number;
   }
   void flag(const char* name, bool& into) {
-    const auto found = find(name);
-    if (found.is_valid() && !PyBool_Check(found.ptr()))
-      wrong(name, found, "True or False");
-    if (found.is_valid())
-      into = found.is(nb::handle(Py_True));
+    const auto value = find(name);
+    if (value.is_valid() && !PyBool_Check(value.ptr()))
+      wrong(name, value, "True or False");
+    if (value.is_valid())
+      into = value.is(nb::handle(Py_True));
   }
   [[nodiscard]] sample_view rows(const char* name, const sample_view& otherwise) {
-    const auto found = find(name);
-    if (!found.is_valid())
+    const auto value = find(name);
+    if (!value.is_valid())
       return otherwise;
     row_set* given = nullptr;
-    if (nb::try_cast<row_set*>(found, given) && given)
+    if (nb::try_cast<row_set*>(value, given) && given)
       return given->samples;
     if (otherwise.source)
-      return row_set{otherwise}.pick(tensor_of(found, label(name))).samples;
-    wrong(name, found, "rows, as ctx.rows or ctx.rows_of(images, labels)");
+      return row_set{otherwise}.pick(tensor_of(value, label(name))).samples;
+    wrong(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
   }
   void classes(const char* name, class_range& into, std::int64_t classes_max) {
-    const auto found = find(name);
-    if (!found.is_valid())
+    const auto value = find(name);
+    if (!value.is_valid())
       return;
     std::pair<std::int64_t, std::int64_t> ends{-1, -1};
     try {
-      if (nb::hasattr(found, "start"))
-        ends = {nb::cast<std::int64_t>(found.attr("start")), nb::cast<std::int64_t>(found.attr("stop"))};
+      if (nb::hasattr(value, "start"))
+        ends = {nb::cast<std::int64_t>(value.attr("start")), nb::cast<std::int64_t>(value.attr("stop"))};
       else
-        ends = {nb::cast<std::int64_t>(found[0]), nb::cast<std::int64_t>(found[1])};
+        ends = {nb::cast<std::int64_t>(value[0]), nb::cast<std::int64_t>(value[1])};
     } catch (const std::exception&) {
       ends = {-1, -1};
     }
     if (ends.first < 0 || ends.second <= ends.first || ends.second > classes_max)
-      wrong(name, found, fmt::format("a range of classes within range(0, {})", classes_max));
+      wrong(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
     into = {ends.first, ends.second};
   }
-  [[noreturn]] void wrong(const char* name, nb::handle found, const std::string& expected) const {
+  [[noreturn]] void wrong(const char* name, nb::handle value, const std::string& expected) const {
     throw std::invalid_argument(fmt::format("{} = {}; expected {}", label(name),
-                                            nb::cast<std::string>(nb::repr(found)).substr(0, 100), expected));
+                                            nb::cast<std::string>(nb::repr(value)).substr(0, 100), expected));
   }
   [[nodiscard]] std::string label(const char* name) const { return fmt::format("ctx.{}: {}", job_, name); }
   /// Throws unless every option has been read.
@@ -98,41 +98,41 @@ private:
 };
 
 tensors_ref weights_option(option_reader& options, const char* name, const job_world& world) {
-  const auto found = options.find(name);
-  if (!found.is_valid() || found.is(world.start_object)) {
+  const auto value = options.find(name);
+  if (!value.is_valid() || value.is(world.start_object)) {
     if (!world.start)
       throw std::invalid_argument(options.label(name) + " is missing; expected weights of the net");
     return world.start;
   }
-  return weights_only(flat_tensor_of(found, world.setup->net->size(), options.label(name)));
+  return weights_only(flat_tensor_of(value, world.setup->net->size(), options.label(name)));
 }
 
 loss_ref loss_option(option_reader& options) {
-  const auto found = options.find("loss");
-  if (!found.is_valid())
+  const auto value = options.find("loss");
+  if (!value.is_valid())
     return cross_entropy_objective();
   loss_object* given = nullptr;
-  if (!nb::try_cast<loss_object*>(found, given) || !given)
-    options.wrong("loss", found, "a loss of mneme, as mneme.cross_entropy(), or mneme.loss(function)");
+  if (!nb::try_cast<loss_object*>(value, given) || !given)
+    options.wrong("loss", value, "a loss of mneme, as mneme.cross_entropy(), or mneme.loss(function)");
   return given->objective;
 }
 
 tensors_ref tensors_option(option_reader& options, const char* name) {
-  const auto found = options.find(name);
-  return found.is_valid() ? std::make_shared<const tensor_map>(tensors_of(found, options.label(name))) : nullptr;
+  const auto value = options.find(name);
+  return value.is_valid() ? std::make_shared<const tensor_map>(tensors_of(value, options.label(name))) : nullptr;
 }
 
 void result_option(option_reader& options, training_options& into) {
-  const auto found = options.find("result");
-  if (!found.is_valid())
+  const auto value = options.find("result");
+  if (!value.is_valid())
     return;
   const std::map<std::string, training_result> words{{"weights", training_result::weights},
                                                      {"gradient", training_result::gradient},
                                                      {"squared-gradients", training_result::squared_gradients},
                                                      {"row-norms", training_result::row_norms}};
-  const auto chosen = words.find(nb::cast<std::string>(nb::str(found)));
+  const auto chosen = words.find(nb::cast<std::string>(nb::str(value)));
   if (chosen == words.end())
-    options.wrong("result", found, "'weights', 'gradient', 'squared-gradients' or 'row-norms'");
+    options.wrong("result", value, "'weights', 'gradient', 'squared-gradients' or 'row-norms'");
   into.result = chosen->second;
 }
 

@@ -30,7 +30,7 @@ struct loss_object {
 /// What a job ended with. Tensors become objects when they are asked for.
 struct job_result {
   work_output output{};
-  nb::object weights{}; ///< Of a training: the object that `output` was shown as; null: it was not asked for.
+  nb::object weights{}; ///< The object that the weights were shown as; null: they were not asked for.
 };
 
 /// What every job of a round or step has besides what Python says.

@@ -35,9 +35,9 @@ void on_own_thread(Act act) {
 }
 
 using findings_list = std::vector<std::pair<std::string, std::string>>;
-findings_list listed(const diagnostics& found) {
+findings_list listed(const diagnostics& findings) {
   findings_list pairs;
-  for (const auto& finding : found)
+  for (const auto& finding : findings)
     pairs.emplace_back(finding.where, finding.text);
   return pairs;
 }

@@ -16,7 +16,7 @@ struct run_request {
   bool resumes = false;
   overrides settings{};
   std::filesystem::path out{}; ///< Empty: below runs/.
-  std::string name{};          ///< Of the scenario, where it has no file of its own; empty: the file's.
+  std::string name{};          ///< The scenario's, where it has no file; empty: the file's.
   std::int64_t threads = 0;
   progress_style style = progress_style::quiet;
   bool trace = false;

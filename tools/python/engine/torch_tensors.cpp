@@ -43,10 +43,10 @@ nb::object as_tensor(nb::handle object, const std::string& meaning) {
 
 void find_torch() {
   auto* const library = ::dlopen("libtorch_python.so", RTLD_NOLOAD | RTLD_LAZY);
-  auto* const found = library ? ::dlsym(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE") : nullptr;
-  if (!found)
+  auto* const wrap = library ? ::dlsym(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE") : nullptr;
+  if (!wrap)
     throw std::runtime_error("torch is loaded without its Python part; expected torch 2.11 as pip installs it");
-  parts().wrap = reinterpret_cast<wrap_function>(found);
+  parts().wrap = reinterpret_cast<wrap_function>(wrap);
   nb::object type = nb::module_::import_("torch").attr("Tensor");
   parts().tensor_type = type.release().ptr();
 }
@@ -71,7 +71,9 @@ nb::object torch_object(const at::Tensor& value) {
   return torch_wrapped(alias);
 }
 
-bool was_written(nb::handle made) { return reinterpret_cast<const tensor_object*>(made.ptr())->tensor._version() != 0; }
+bool was_written(nb::handle shown) {
+  return reinterpret_cast<const tensor_object*>(shown.ptr())->tensor._version() != 0;
+}
 
 at::Tensor tensor_of(nb::handle object, const std::string& meaning) {
   const auto held = as_tensor(object, meaning);

@@ -18,7 +18,7 @@ void find_torch();
 /// A tensor of Python's with its graph. Throws std::invalid_argument unless it is one. @pre the GIL
 [[nodiscard]] at::Tensor graph_of(nb::handle object, const std::string& meaning);
 /// True where Python has written into a tensor that torch_object() made. @pre the GIL
-[[nodiscard]] bool was_written(nb::handle made);
+[[nodiscard]] bool was_written(nb::handle shown);
 
 /// The tensor of a torch.Tensor, contiguous and without its graph, sharing its memory where it can.
 /// Throws std::invalid_argument, saying what `meaning` should be. @pre the GIL

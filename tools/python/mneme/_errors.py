@@ -13,7 +13,7 @@ class ScenarioError(ValueError):
 
 
 class RunFailed(RuntimeError):
-    """A run began and failed. `folder` has what it had done; `resume_from` is not empty where mneme.resume() goes on."""
+    """A run began and failed. `folder` has what it had done; mneme.resume(resume_from) goes on unless it is empty."""
 
     def __init__(self, text, folder="", resume_from=""):
         self.folder, self.resume_from = folder, resume_from

@@ -156,11 +156,11 @@ class AveragingServer(Server):
 class Method:
     """A method. Subclasses name it, declare keys, and write client_round() and, if they like, `Server`.
 
-    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training, and
-    as many bytes as the broadcast's weights go up: then results are computed while others are folded. blind_clients:
-    clients are not told their task. central_data: the server trains on training rows. defaults: keys of other sections,
-    as a dict. presets: {name: (meaning, dict of keys)}. Parts: further functions and classes whose source is the
-    method's, too.
+    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training,
+    and as many bytes as the broadcast's weights go up: then results are computed while others are folded.
+    blind_clients: clients are not told their task. central_data: the server trains on training rows. defaults: keys of
+    other sections, as a dict. presets: {name: (meaning, dict of keys)}. parts: further functions and classes whose
+    source is the method's, too.
     """
 
     name = ""
@@ -175,7 +175,7 @@ class Method:
     Server = AveragingServer
 
     def prepare(self):
-        """Called once, before the run; `self.setup` is there, and afterwards the object is shared and does not change."""
+        """Called once, before the run; `self.setup` is there. Afterwards the object is shared and does not change."""
 
     def check(self):
         """What is wrong with keys and setup, as (key, text)."""
@@ -236,8 +236,9 @@ class Method:
 
     def __setattr__(self, name, value):
         if "_frozen" in vars(self):
-            raise AttributeError(f"self.{name} cannot be set in a round: one object is shared by all clients, whose halves "
-                                 "are pure; a client remembers by Upload(memory=...), the server by its own attributes")
+            raise AttributeError(f"self.{name} cannot be set in a round: one object is shared by all clients, whose "
+                                 "halves are pure; a client remembers by Upload(memory=...), the server by its own "
+                                 "attributes")
         super().__setattr__(name, value)
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of a run while it goes on: the program's block on a terminal, a line that is replaced in a notebook."""
+"""What a user sees of a run while it goes on: the program's block on a terminal, one line in a notebook."""
 import sys
 
 

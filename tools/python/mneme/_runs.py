@@ -190,8 +190,8 @@ def run(scenario, overrides={}, *, data=None, partition=None, methods=[], thread
     scenario: a path, a dict of the same keys, or a dict with "extends"; overrides: a dict, which wins over it.
     data: a mneme.Data in place of [data]; partition: [rows] client of each training row, or a function of (labels,
     clients, seed) that returns it. methods: classes of Python that the scenario may name. threads: 0 is one per core.
-    out: the folder of the run, which must not exist. on_evaluation: called with each record; what it throws ends the run
-    in order. Ctrl-C does the same; resume() goes on.
+    out: the folder of the run, which must not exist. on_evaluation: called with each record; what it throws ends the
+    run in order. Ctrl-C does the same; resume() goes on.
     Throws ScenarioError before anything is written, RunFailed after.
     """
     host(methods)

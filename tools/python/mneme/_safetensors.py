@@ -25,21 +25,22 @@ def read(path):
             tensors[name] = torch.empty(entry["shape"], dtype=kind)
         else:
             count = (last - first) // kind.itemsize
-            tensors[name] = torch.frombuffer(body, dtype=kind, count=count, offset=first).reshape(entry["shape"]).clone()
+            flat = torch.frombuffer(body, dtype=kind, count=count, offset=first)
+            tensors[name] = flat.reshape(entry["shape"]).clone()
     return tensors
 
 
-def write(path, tensors):
-    """Writes {name: tensor}, in name order."""
+def as_bytes(tensors, metadata=None):
+    """{name: tensor} as the content of a file, in name order; lists of texts in `metadata` are told beside them."""
     header, blobs, at = {}, [], 0
+    if metadata:
+        header["__metadata__"] = {name: json.dumps(value) for name, value in metadata.items()}
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
-        blob = tensor.view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+        blob = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
         header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(blob)]}
         blobs.append(blob)
         at += len(blob)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        file.writelines(blobs)
+    return struct.pack("<Q", len(text)) + text + b"".join(blobs)

@@ -23,7 +23,8 @@ def toml(value):
     if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
         parts = value.tolist() if hasattr(value, "tolist") else value
         return "[" + ", ".join(toml(part) for part in parts) + "]"
-    raise ScenarioError([("", f"a {type(value).__name__} is no value of a scenario; expected a number, text, bool or list")])
+    kind = type(value).__name__
+    raise ScenarioError([("", f"a {kind} is no value of a scenario; expected a number, text, bool or list")])
 
 
 # Keys whose values are tables of TOML, not sections.

@@ -21,8 +21,8 @@ def packed(value):
             return {type(part).__name__: [walk(item, f"{path}[{i}]") for i, item in enumerate(part)]}
         if isinstance(part, dict):
             return {"dict": [[walk(key, path), walk(item, f"{path}[{key!r}]")] for key, item in part.items()]}
-        raise TypeError(f"state(): {path} is a {type(part).__name__}; expected tensors, numbers, texts, lists, tuples and "
-                        "dicts, or a state() and restore() of your own")
+        raise TypeError(f"state(): {path} is a {type(part).__name__}; expected tensors, numbers, texts, lists, tuples "
+                        "and dicts, or a state() and restore() of your own")
 
     return json.dumps(walk(value, "state")), tensors
 

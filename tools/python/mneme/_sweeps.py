@@ -18,8 +18,8 @@ def sweep(scenario, over=None, seeds=(), *, overrides={}, out="runs", executor=N
     what was interrupted.
 
     executor: anything with submit(function, *arguments) that returns futures; their processes have to see `out`, and
-    import the modules of `methods`. None: one point after the other, in this process. A point whose worker was killed is
-    submitted again, three times at most.
+    import the modules of `methods`. None: one point after the other, in this process. A point whose worker was killed
+    is submitted again, three times at most.
     """
     host(methods)
     points = planned(scenario, dict(over or {}), list(seeds), dict(overrides), os.path.abspath(os.fspath(out)))

@@ -1,4 +1,4 @@
-"""Loads torch before the engine, whose LibTorch it shares, and refuses another one than that the engine was built for."""
+"""Loads torch before the engine, which shares its LibTorch, and refuses another one than the engine was built for."""
 import torch
 
 NEEDED = "2.11"

@@ -35,7 +35,7 @@ def keys_of(run):
     sections = tomllib.loads(run.scenario())
     flat = {}
     for name, value in sections.items():
-        flat.update({f"{name}.{key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value})
+        flat |= ({f"{name}.{key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value})
     return flat
 
 
