@@ -4,6 +4,7 @@
 #include "runtime/method/method_needs.hpp"
 #include "runtime/method/proxy_half.hpp"
 #include "runtime/settings/scenario.hpp"
+#include <functional>
 namespace mneme {
 
 /// A module from outside, as a net without a head, and the weights that its file has.
@@ -84,7 +85,7 @@ public:
 struct strategy_entry {
   std::string name{};
   std::string summary{}; ///< One line with its paper, for `mneme list strategies`.
-  std::unique_ptr<strategy> (*make)() = nullptr;
+  std::function<std::unique_ptr<strategy>()> make{};
 };
 /// `const strategy_registration line{{.name = "fedavg", .summary = "...", .make = ...}};`
 struct strategy_registration {

@@ -189,6 +189,8 @@ private:
         ->check(CLI::Range(1, 4096));
     to.add_flag("--dry-run", sweep.dry,
                 "Only print the runs and what would become of each, once each point was checked.");
+    to.add_option("--slurm", sweep.slurm, "Only write a script for sbatch, a job array of the runs that are not done.")
+        ->type_name("FILE");
     auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
   }

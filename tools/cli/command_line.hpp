@@ -81,7 +81,7 @@ struct calibrate_arguments {
 };
 
 /// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
-/// [--threads N] [--quiet|--json]`
+/// [--threads N] [--slurm FILE] [--quiet|--json]`
 struct sweep_arguments {
   std::vector<std::string> scenarios{}; ///< Or a file with a [sweep] table.
   std::vector<std::string> over{};      ///< "KEY=V1,V2"
@@ -91,6 +91,7 @@ struct sweep_arguments {
   std::int64_t jobs = 0;                ///< Runs at a time; 0: one per core
   std::int64_t threads = 0;             ///< Threads of each run; 0: the cores shared out
   bool dry = false;                     ///< Only say what would run.
+  std::string slurm{};                  ///< Only write this script, a job array for Slurm; "": run.
   bool quiet = false, json = false;
 };
 
