@@ -246,24 +246,26 @@ def monitor(adapter):
             "length_max": rounded(low), "score": rounded(score)}
 
 
-def inversion(adapter, gradients, steps=2):
-    """Labels of gradients, and an image from them: the objective in each step, and where it is then."""
+def inversion(adapter, gradients, evaluations=12):
+    """Labels of gradients, and the objective where L-BFGS asks for it first on the way to an image."""
     server = adapter.server()
     server.pool_grad = gradients
     labels = server.gradient2label()
-    server.pool_grad, server.Iteration, server.num_image = gradients[:1], steps, 1
+    server.pool_grad, server.Iteration, server.num_image = gradients[:1], 1, 1
     kept = []
     lbfgs = torch.optim.LBFGS
 
     class Watched(lbfgs):
         def step(self, closure):
-            value = super().step(closure)
-            kept.append([rounded(value.detach()), summary("image", self.param_groups[0]["params"][0])])
-            return value
+            def watched():
+                value = closure()
+                kept.append(rounded(value.detach()))
+                return value
+            return super().step(watched)
     start = values_of("start", (1, 3, EXTENT, EXTENT)).double()
     with replaced({(torch.optim, "LBFGS"): Watched, (torch, "randn"): lambda *_: start}), shim.quiet():
         server.reconstruction()
-    return {"labels": labels, "steps": kept}
+    return {"labels": labels, "objectives": kept[:evaluations]}
 
 
 def steps(adapter):

@@ -92,7 +92,9 @@ def tasks():
 
 
 def by_mneme_names(net):
-    return {name.replace("encoder.", "").replace("final_proj.0.", "fc."): value for name, value in moved(net).items()}
+    plain = {name.replace("encoder.", "").replace("final_proj.0.", "fc."): value
+             for name, value in net.state_dict().items()}
+    return moved(types.SimpleNamespace(state_dict=lambda: plain))
 
 
 class KeptLoss(nn.CrossEntropyLoss):

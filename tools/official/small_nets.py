@@ -34,7 +34,7 @@ def pixels(name, rows):
     return (whole.float() * torch.tensor(2 / 255, dtype=torch.float32) - 1).double()
 
 
-def moved(net, trained_only=False):
+def moved(net):
     """Summaries of all that a net holds."""
     return {name: summary(name, value) for name, value in net.state_dict().items()
             if not name.endswith("num_batches_tracked")}
