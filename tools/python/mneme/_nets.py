@@ -215,8 +215,8 @@ def net(module, *, weights=True, strict=False, folder=FOLDER):
     except (Untraceable, torch.fx.proxy.TraceError) as why:
         if strict:
             raise ScenarioError([("net", str(why))]) from None
-        warnings.warn(f"{why}; the module runs as a TorchScript file, client by client and unfused: several times slower "
-                      "for small nets", MnemeWarning, stacklevel=2)
+        warnings.warn(f"{why}; the module runs as a TorchScript file, client by client and unfused: several times "
+                      "slower for small nets", MnemeWarning, stacklevel=2)
         return Net(None, module=scripted(module), folder=folder)
     name = texts[-1].split(":")[0]
     texts[-1] = f"{name}: linear classes"
