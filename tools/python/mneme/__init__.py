@@ -11,12 +11,15 @@ from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Pl
                            Setup, Upload, corrected, proximal)
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
 from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
+from mneme._data import Data
+from mneme._nets import Net, net
 from mneme._runs import Run, compare, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
 from mneme import loggers
 
-__all__ = ["AveragingServer", "Broadcast", "ClientContext", "Delivery", "Interrupted", "Loss", "Method",
-           "MnemeWarning", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError", "Server",
-           "ServerContext", "Setup", "Upload", "compare", "corrected", "cross_entropy", "key", "load", "loggers",
-           "loss", "proximal", "resume", "run", "runs", "schema", "sweep", "validate", "__version__"]
+__all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
+           "MnemeWarning", "Net", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError",
+           "Server", "ServerContext", "Setup", "Upload", "compare", "corrected", "cross_entropy", "key", "load",
+           "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep", "validate",
+           "__version__"]
