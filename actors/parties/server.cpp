@@ -2,7 +2,7 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/results/class_scores.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/core/Tensor.h>
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>

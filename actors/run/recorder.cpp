@@ -2,7 +2,7 @@
 #include "actors/run/machine_facts.hpp"
 #include "runtime/results/plot.hpp"
 #include "runtime/results/png.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <algorithm>
 #include <atomic>
 #include <caf/typed_event_based_actor.hpp>

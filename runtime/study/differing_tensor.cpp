@@ -1,5 +1,5 @@
 #include "runtime/study/differing_tensor.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/formats/safetensors_file.hpp"
 #include <ATen/core/Tensor.h>
 #include <algorithm>
 #include <cstring>

@@ -21,6 +21,7 @@ struct command_line {
   serve_arguments serve{};
   sweep_arguments sweep{};
   validate_arguments validate{};
+  calibrate_arguments calibrate{};
   compare_arguments compare{};
   report_arguments report{};
   new_arguments made{};
@@ -28,9 +29,10 @@ struct command_line {
   std::string shell{};
   std::string topic{}; // for the help of help only
   bool examined_as_json = false;
+  std::vector<std::string> examined_data{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
-  CLI::App *node_command, *verify_command, *diff_command;
+  CLI::App *node_command, *calibrate_command, *verify_command, *diff_command;
   CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
@@ -44,12 +46,14 @@ struct command_line {
     compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
+    calibrate_command = app.add_subcommand(
+        "calibrate", "Measure how fast this machine trains a scenario's net, and write it as a device profile.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
     new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
     completion_command = app.add_subcommand("completion", "Print what a shell needs to complete commands and keys.");
-    doctor_command =
-        app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
+    doctor_command = app.add_subcommand(
+        "doctor", "Tell what this machine computes with, and check that it gives equal bits; or what is read of data.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
@@ -64,7 +68,13 @@ struct command_line {
     bind_new();
     completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
     bind_validate();
+    bind_calibrate();
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
+    doctor_command
+        ->add_option("DATA", examined_data,
+                     "Tell what is read of these instead: a folder of pictures, a file of arrays (.npz, .safetensors, "
+                     ".npy), a table (.csv), or the data of a scenario (.toml).")
+        ->type_name("...");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -179,6 +189,8 @@ private:
         ->check(CLI::Range(1, 4096));
     to.add_flag("--dry-run", sweep.dry,
                 "Only print the runs and what would become of each, once each point was checked.");
+    to.add_option("--slurm", sweep.slurm, "Only write a script for sbatch, a job array of the runs that are not done.")
+        ->type_name("FILE");
     auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
   }
@@ -193,6 +205,18 @@ private:
                              "is played with the sizes of jobs and messages, FLOPs are counted on one row of the net, "
                              "and seconds are these at the rate of products measured here for a moment.");
     to.add_flag("--json", validate.json, "Print the costs of each scenario as a JSON object.")->needs(cost);
+  }
+  void bind_calibrate() {
+    auto& to = *calibrate_command;
+    to.add_option("SCENARIO", calibrate.scenarios, "A scenario file: its net, batch, optimizer and rows.")
+        ->type_name("");
+    to.add_option("--set", calibrate.settings, "Override a key: a TOML value, or a bare string.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    to.add_option("-o,--out", calibrate.file, "The profile to write; default: stdout.")->type_name("FILE");
+    to.add_option("--seconds", calibrate.seconds, "About how long to measure; default: 6.")
+        ->type_name("S")
+        ->check(CLI::Range(0.1, 3600.0));
   }
   void bind_compare() {
     auto& to = *compare_command;
@@ -225,7 +249,9 @@ private:
     bind_where(to, report.where);
   }
   void bind_new() {
-    new_command->add_option("METHOD DATASET", made.names, "As mneme list strategies and datasets name them.")
+    new_command
+        ->add_option("METHOD DATASET", made.names,
+                     "As mneme list strategies and datasets name them, or a path to data of your own.")
         ->type_name("");
     new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
   }
@@ -304,6 +330,8 @@ int dispatch(const command_line& line) {
     return diff_runs(line.diff);
   if (*line.validate_command)
     return validate_scenarios(line.validate);
+  if (*line.calibrate_command)
+    return calibrate_scenario(line.calibrate);
   if (*line.list_command)
     return list_things(line.list);
   if (*line.compare_command)
@@ -317,7 +345,8 @@ int dispatch(const command_line& line) {
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)
-    return examine(line.examined_as_json);
+    return line.examined_data.empty() ? examine(line.examined_as_json)
+                                      : examine_data(line.examined_data, line.examined_as_json);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

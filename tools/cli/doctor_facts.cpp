@@ -43,7 +43,7 @@ machine_facts memory_facts() {
       {"limit of addresses", limit.rlim_cur == RLIM_INFINITY ? "none" : as_gib(static_cast<double>(limit.rlim_cur))}};
 }
 
-machine_facts device_facts() {
+machine_facts accelerator_facts() {
   const auto chosen = resolve_device("auto"), first = resolve_device("cuda:0");
   return {{"worker.device = \"auto\"", chosen ? *chosen : chosen.error()},
           {"CUDA", first ? "there is a device" : first.error()}};
@@ -52,6 +52,8 @@ machine_facts device_facts() {
 machine_facts data_facts() {
   machine_facts facts;
   for (const auto& source : data_sources()) {
+    if (source.is_own) // `mneme doctor DATA` tells of these
+      continue;
     const auto folders = folders_of(source, {});
     std::string places;
     for (const auto& folder : folders ? *folders : std::vector<std::filesystem::path>{})

@@ -8,7 +8,7 @@ namespace mneme {
 /// Memory of the machine, and what the process may take of it.
 [[nodiscard]] machine_facts memory_facts();
 /// Devices, as worker.device = "auto" sees them.
-[[nodiscard]] machine_facts device_facts();
+[[nodiscard]] machine_facts accelerator_facts();
 /// Each data set, and the folders of its files or that they are missing.
 [[nodiscard]] machine_facts data_facts();
 
