@@ -8,6 +8,21 @@
 #include <string_view>
 namespace mneme::portable {
 
+namespace {
+
+/// Rounded correctly, as every processor has it.
+struct function_sqrt {
+  static constexpr const char* text = "sqrt";
+  MNEME_PORTABLE static void floats(float* out, const float* in) {
+    _mm256_storeu_ps(out, _mm256_sqrt_ps(_mm256_loadu_ps(in)));
+  }
+  MNEME_PORTABLE static void doubles(double* out, const double* in) {
+    _mm256_storeu_pd(out, _mm256_sqrt_pd(_mm256_loadu_pd(in)));
+  }
+};
+
+} // namespace
+
 // N. Shibata and F. Petrogalli, "SLEEF: A Portable Vectorized Library of C Standard Mathematical Functions", 2020.
 // The numbers behind u are hundredths of the last place by which results may be off.
 #define MNEME_FUNCTIONS(APPLY)                                                                                         \
@@ -19,8 +34,10 @@ namespace mneme::portable {
   APPLY(log10, u10)                                                                                                    \
   APPLY(log1p, u10)                                                                                                    \
   APPLY(sin, u10)                                                                                                      \
-  APPLY(cos, u10) APPLY(tan, u10) APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) \
-      APPLY(tanh, u10) APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
+  APPLY(cos, u10)                                                                                                      \
+  APPLY(tan, u10)                                                                                                      \
+  APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10)                \
+      APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
 
 #define MNEME_DECLARE(name, error)                                                                                     \
   extern "C" __m256 Sleef_##name##f8_##error##avx2(__m256);                                                            \
@@ -36,21 +53,10 @@ namespace mneme::portable {
     }                                                                                                                  \
   };                                                                                                                   \
   }
-MNEME_FUNCTIONS(MNEME_DECLARE)
+MNEME_FUNCTIONS(MNEME_DECLARE);
 #undef MNEME_DECLARE
 
 namespace {
-
-/// Rounded correctly, as every processor has it.
-struct function_sqrt {
-  static constexpr const char* text = "sqrt";
-  MNEME_PORTABLE static void floats(float* out, const float* in) {
-    _mm256_storeu_ps(out, _mm256_sqrt_ps(_mm256_loadu_ps(in)));
-  }
-  MNEME_PORTABLE static void doubles(double* out, const double* in) {
-    _mm256_storeu_pd(out, _mm256_sqrt_pd(_mm256_loadu_pd(in)));
-  }
-};
 
 /// Those whose vectors take another way where one of the numbers is large.
 template <class Function>
