@@ -77,7 +77,7 @@ private:
   current_round round_;
   in_flight_table in_flight_;
   run_clock clock_{settings_};
-  run_output out_{settings_.trace, clock_, round_.place};
+  run_output out_{settings_, clock_, round_.place};
   server_links links_{settings_, clock_};
   computing_ahead ahead_{settings_, clock_, round_, in_flight_, out_};
   dispatcher dispatch_{settings_, clock_, round_, in_flight_, links_, ahead_, out_};

@@ -12,6 +12,52 @@ std::vector<std::string> data_names() {
   return names;
 }
 
+/// Keys that lead to rows of the user's own.
+void own_data_keys(section_keys& keys, data_section& to) {
+  const auto source = data_source_named(to.name);
+  const bool has_file = source.own_file, is_folder = source.is_own && !source.own_file;
+  keys.path(
+      "file", to.file,
+      "arrays: a file of arrays, .npz or .safetensors, or the train_x.npy (or the folder) of arrays that lie beside "
+      "each other, .npy each: train_x, train_y, test_x, test_y, if wanted train_domain, test_domain, class_names, "
+      "domain_names. csv: a table with a header.");
+  keys.read_if(has_file, "only data.name = \"arrays\" and \"csv\"");
+  keys.text("folder", to.folder,
+            "folder: the name of the folder of pictures below data.root or below an entry of $MNEME_DATA, where nodes "
+            "look for their own; empty: data.root itself.");
+  keys.read_if(is_folder, "only data.name = \"folder\"");
+  keys.number("test_share", to.test_share, {.low = 0.0, .high = 0.95},
+              "Own data without a test part: the share of the rows of each class (in each domain) that is drawn for it "
+              "from the seed, at least one of two or more.");
+  keys.added_later();
+  keys.read_if(has_file || is_folder, "only data.name = \"folder\", \"arrays\" and \"csv\"");
+  keys.integer(
+      "channels", to.channels, {.low = 0, .high = 3},
+      "folder: 3 for colour, 1 for grey (the brightness of coloured pictures); 0: grey where all pictures are.");
+  keys.added_later();
+  keys.read_if(is_folder, "only data.name = \"folder\"");
+  keys.choice(
+      "layout", to.layout,
+      {{"auto", array_layout::automatic},
+       {"channels-first", array_layout::channels_first},
+       {"channels-last", array_layout::channels_last}},
+      "arrays: the order of the axes of images, [N, C, H, W] or [N, H, W, C]; auto: the channels are the axis of "
+      "1 or 3.");
+  keys.added_later();
+  keys.read_if(to.name == "arrays", "only data.name = \"arrays\"");
+  keys.text("label_column", to.label_column, "csv: the column of the classes, words or numbers.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.text("split_column", to.split_column,
+            "csv: the column that says train or test; \"split\" may be absent: then data.test_share is drawn.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.text("domain_column", to.domain_column,
+            "csv: the column of the domains, words or numbers; \"domain\" may be absent: then there are none.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+}
+
 section_keys data_keys(data_section& to) {
   section_keys keys;
   const auto source = data_source_named(to.name);
@@ -20,6 +66,7 @@ section_keys data_keys(data_section& to) {
   keys.path("root", to.root,
             "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
   keys.read_if(!source.from_seed, "only data sets in files");
+  keys.read_if(!source.own_file, "only data sets that are looked for");
   keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
   keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
   keys.integer("train_per_class", to.train_per_class, {.low = 0},
@@ -30,7 +77,9 @@ section_keys data_keys(data_section& to) {
       "normalize", to.normalize,
       {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}, {"measured", normalization::measured}},
       "Pixels minus a mean, over a deviation: the data set's published ones, or 0.5 and 0.5 (EMNIST, USPS, "
-      "digits, PACS, made-up rows); unit: in [0, 1]; measured: those of the training rows that are read.");
+      "digits, PACS, made-up rows, own pictures); unit: in [0, 1]; measured: those of the training rows that are read. "
+      "Rows "
+      "of numbers stay as they are, unless measured: then each number, or channel, by the training rows.");
   keys.read_if(holds_pixels, "only images");
   keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
   keys.read_if(source.index_files, "only data sets in idx files");
@@ -43,16 +92,24 @@ section_keys data_keys(data_section& to) {
   keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer(
       "tokens", to.tokens, {.low = 0, .high = 16'777'216},
-      "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
-  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
-  keys.integer("side", to.side, {.low = 8, .high = 1'024},
-               "imagenet-subset, nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
+      "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels. arrays: "
+      "tokens lie below this; 0: the largest one and one more.");
+  keys.read_if(source.from_seed || to.name == "arrays", "only data.name = \"synthetic\" and \"arrays\"");
+  keys.integer(
+      "side", to.side, {.low = 0, .high = 1'024},
+      "Data sets in folders of pictures: pixels of a side, at least 8, that the square in the middle of pictures "
+      "is brought to; folder: 0, if not given: pictures have one size and stay as they are.");
   keys.read_if(source.picture_folders, "only data sets in folders of pictures");
+  keys.unless_given([&to] {
+    if (to.name == "folder")
+      to.side = 0;
+  });
   keys.integer("resize", to.resize, {.low = 0, .high = 1'024},
                "Pixels of the shorter side that images are brought to before nets see them, by bicubic interpolation "
                "as Pillow does it; 0: as the data set has them.");
   keys.integer("crop", to.crop, {.low = 0, .high = 1'024},
                "Pixels of a side of the middle of images, which nets see, after data.resize; 0: all of it.");
+  own_data_keys(keys, to);
   return keys;
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/base/digest.hpp"
+#include "runtime/data/data_sources.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
@@ -61,6 +62,14 @@ bool is_left_out(const std::string& section, const key& option) {
   return usual != defaults.end() && usual->second == current_text(option);
 }
 
+/// Own data count by what they hold, in place of the keys that say where they lie.
+std::string digested_place(const data_section& data, const std::string& name) {
+  if (name != "file")
+    return {};
+  const auto content = own_content(data);
+  return content.empty() ? content : in_quotes(content);
+}
+
 std::string digested_text(const scenario& settings, const std::string& section, const key& option) {
   if (is_left_out(section, option))
     return {};
@@ -71,6 +80,8 @@ std::string digested_text(const scenario& settings, const std::string& section, 
   if (section == "worker" || section == "checkpoint" || (section.empty() && option.name == "title") ||
       (section == "data" && option.name == "root"))
     return {};
+  if (section == "data" && (option.name == "file" || option.name == "folder"))
+    return digested_place(settings.data, option.name);
   const auto* path = std::get_if<std::filesystem::path*>(&option.target);
   return path ? content_text(**path) : current_text(option);
 }

@@ -1,5 +1,6 @@
 #include "runtime/scenario/values.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
 #include <sstream>
 namespace mneme {
@@ -70,6 +71,10 @@ public:
       return refuse();
     if (value->get().find('\0') != std::string::npos)
       return refuse(false);
+    if (into_.name == "weights" && value->get() == weights_as_drawn) {
+      *to = weights_as_drawn;
+      return;
+    }
     *to = value->get().empty() ? std::filesystem::path{} : (layer_.folder / value->get()).lexically_normal();
   }
   void operator()(virtual_duration* to) { read_with_unit(to, parse_duration, "s"); }

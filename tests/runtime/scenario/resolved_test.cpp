@@ -99,6 +99,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"training.augment", "crop-flip"},
     {"strategy.preset", "small"},
     {"strategy.weighting", "uniform"},
+    {"strategy.keep_share", "0.5"},
     {"strategy.oracle", "true"},
     {"strategy.mu", "0.02"},
     {"strategy.rule", "median"},
@@ -164,7 +165,17 @@ TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
                               "model.seed_weights",
                               "model.module",
                               "model.backbone",
-                              "strategy.name"};
+                              "strategy.name",
+                              // Where own data lie; what they hold counts.
+                              "data.file",
+                              "data.folder",
+                              // They belong to own data.
+                              "data.test_share",
+                              "data.channels",
+                              "data.layout",
+                              "data.label_column",
+                              "data.split_column",
+                              "data.domain_column"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;
