@@ -7,7 +7,7 @@ namespace {
 // P weights of a net.
 
 /// Bytes of a float32 element on the link.
-std::int64_t float_bytes(wire_format format) {
+std::int64_t bytes_of_float(wire_format format) {
   switch (format) {
   case wire_format::fp32:
     return 4;
@@ -78,7 +78,7 @@ std::int64_t wire_bytes(const tensor_map* tensors, wire_format format) {
   std::int64_t sum = 0;
   if (tensors)
     for (const auto& [name, value] : *tensors)
-      sum += value.scalar_type() == at::kFloat ? value.numel() * float_bytes(format)
+      sum += value.scalar_type() == at::kFloat ? value.numel() * bytes_of_float(format)
                                                : static_cast<std::int64_t>(value.nbytes());
   return sum;
 }

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::moon_method {
 namespace {
 
 // Axes: B rows of a step, D features.
@@ -146,4 +146,4 @@ const strategy_registration line{{.name = "moon",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<moon>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::moon_method

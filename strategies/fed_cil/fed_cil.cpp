@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-namespace mneme {
+namespace mneme::fed_cil_method {
 namespace {
 
 enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
@@ -222,4 +222,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_cil>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fed_cil_method

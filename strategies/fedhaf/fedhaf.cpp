@@ -19,7 +19,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <limits>
-namespace mneme {
+namespace mneme::fedhaf_method {
 namespace {
 
 // -- what a client minimises (eqs. 2-5) -------------------------------------------------------------------------------
@@ -216,11 +216,15 @@ private:
 };
 
 } // namespace
+} // namespace mneme::fedhaf_method
 
-loss_ref adjustment_objective(const adjustment_terms& terms) { return std::make_shared<adjustment_loss>(terms); }
+mneme::loss_ref mneme::adjustment_objective(const adjustment_terms& terms) {
+  return std::make_shared<fedhaf_method::adjustment_loss>(terms);
+}
 
 // -- the method's parts -----------------------------------------------------------------------------------------------
 
+namespace mneme::fedhaf_method {
 namespace {
 
 /// Table 3's rows without a part; what each leaves out follows the text of its section.
@@ -458,4 +462,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedhaf>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fedhaf_method

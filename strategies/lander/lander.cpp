@@ -31,6 +31,8 @@ part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes
   return {.fresh = 0.2 * (1.0 + 1.0 / a) / b, .old = 0.4 * a * b};
 }
 
+} // namespace mneme
+namespace mneme::lander_method {
 namespace {
 
 class anchored_loss final : public loss {
@@ -113,11 +115,15 @@ private:
 };
 
 } // namespace
+} // namespace mneme::lander_method
 
-loss_ref anchored_objective(const anchored_terms& terms) { return std::make_shared<anchored_loss>(terms); }
+mneme::loss_ref mneme::anchored_objective(const anchored_terms& terms) {
+  return std::make_shared<lander_method::anchored_loss>(terms);
+}
 
 // -- the method's parts -----------------------------------------------------------------------------------------------
 
+namespace mneme::lander_method {
 namespace {
 
 // Axes: C classes of the run, E numbers of an anchor, P weights.
@@ -320,4 +326,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<lander>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::lander_method
