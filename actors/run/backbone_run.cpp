@@ -9,7 +9,7 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/storage/kept_tensors.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fcntl.h>

@@ -41,7 +41,7 @@ expected<at::Tensor> read_png(const std::filesystem::path& file, std::int64_t pi
   if (!bytes)
     return tl::unexpected(bytes.error());
   const auto damaged = [&](std::string_view why) {
-    return failed(file.string(), fmt::format("is no whole PNG file ({}): fetch the data set again", why));
+    return failed(file.string(), fmt::format("is no whole PNG file ({}): is it damaged? Write or fetch it again", why));
   };
   png_decoder image;
   if (!image.start(*bytes))
@@ -51,6 +51,9 @@ expected<at::Tensor> read_png(const std::filesystem::path& file, std::int64_t pi
     return failed(file.string(),
                   fmt::format("the header states {} pixels, but pictures of this data set have at most {}",
                               height * width, pixels_max));
+  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // packed as well as can be, a bit each
+  if (height * width > pixels_of_a_byte * std::ssize(*bytes))
+    return damaged(fmt::format("{} bytes do not hold {} pixels", bytes->size(), height * width));
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(3 * height * width));
   if (!image.decode(pixels))
     return damaged(image.why());

@@ -28,8 +28,8 @@ at::Tensor through_int8(const at::Tensor& values) {
     return values;
   const auto [least, most] = values.aminmax(); // NaN if there is any
   const auto scale = least.neg().maximum(most).div(127.0);
-  const auto step = scale.masked_fill(scale.eq(0.0), 1.0); // all zero, or too small for a step
-  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale);     // at::round is to even
+  const auto step = scale.masked_fill(scale.eq(0.0), 1.0);            // all zero, or too small for a step
+  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale); // at::round is to even
 }
 
 /// Where in a net of these parameters `size` flat weights begin that are the first of them, or the last.
