@@ -5,7 +5,23 @@
 #include <cstring>
 #include <immintrin.h>
 #include <stdexcept>
+#include <string_view>
 namespace mneme::portable {
+
+namespace {
+
+/// Rounded correctly, as every processor has it.
+struct function_sqrt {
+  static constexpr const char* text = "sqrt";
+  MNEME_PORTABLE static void floats(float* out, const float* in) {
+    _mm256_storeu_ps(out, _mm256_sqrt_ps(_mm256_loadu_ps(in)));
+  }
+  MNEME_PORTABLE static void doubles(double* out, const double* in) {
+    _mm256_storeu_pd(out, _mm256_sqrt_pd(_mm256_loadu_pd(in)));
+  }
+};
+
+} // namespace
 
 // N. Shibata and F. Petrogalli, "SLEEF: A Portable Vectorized Library of C Standard Mathematical Functions", 2020.
 // The numbers behind u are hundredths of the last place by which results may be off.
@@ -14,9 +30,14 @@ namespace mneme::portable {
   APPLY(exp2, u10)                                                                                                     \
   APPLY(expm1, u10)                                                                                                    \
   APPLY(log, u10)                                                                                                      \
-  APPLY(log2, u10) APPLY(log10, u10) APPLY(log1p, u10) APPLY(sin, u10) APPLY(cos, u10) APPLY(tan, u10)                 \
-      APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10)            \
-          APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
+  APPLY(log2, u10)                                                                                                     \
+  APPLY(log10, u10)                                                                                                    \
+  APPLY(log1p, u10)                                                                                                    \
+  APPLY(sin, u10)                                                                                                      \
+  APPLY(cos, u10)                                                                                                      \
+  APPLY(tan, u10)                                                                                                      \
+  APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10)                \
+      APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
 
 #define MNEME_DECLARE(name, error)                                                                                     \
   extern "C" __m256 Sleef_##name##f8_##error##avx2(__m256);                                                            \
@@ -32,15 +53,25 @@ namespace mneme::portable {
     }                                                                                                                  \
   };                                                                                                                   \
   }
-MNEME_FUNCTIONS(MNEME_DECLARE)
+MNEME_FUNCTIONS(MNEME_DECLARE);
 #undef MNEME_DECLARE
 
 namespace {
 
-/// Whole vectors, and what is left over in a vector of its own.
-template <class T, std::size_t Lanes, class Step>
+/// Those whose vectors take another way where one of the numbers is large.
+template <class Function>
+constexpr bool has_two_ways = std::string_view(Function::text) == "sin" || std::string_view(Function::text) == "cos" ||
+                              std::string_view(Function::text) == "tan";
+
+/// Whole vectors, and what is left over in a vector of its own. `Alone`: a vector for each number.
+template <class T, std::size_t Lanes, bool Alone, class Step>
 void for_vectors(T* out, const T* in, std::int64_t n, Step step) {
   std::int64_t i = 0;
+  for (; Alone && i < n; ++i) {
+    T single[Lanes] = {in[i]};
+    step(single, single);
+    out[i] = single[0];
+  }
   for (; i + std::int64_t{Lanes} <= n; i += Lanes)
     step(out + i, in + i);
   if (i == n)
@@ -66,11 +97,12 @@ at::Tensor applied(const at::Tensor& in) {
   const auto from = operand_of(in, Function::text);
   auto out = at::empty_like(from, at::MemoryFormat::Contiguous);
   if (from.scalar_type() == at::kFloat)
-    for_vectors<float, 8>(out.template mutable_data_ptr<float>(), from.template const_data_ptr<float>(), from.numel(),
-                          Function::floats);
+    for_vectors<float, 8, has_two_ways<Function>>(
+        out.template mutable_data_ptr<float>(), from.template const_data_ptr<float>(), from.numel(), Function::floats);
   else
-    for_vectors<double, 4>(out.template mutable_data_ptr<double>(), from.template const_data_ptr<double>(),
-                           from.numel(), Function::doubles);
+    for_vectors<double, 4, has_two_ways<Function>>(out.template mutable_data_ptr<double>(),
+                                                   from.template const_data_ptr<double>(), from.numel(),
+                                                   Function::doubles);
   return out;
 }
 
@@ -100,6 +132,7 @@ void register_functions() {
 #define MNEME_REGISTER(name, error) register_function<function_##name>();
   MNEME_FUNCTIONS(MNEME_REGISTER)
 #undef MNEME_REGISTER
+  register_function<function_sqrt>();
 }
 
 } // namespace mneme::portable

@@ -4,6 +4,7 @@
 #include "runtime/portable/functions.hpp"
 #include "runtime/portable/product_operators.hpp"
 #include "runtime/portable/replaced_kernels.hpp"
+#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 #include <set>
@@ -18,7 +19,7 @@ namespace {
 // several of their lines end in ("_out", "_") is one name.
 constexpr std::string_view fixed_operators =
     // numbers one by one: one rounded operation, or some in a fixed order
-    "add sub rsub mul div floor_divide remainder fmod pow square sqrt rsqrt abs neg sign signbit sgn reciprocal round "
+    "add sub rsub mul div floor_divide remainder fmod pow square rsqrt abs neg sign signbit sgn reciprocal round "
     "floor ceil trunc frac clamp clamp_min clamp_max lerp addcmul addcdiv maximum minimum fmax fmin where masked_fill "
     "eq ne lt le gt ge isnan isinf isposinf isneginf isfinite isin equal logical_and logical_or logical_xor "
     "logical_not "
@@ -28,8 +29,8 @@ constexpr std::string_view fixed_operators =
     "hardsigmoid_backward hardswish hardswish_backward elu elu_backward softplus softplus_backward sigmoid "
     "sigmoid_backward tanh_backward silu silu_backward gelu gelu_backward mish mish_backward log_sigmoid_forward "
     "log_sigmoid_backward hardshrink hardshrink_backward softshrink softshrink_backward prelu _prelu_kernel "
-    "_prelu_kernel_backward glu glu_backward celu _log_softmax _softmax _log_softmax_backward_data "
-    "_softmax_backward_data logsumexp lgamma digamma "
+    "_prelu_kernel_backward glu glu_backward celu _log_softmax _softmax _safe_softmax _log_softmax_backward_data "
+    "_softmax_backward_data logsumexp "
     // sums and orders
     "sum nansum mean prod var std var_mean std_mean norm linalg_vector_norm amax amin aminmax max min argmax argmin "
     "median nanmedian all any cumsum cumprod cummax cummin _cummax_helper _cummin_helper sort argsort topk kthvalue "
@@ -64,7 +65,7 @@ constexpr std::string_view fixed_operators =
     "_resize_output set_data lift lift_fresh lift_fresh_copy _copy_from _copy_from_and_resize view_copy "
     "view_as_real view_as_complex _conj _neg_view resolve_conj pixel_shuffle pixel_unshuffle channel_shuffle "
     "block_diag "
-    "_fused_dropout isclose "
+    "_fused_dropout isclose allclose "
     // new tensors, and what is known of one
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros "
     "_efficientzerotensor ones ones_like new_ones "
@@ -134,12 +135,6 @@ void register_refusals() {
   }
 }
 
-/// Attention by products and a softmax, which are operators of their own.
-std::int64_t fused_attention_choice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                    const std::optional<at::Tensor>&, double, bool, std::optional<double>, bool) {
-  return 0; // sdp::SDPBackend::math
-}
-
 } // namespace
 
 void replace_kernel(const std::string& name, const std::string& overload, c10::KernelFunction kernel,
@@ -161,7 +156,7 @@ void use_portable_operators() {
     register_convolutions();
     register_functions();
     register_decompositions();
-    replace("aten::_fused_sdp_choice", "", &fused_attention_choice);
+    at::globalContext().setSDPUseFlash(false); // attention by products and a softmax, which are operators of their own
     register_refusals();
     return true;
   }();

@@ -130,7 +130,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 bags_of_rows(const at::Tensor& rows, const at::Tensor& indices, const at::Tensor& offsets, bool, std::int64_t mode,
              bool, const std::optional<at::Tensor>& weights, bool ends_are_given, std::int64_t padding) {
   constexpr std::int64_t mean = 1, most = 2;
-  if (mode == most || weights || padding >= 0)
+  if (mode == most || (weights && weights->defined()) || padding >= 0)
     throw std::runtime_error("embedding_bag with maxima, weights or padding is not portable");
   const auto bags = offsets.numel() - (ends_are_given ? 1 : 0);
   auto out = at::zeros({bags, rows.size(1)}, rows.options());

@@ -17,7 +17,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
-namespace mneme {
+namespace mneme::afc_method {
 namespace {
 
 enum class measured_model : std::uint8_t { own, received };
@@ -271,4 +271,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<afc>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::afc_method

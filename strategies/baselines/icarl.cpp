@@ -12,7 +12,7 @@
 #include <ATen/ops/one_hot.h>
 #include <ATen/ops/sigmoid.h>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::icarl_method {
 namespace {
 
 enum class icarl_losses : std::uint8_t { sigmoid, softmax };
@@ -112,4 +112,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<icarl>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::icarl_method

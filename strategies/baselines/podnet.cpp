@@ -14,7 +14,7 @@
 #include <ATen/TensorOperators.h>
 #include <cmath>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::podnet_method {
 namespace {
 
 struct options {
@@ -91,4 +91,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<podnet>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::podnet_method

@@ -18,7 +18,7 @@
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::fedhaf_method {
 
 // -- the method's parts -----------------------------------------------------------------------------------------------
 
@@ -275,4 +275,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedhaf>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fedhaf_method

@@ -83,7 +83,7 @@ TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over t
           expected += filters[4][c][y][x].item<double>() * images[1][2 + c][1 + y][x - 1].item<double>();
   CHECK(std::abs(out[1][4][1][0].item<double>() - expected) < 1e-13);
 
-  const at::IntArrayRef none({0}), single({1}), twice({2});
+  const std::vector<std::int64_t> none{0}, single{1}, twice{2};
   const auto flat = [&](const at::Tensor& x, const at::Tensor& w, at::IntArrayRef stride, at::IntArrayRef padding,
                         at::IntArrayRef dilation) {
     return at::convolution(x, w, bias, stride, padding, dilation, false, none, 2);
@@ -122,6 +122,7 @@ TEST_CASE_METHOD(portable_case, "functions are those of mathematics, an element 
   CHECK(same_bits(at::exp(x[1].narrow(0, 3, 1)), powers[1].narrow(0, 3, 1)));
   CHECK(std::abs(at::log(at::full({1}, 2.0, at::kDouble)).item<double>() - std::log(2.0)) < 1e-15);
   CHECK(at::exp(at::zeros({2}, at::kLong)).scalar_type() == at::kFloat);
+  CHECK(at::sqrt(at::full({9}, 2.0, at::kDouble))[8].item<double>() == std::sqrt(2.0));
   auto in_place = x.clone();
   in_place.tanh_();
   CHECK(std::abs(in_place[0][0].item<double>() - std::tanh(x[0][0].item<double>())) < 1e-6);
