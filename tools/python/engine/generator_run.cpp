@@ -1,5 +1,6 @@
 #include "tools/python/engine/generator_run.hpp"
 #include <fmt/format.h>
+#include <nanobind/stl/string.h>
 namespace mneme {
 
 generator_run::generator_run(nb::object started, const char* where) : where_(where) {

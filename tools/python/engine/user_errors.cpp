@@ -1,6 +1,7 @@
 #include "tools/python/engine/user_errors.hpp"
 #include <filesystem>
 #include <fmt/format.h>
+#include <nanobind/stl/string.h>
 namespace mneme {
 namespace {
 
