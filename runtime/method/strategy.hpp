@@ -4,6 +4,7 @@
 #include "runtime/method/method_needs.hpp"
 #include "runtime/method/proxy_half.hpp"
 #include "runtime/settings/scenario.hpp"
+#include <functional>
 namespace mneme {
 
 /// A module from outside, as a net without a head, and the weights that its file has.
@@ -21,6 +22,7 @@ struct method_setup {
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< Share of the old model in what an averaging server steps to.
   rounds_section rounds{}; ///< Says, too, how the server steps where it does so as uploads come.
   bool oracle = false;
   std::int64_t tasks = 0;
@@ -83,7 +85,7 @@ public:
 struct strategy_entry {
   std::string name{};
   std::string summary{}; ///< One line with its paper, for `mneme list strategies`.
-  std::unique_ptr<strategy> (*make)() = nullptr;
+  std::function<std::unique_ptr<strategy>()> make{};
 };
 /// `const strategy_registration line{{.name = "fedavg", .summary = "...", .make = ...}};`
 struct strategy_registration {

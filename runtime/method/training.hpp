@@ -4,6 +4,7 @@
 #include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <ATen/core/Tensor.h>
+#include <optional>
 #include <span>
 namespace mneme {
 
@@ -20,6 +21,13 @@ enum class training_result : std::uint8_t {
   row_norms,         ///< Each row's own |gradient|, over all that is trained: steps of one row, in evaluation mode.
 };
 
+/// How the rows of a job's second set pass through the net beside its own.
+enum class replay_pass : std::uint8_t {
+  joint,    ///< As one batch: a net that mixes rows normalises both sets by the statistics of both.
+  separate, ///< Own rows first, then replayed ones, in two passes of one step: each set has statistics of its own, and
+            ///< running statistics move twice.
+};
+
 /// Local training, as section 5 defines it. All of it is part of the fuse key.
 struct training_options {
   optimizer_kind optimizer = optimizer_kind::sgd;
@@ -33,15 +41,25 @@ struct training_options {
   bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
   /// The loss covers these; other rows of the head stay untouched. None: the loss is one of features and maps.
   class_range classes{};
+  /// Rows of the head of the first so many classes keep their bits, while the others and the rest of the net learn.
+  std::int64_t held_classes = 0;
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;
   double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
-  class_range taught{};       ///< The job's teacher shows the loss its logits of these; empty: no logits.
+  replay_pass replay_by = replay_pass::joint;
+  std::optional<augmentation_kind> replay_augment{}; ///< How replayed rows are shown; none: as own ones.
+  /// Every shuffle of the second set ends with the rows that are left, fewer than replay_rows; false: the next shuffle
+  /// fills them up.
+  bool replay_short_last = false;
+  class_range taught{};            ///< The job's teacher shows the loss its logits of these; empty: no logits.
   bool taught_features = false;    ///< It shows its features, and its maps where these are wanted.
   std::vector<std::string> maps{}; ///< Those of model::maps() that the net shows the loss.
   training_result result = training_result::weights;
+  bool first_loss = false; ///< train_output::first_loss is wanted.
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
+  /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
+  bool statistics_move = false;
   bool operator==(const training_options&) const = default;
 };
 
@@ -51,8 +69,10 @@ struct training_options {
 
 /// Which parameters of the net a training of `part` changes; `layers` are read by trainable_part::layers only. Throws
 /// std::invalid_argument for a name that is no layer's, or where nothing is left.
+/// @param statistics_move the running statistics of all layers change with them
 [[nodiscard]] parameter_choice trained_parameters(const model& net, trainable_part part,
-                                                  const std::vector<std::string>& layers = {});
+                                                  const std::vector<std::string>& layers = {},
+                                                  bool statistics_move = false);
 
 /// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
 struct loss_input {
@@ -78,7 +98,11 @@ struct loss_output {
   at::Tensor d_logits{};            ///< [K, B, classes]
   at::Tensor d_features{};          ///< [K, B, D], or undefined
   std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
-  std::vector<loss_term> terms{};   ///< What `values` is the sum of; empty: it is one term, main_term().
+  /// True: d_logits reach what stands behind the features alone, but for d_passing, a part of them that goes on, [K, B,
+  /// classes], or undefined: nothing of them. d_features are as ever. For nets that are a `network`.
+  bool stops_at_features = false;
+  at::Tensor d_passing{};
+  std::vector<loss_term> terms{}; ///< What `values` is the sum of; empty: it is one term, main_term().
 };
 
 /// A training objective. Const, shared by threads; model k's results never depend on the others.

@@ -2,6 +2,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -321,9 +322,12 @@ void check_availability_file(const scenario& s, remarks& out) {
 
 void check_paths(const scenario& s, remarks& out) {
   check_availability_file(s, out);
+  check_path("devices.capacity_file", s.devices.capacity_file, false, out);
+  check_path("devices.link_file", s.devices.link_file, false, out);
   check_path("data.root", s.data.root, true, out);
   check_path("model.module", s.model.module, false, out);
-  check_path("model.weights", s.model.weights, false, out);
+  if (s.model.weights != weights_as_drawn)
+    check_path("model.weights", s.model.weights, false, out);
   check_path("model.seed_weights", s.model.seed_weights, false, out);
   check_path("model.backbone", s.model.backbone, false, out);
   if (!s.model.backbone.empty() && !s.model.weights.empty())

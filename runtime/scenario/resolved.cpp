@@ -3,6 +3,7 @@
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
+#include "runtime/settings/device_profile.hpp"
 namespace mneme {
 namespace {
 
@@ -39,6 +40,28 @@ std::string scenario_text(const std::filesystem::path& file) {
   return in_quotes(scenario_digest(read->value));
 }
 
+/// Profiles count by what they say.
+std::string profiles_text(const devices_section& devices) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < devices.profiles_read.size(); ++i)
+    parts.push_back(devices.profiles_read[i]->content + " " + number_text(devices.profiles.at(i).share));
+  return in_brackets(word_list(parts));
+}
+
+/// True for keys that came later than scenarios which do without them.
+bool is_left_out(const std::string& section, const key& option) {
+  static const std::map<std::string, std::string> defaults = [] {
+    std::map<std::string, std::string> texts;
+    scenario usual;
+    for (const auto& group : sections_of(usual))
+      for (const auto& key : group.keys.all())
+        texts[group.name + "." + key.name] = current_text(key);
+    return texts;
+  }();
+  const auto usual = option.is_later ? defaults.find(section + "." + option.name) : defaults.end();
+  return usual != defaults.end() && usual->second == current_text(option);
+}
+
 /// Own data count by what they hold, in place of the keys that say where they lie.
 std::string digested_place(const data_section& data, const std::string& name) {
   if (name != "file")
@@ -47,22 +70,18 @@ std::string digested_place(const data_section& data, const std::string& name) {
   return content.empty() ? content : in_quotes(content);
 }
 
-/// Keys that only own data read; they count there alone.
-bool is_of_own_data(const std::string& name) {
-  return name == "test_share" || name == "channels" || name == "layout" || name == "label_column" ||
-         name == "split_column" || name == "domain_column";
-}
-
-std::string digested_text(const data_section& data, const std::string& section, const key& option) {
+std::string digested_text(const scenario& settings, const std::string& section, const key& option) {
+  if (is_left_out(section, option))
+    return {};
+  if (section == "devices" && option.name == "profiles")
+    return profiles_text(settings.devices);
   if (section == "model" && option.name == "backbone")
     return scenario_text(**std::get_if<std::filesystem::path*>(&option.target));
   if (section == "worker" || section == "checkpoint" || (section.empty() && option.name == "title") ||
       (section == "data" && option.name == "root"))
     return {};
   if (section == "data" && (option.name == "file" || option.name == "folder"))
-    return digested_place(data, option.name);
-  if (section == "data" && is_of_own_data(option.name) && !data_source_named(data.name).is_own)
-    return {};
+    return digested_place(settings.data, option.name);
   const auto* path = std::get_if<std::filesystem::path*>(&option.target);
   return path ? content_text(**path) : current_text(option);
 }
@@ -75,7 +94,7 @@ std::string resolved_text(const scenario& settings) {
 
 std::string scenario_digest(const scenario& settings) {
   const auto text = written(settings, [&](const std::string& section, const key& option) {
-    return digested_text(settings.data, section, option);
+    return digested_text(settings, section, option);
   });
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }

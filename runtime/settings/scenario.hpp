@@ -8,6 +8,7 @@ namespace mneme {
 
 class model_kind;
 class strategy;
+struct device_profile;
 
 enum class normalization { mean_std, unit, measured };
 /// Which axis of images in arrays holds the channels; automatic: the one of 1 or 3.
@@ -106,6 +107,7 @@ struct rounds_section {
 };
 
 enum class device_availability { always, diurnal, file };
+enum class trace_end_rule { stop, repeat };
 enum class wire_format { fp32, fp16, bf16, int8 };
 struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
@@ -120,6 +122,12 @@ struct devices_section {
   virtual_duration availability_period = std::chrono::hours(24); ///< diurnal
   std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
+  std::vector<profile_choice> profiles{};
+  std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< What they say, in their order.
+  std::filesystem::path capacity_file{}, link_file{};
+  trace_end_rule trace_end = trace_end_rule::stop; ///< Behind the last span of a client in a trace.
+  virtual_duration trace_period{0};                ///< repeat; 0: a client's own last time.
+  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< To and from the server, shared; 0: unlimited.
 };
 
 enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
@@ -154,11 +162,14 @@ struct strategy_section {
   std::string name = "fedavg";
   std::string preset{};
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< The old model's share in what an averaging server steps to.
   bool oracle = false;
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
 enum class lonely_run { here, wait }; ///< What a run does without nodes that were promised.
+/// machine: the fastest kernels of the machine; portable: one order and one choice of instructions, AVX2 with FMA.
+enum class arithmetic_kind { machine, portable };
 struct worker_section {
   std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
   std::int64_t count = 0, models_max = 0, shards = 0;
@@ -166,6 +177,7 @@ struct worker_section {
   lonely_run without_nodes = lonely_run::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
   virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
+  arithmetic_kind arithmetic = arithmetic_kind::machine;
   double verify_share = 0.0;                               ///< The share of rounds on nodes that are computed again.
 };
 

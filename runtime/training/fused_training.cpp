@@ -23,6 +23,11 @@ training_options in_steps(training_options options) {
   return options;
 }
 
+/// The classes whose rows of the head move.
+class_range learnt_classes(const training_options& options) {
+  return {std::max(options.classes.low, options.held_classes), options.classes.high};
+}
+
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
@@ -33,14 +38,16 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
       loss_(training_of(batch[0]).objective), images_(images), buffers_(buffers), told_(false),
-      choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
+      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
   twice_taught_ = loss_->twice_taught();
-  // Layers may share a node of the net, which writes the gradients of all its parameters.
+  // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
+  // weights after the first one's gradients were written.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
-            options_.trained != trainable_part::layers;
-  trained_ = trained_segments(net_, options_.classes, choice_);
+            options_.trained != trainable_part::layers && options_.held_classes == 0 &&
+            options_.replay_by == replay_pass::joint;
+  trained_ = trained_segments(net_, learnt_classes(options_), choice_);
   const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   clients_.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -56,12 +63,13 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     trained.job = &request;
     trained.place = i;
     trained.plan = {options_.epochs == 0 ? 0 : request.samples.size(), options_.batch_rows, padded};
-    const auto replayed = std::min(options_.replay_rows, request.replay.samples.size());
-    trained.replayed = {replayed, options_.replay_rows, padded};
-    trained.replay.begin(request, replayed);
+    const auto replayable = request.replay.samples.size();
+    trained.replayed = {options_.replay_short_last ? replayable : std::min(options_.replay_rows, replayable),
+                        options_.replay_rows, padded};
+    trained.replay.begin(request, trained.replayed);
   }
   const auto order_of = [](const client& trained) {
-    return std::tuple(trained.plan.steps(), trained.replayed_padded(), last_padded_rows(trained.plan));
+    return std::tuple(trained.plan.steps(), trained.replayed_padded(0), last_padded_rows(trained.plan));
   };
   const auto longer = [&](const client& a, const client& b) { return order_of(a) > order_of(b); };
   if (!std::is_sorted(clients_.begin(), clients_.end(), longer)) // most batches are: nothing is moved
@@ -191,7 +199,8 @@ void fused_training::begin_epoch(client& trained, std::int64_t epoch) const {
 void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t active) {
   const auto shape_of = [&](std::int64_t k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
-    return step_shape{.own = client.plan.padded_rows_of(s), .replayed = client.replayed_padded()};
+    return step_shape{.own = client.plan.padded_rows_of(s),
+                      .replayed = client.replayed_padded(epoch * client.plan.steps() + s)};
   };
   for (model_run run; run.first < active; run.first += run.count) {
     const auto shape = shape_of(run.first);
@@ -206,11 +215,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
   const training_mode training{name_streams(run, epoch, s), &choice_};
-  buffers_.kept.maps = options_.maps;
-  const auto seen = behind_front_ ? row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes,
-                                                                     buffers_.kept, training)
-                                  : net_.forward(group.weights, buffers_.inputs, options_.classes, &buffers_.kept,
-                                                 options_.evaluation ? nullptr : &training);
+  const auto seen = forward(group, shape, training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const auto of_teacher = teacher(), of_second = second_teacher();
   const auto shown = taught_once_ ? kept_of(of_teacher, run, shape, s) : shown_by(of_teacher, run);
@@ -229,12 +234,9 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   const auto result = twice_taught_ ? (*twice_taught_)(in, second.features) : (*loss_)(in);
   if (epoch + 1 == options_.epochs)
     note_losses(run, result);
-  buffers_.kept.d_maps = result.d_maps;
-  if (!direct_ && options_.classes.size() == 0 && !result.d_features.defined())
-    group.gradients.zero_(); // no gradient reaches what lies behind the last map
-  const gradient_sink sink = direct_ ? gradient_sink{group.weights, static_cast<float>(-options_.learning_rate), true}
-                                     : gradient_sink{group.gradients};
-  net_.backward(group.weights, buffers_.kept, options_.classes, result.d_logits, result.d_features, choice_, sink);
+  if (epoch == 0 && options_.first_loss)
+    note_first_losses(run, result.values);
+  backward(group, shape, result);
   if (direct_)
     return;
   if (options_.result != training_result::weights)
@@ -245,6 +247,60 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   for (std::size_t k = first; k < first + count; ++k)
     taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
   optimizer_->step(run, taken);
+}
+
+/// Both sets at once, or own rows before replayed ones.
+activations fused_training::forward(group_view& group, const step_shape& shape, const training_mode& training) {
+  buffers_.kept.maps = options_.maps;
+  if (behind_front_)
+    return row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes, buffers_.kept, training);
+  const auto pass = [&](const at::Tensor& inputs, tape& kept, const training_mode& mode) {
+    return net_.forward(group.weights, inputs, options_.classes, &kept, options_.evaluation ? nullptr : &mode);
+  };
+  if (shape.replayed == 0 || options_.replay_by == replay_pass::joint)
+    return pass(buffers_.inputs, buffers_.kept, training);
+
+  buffers_.kept_of_replayed.maps = options_.maps;
+  streams_of_replayed_ = streams_;
+  for (auto& key : streams_of_replayed_)
+    key.index |= std::uint64_t{1} << 27U; // behind all steps of an epoch
+  const training_mode of_replayed{streams_of_replayed_, training.trained};
+  const auto own = pass(buffers_.inputs.narrow(1, 0, shape.own).contiguous(), buffers_.kept, training);
+  const auto replayed =
+      pass(buffers_.inputs.narrow(1, shape.own, shape.replayed).contiguous(), buffers_.kept_of_replayed, of_replayed);
+  const auto side_by_side = [](const at::Tensor& first, const at::Tensor& second) {
+    return first.defined() ? at::cat({first, second}, 1) : first;
+  };
+  activations both{.features = side_by_side(own.features, replayed.features),
+                   .logits = side_by_side(own.logits, replayed.logits)};
+  for (std::size_t m = 0; m < own.maps.size(); ++m)
+    both.maps.push_back(side_by_side(own.maps[m], replayed.maps[m]));
+  return both;
+}
+
+/// Gradients of the step, or the step itself, of plain SGD.
+void fused_training::backward(group_view& group, const step_shape& shape, const loss_output& result) {
+  const bool from_logits = options_.classes.size() > 0 && (!result.stops_at_features || result.d_passing.defined());
+  if (!direct_ && !from_logits && !result.d_features.defined())
+    group.gradients.zero_(); // no gradient reaches what lies behind the last map, or before the features
+  const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
+    const auto part_of = [&](const at::Tensor& d) {
+      return d.defined() && d.size(1) != rows ? d.narrow(1, first, rows).contiguous() : d;
+    };
+    kept.d_maps = result.d_maps;
+    for (auto& d : kept.d_maps)
+      d = part_of(d);
+    kept.stops_at_features = result.stops_at_features;
+    kept.d_passing = part_of(result.d_passing);
+    net_.backward(group.weights, kept, options_.classes, part_of(result.d_logits), part_of(result.d_features), choice_,
+                  sink);
+  };
+  if (direct_)
+    return pass(buffers_.kept, 0, shape.rows(), {group.weights, static_cast<float>(-options_.learning_rate), true});
+  if (shape.replayed == 0 || options_.replay_by == replay_pass::joint)
+    return pass(buffers_.kept, 0, shape.rows(), {group.gradients});
+  pass(buffers_.kept, 0, shape.own, {group.gradients});
+  pass(buffers_.kept_of_replayed, shape.own, shape.replayed, {group.gradients, 1.0F, true});
 }
 
 fused_training::view_of_net fused_training::teacher() const {

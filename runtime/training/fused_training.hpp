@@ -23,7 +23,7 @@ struct training_buffers {
   std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W], [B], of one client
   std::vector<std::int64_t> row_labels{};         ///< [B]
   std::vector<std::int64_t> order{};              ///< Positions of rows in an epoch, client after client.
-  tape kept{}, taught{};
+  tape kept{}, kept_of_replayed{}, taught{};
   moment_buffers moments{};
 };
 
@@ -46,6 +46,7 @@ private:
     std::unique_ptr<train_job> in_front{};  // the job, its rows as features: where the front is frozen
     taught_rows taught{}, second_taught{};  // where the teacher is asked once
     double loss_sum = 0.0;                  // over the steps of the last epoch; on a device: once they were copied
+    double first_loss = 0.0;                // the same of the first epoch, where it is wanted
     bool finite = true;                     // on a device: whether its weights are
   };
   /// A term of the loss, over the steps of the last epoch.
@@ -67,6 +68,8 @@ private:
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
   /// One step of clients whose steps are of one shape.
   void step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
+  [[nodiscard]] activations forward(group_view& group, const step_shape& shape, const training_mode& training);
+  void backward(group_view& group, const step_shape& shape, const loss_output& result);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
   [[nodiscard]] bool trains_one_by_one() const;
   outcomes run_one_by_one();
@@ -89,6 +92,7 @@ private:
   activations kept_of(const view_of_net& view, model_run run, const step_shape& shape, std::int64_t s) const;
   void regularise(model_run run, std::int64_t epoch);
   void note_losses(model_run run, const loss_output& step);
+  void note_first_losses(model_run run, const at::Tensor& values);
   void note_penalty(std::int64_t k, const loss_term& penalty);
   term_sums& sums_of(const char* name);
   void name_terms(const client& trained, std::int64_t k, train_output& out) const;
@@ -117,12 +121,12 @@ private:
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
   at::Tensor result_;                                    // of gradients, where they are wanted
-  at::Tensor losses_;                                    // [K] float64, on a device: of the last epoch
+  at::Tensor losses_, first_losses_;                     // [K] float64, on a device: of the last epoch, of the first
   std::vector<term_sums> terms_;
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
-  std::vector<rng_key> streams_; // of the step, model by model
-  step_rows rows_;               // of the step, client by client
+  std::vector<rng_key> streams_, streams_of_replayed_; // of the step's passes, model by model
+  step_rows rows_;                                     // of the step, client by client
 };
 
 } // namespace mneme

@@ -54,6 +54,18 @@ void fused_training::note_losses(model_run run, const loss_output& step) {
     clients_[static_cast<std::size_t>(run.first + i)].loss_sum += values[i];
 }
 
+/// The same of the first epoch, without terms and penalties.
+void fused_training::note_first_losses(model_run run, const at::Tensor& values) {
+  if (!values.is_cpu()) {
+    if (!first_losses_.defined())
+      first_losses_ = at::zeros({std::ssize(clients_)}, values.options());
+    first_losses_.narrow(0, run.first, run.count).add_(values);
+    return;
+  }
+  for (std::int64_t i = 0; i < run.count; ++i)
+    clients_[static_cast<std::size_t>(run.first + i)].first_loss += values.const_data_ptr<double>()[i];
+}
+
 void fused_training::note_penalty(std::int64_t k, const loss_term& penalty) {
   auto& sums = sums_of(penalty.name);
   sums.is_of[static_cast<std::size_t>(k)] = true;
@@ -141,9 +153,13 @@ void fused_training::copy_to_host() {
     return;
   for (auto& term : terms_)
     term.values = term.values.cpu();
+  if (first_losses_.defined())
+    first_losses_ = first_losses_.cpu();
   const auto sums = losses_.cpu(), finite = at::isfinite(result_.defined() ? result_ : weights_).all(1).cpu();
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     clients_[k].loss_sum = sums.const_data_ptr<double>()[k];
+    if (first_losses_.defined())
+      clients_[k].first_loss = first_losses_.const_data_ptr<double>()[k];
     clients_[k].finite = finite.const_data_ptr<bool>()[k];
   }
 }
@@ -154,6 +170,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   const auto& start = trained.job->start->at(flat_weights);
   if (!idle) {
     out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
+    out.first_loss = trained.first_loss;
     name_terms(trained, k, out);
   }
   at::Tensor made;

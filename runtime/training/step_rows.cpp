@@ -21,9 +21,9 @@ void shuffle_rows(const train_job& job, std::uint64_t index, std::span<std::int6
 
 // -- which rows -------------------------------------------------------------------------------------------------------
 
-void replay_order::begin(const train_job& job, std::int64_t rows) {
+void replay_order::begin(const train_job& job, const step_plan& plan) {
   job_ = &job;
-  rows_ = rows;
+  plan_ = plan;
   pass_ = -1;
 }
 
@@ -34,9 +34,10 @@ void replay_order::shuffle(std::int64_t pass) {
 }
 
 std::span<const std::int64_t> replay_order::at(std::int64_t number) {
-  const auto size = job_->replay.samples.size();
+  const auto size = job_->replay.samples.size(), steps = plan_.steps(), s = number % steps, rows = plan_.rows_of(s);
+  const auto first = steps == 1 ? number * rows : number / steps * size + s * plan_.batch_rows;
   taken_.clear();
-  for (auto i = number * rows_; i < (number + 1) * rows_; ++i) {
+  for (auto i = first; i < first + rows; ++i) {
     if (i / size != pass_)
       shuffle(i / size);
     taken_.push_back(shuffled_[static_cast<std::size_t>(i % size)]);
@@ -64,6 +65,7 @@ void step_rows::add(client_rows& client, const step_shape& shape, std::int64_t e
           .positions = client.order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(real)),
           .padded = shape.own,
           .weight = 1.0F / static_cast<float>(real),
+          .augment = options_.augment,
           .draw = epoch},
          job.stream, to);
   if (shape.replayed == 0)
@@ -73,7 +75,8 @@ void step_rows::add(client_rows& client, const step_shape& shape, std::int64_t e
           .notes = job.replay.notes,
           .positions = client.replay.at(number),
           .padded = shape.replayed,
-          .weight = static_cast<float>(options_.replay_weight / static_cast<double>(client.replayed.rows)),
+          .weight = static_cast<float>(options_.replay_weight / static_cast<double>(client.replayed_rows(number))),
+          .augment = options_.replay_augment.value_or(options_.augment),
           .draw = number,
           .place = second_rows},
          job.stream,
@@ -94,11 +97,10 @@ void step_rows::append(const part& rows, const rng_key& stream, const row_marks&
   const auto place_of = [&](std::size_t i) {
     return rows.place ? *rows.place + static_cast<std::int64_t>(i) : rows.positions[i];
   };
-  if (options_.augment != augmentation_kind::none) {
-    augment_.resize(rows_.size());
-    for (std::size_t i = 0; i < real; ++i)
-      augment_[first + i] = drawn_augmentation(options_.augment, stream, rows.draw, place_of(i));
-  }
+  if (options_.augment != augmentation_kind::none || rows.augment != augmentation_kind::none)
+    augment_.resize(rows_.size()); // others before and behind it are shown as they are
+  for (std::size_t i = 0; i < real && rows.augment != augmentation_kind::none; ++i)
+    augment_[first + i] = drawn_augmentation(rows.augment, stream, rows.draw, place_of(i));
   if (source.deviations.defined()) {
     noise_.resize(rows_.size()); // others before it have none
     for (std::size_t i = 0; i < real; ++i)

@@ -12,8 +12,8 @@ namespace mneme {
 /// Positions of replayed rows: one shuffle of the second set after the other.
 class replay_order {
 public:
-  /// @param rows in each step
-  void begin(const train_job& job, std::int64_t rows);
+  /// @param plan steps of one shuffle; of a single step: steps go on into the next shuffle
+  void begin(const train_job& job, const step_plan& plan);
   /// Positions of the rows of step `number`, counted over all epochs.
   [[nodiscard]] std::span<const std::int64_t> at(std::int64_t number);
 
@@ -21,7 +21,8 @@ private:
   void shuffle(std::int64_t pass);
 
   const train_job* job_ = nullptr;
-  std::int64_t rows_ = 0, pass_ = -1;
+  step_plan plan_{};
+  std::int64_t pass_ = -1;
   std::vector<std::int64_t> shuffled_; // of pass_
   std::vector<std::int64_t> taken_;    // by the present step
 };
@@ -30,11 +31,17 @@ private:
 struct client_rows {
   const train_job* job = nullptr;
   step_plan plan{};                ///< Steps of its own rows.
-  step_plan replayed{};            ///< One step: what joins each of the others.
+  step_plan replayed{};            ///< What joins these: step i of it the steps i, i + steps(), ... of all epochs.
   std::span<std::int64_t> order{}; ///< Positions of its own rows in this epoch.
   replay_order replay{};
 
-  [[nodiscard]] std::int64_t replayed_padded() const { return replayed.rows == 0 ? 0 : replayed.padded_rows_of(0); }
+  /// Rows that join step `number`, counted over all epochs: real ones, and padded.
+  [[nodiscard]] std::int64_t replayed_rows(std::int64_t number) const {
+    return replayed.rows == 0 ? 0 : replayed.rows_of(number % replayed.steps());
+  }
+  [[nodiscard]] std::int64_t replayed_padded(std::int64_t number) const {
+    return replayed.rows == 0 ? 0 : replayed.padded_rows_of(number % replayed.steps());
+  }
   /// Positions of its own rows in step s of the epoch.
   [[nodiscard]] std::span<const std::int64_t> positions_of(std::int64_t s) const {
     const auto first = plan.batch_rows == 0 ? 0 : s * plan.batch_rows;
@@ -79,7 +86,8 @@ private:
     const row_notes& notes;
     std::span<const std::int64_t> positions; // of real rows
     std::int64_t padded = 0;
-    float weight = 1.0F;                 // of a row
+    float weight = 1.0F; // of a row
+    augmentation_kind augment = augmentation_kind::none;
     std::int64_t draw = 0;               // augmentation and noise are drawn by it and by a row's
     std::optional<std::int64_t> place{}; // number within it: its position, or counted from here
   };

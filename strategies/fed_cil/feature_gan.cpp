@@ -1,58 +1,41 @@
 #include "strategies/fed_cil/feature_gan.hpp"
-#include "runtime/method/gradients.hpp"
-#include "runtime/models/function.hpp"
-#include "runtime/models/network.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <functional>
 namespace mneme {
-
-feature_gan::feature_gan(const gan_shape& shape) : shape_(shape) {
-  const auto in = shape.latent + shape.classes;
-  auto generator =
-      std::make_shared<network>(fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
-                                std::array<std::int64_t, 3>{1, 1, in});
-  generator->add_linear("generator.fc1", shape.generator_width, activation::relu);
-  generator->add_linear("generator.fc2", shape.features, activation::none);
-  generator->end_headless();
-  generator_ = std::move(generator);
-
-  auto critic = std::make_shared<network>(
-      fmt::format("feature critic {}-{}-{}+1", shape.features, shape.critic_width, shape.classes),
-      std::array<std::int64_t, 3>{1, 1, shape.features});
-  critic->add_linear("critic.fc1", shape.critic_width, activation::leaky);
-  critic->add_head("critic.fc2", shape.classes + 1);
-  critic_ = std::move(critic);
-}
-
-at::Tensor feature_gan::codes(const std::vector<std::int64_t>& labels, const rng_key& key) const {
-  const auto width = shape_.latent + shape_.classes;
-  auto codes = at::zeros({std::ssize(labels), width}, at::kFloat);
-  auto* row = codes.mutable_data_ptr<float>();
-  rng_stream draw(key);
-  for (const auto label : labels) {
-    for (std::int64_t z = 0; z < shape_.latent; ++z)
-      row[z] = static_cast<float>(draw.normal());
-    row[shape_.latent + label] = 1.0F;
-    row += width;
-  }
-  return codes;
-}
-
 namespace {
 
 using labels_list = std::vector<std::int64_t>;
 constexpr std::int64_t gan_steps_of_slice = 50;
 
 /// What is drawn in a step, one kind apart from the other.
-enum class gan_draw : std::uint64_t { rows, made, old_labels, old, old_made, server };
-
-/// Rows that play the same part in every call: [K, B, D] and [K, B].
-struct labelled {
-  at::Tensor features{}, labels{};
+enum class gan_draw : std::uint64_t {
+  rows,
+  fakes,
+  old_labels,
+  old,
+  old_fakes,
+  server,
+  fake_labels,
+  old_fake_labels,
+  fooling,
+  fooling_labels,
+  any_labels,
+  server_any,
+  own_any,
+  pool,
+  old_pool
 };
 
-at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B] to a sum over K
+labels_list classes_in(const at::Tensor& mask) {
+  const auto host = mask.cpu().contiguous();
+  labels_list classes;
+  for (std::int64_t c = 0; c < host.numel(); ++c)
+    if (host.const_data_ptr<float>()[c] > 0.0F)
+      classes.push_back(c);
+  return classes;
+}
 
 class gan_game final : public program {
 public:
@@ -60,13 +43,24 @@ public:
 
   [[nodiscard]] std::string name() const override { return "ac-gan"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{}, {} {} {} {} {} {} {}-{} {} {}", gan_->generator()->identity(), gan_->critic()->identity(),
-                       with_.steps, with_.batch, with_.rates.rate, with_.rates.beta1, with_.rates.beta2,
-                       with_.opened.low, with_.opened.high, with_.old_classes, with_.consistency);
+    return fmt::format("{}, {} {} {} {} {} {} {} {}-{} {} {} {} {}", gan_->generator()->identity(),
+                       gan_->critic()->identity(), with_.steps, with_.batch, with_.rates.rate, with_.rates.beta1,
+                       with_.rates.beta2, with_.rates.decay, with_.opened.low, with_.opened.high, with_.any_fakes,
+                       with_.keeps_moments, with_.consistency, gan_->shape().overwrites);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
-    return {{.name = "generator", .shape = {gan_->generator()->size()}},
-            {.name = "critic", .shape = {gan_->critic()->size()}}};
+    std::vector<declared_tensor> promised;
+    for (const auto& [name, net] :
+         {std::pair(gan_tensors::generator, gan_->generator()), std::pair(gan_tensors::critic, gan_->critic())}) {
+      promised.push_back({.name = name, .shape = {net->size()}});
+      if (!with_.keeps_moments)
+        continue;
+      const auto moments = moment_names(name);
+      promised.push_back({.name = moments[0], .shape = {net->size()}});
+      promised.push_back({.name = moments[1], .shape = {net->size()}});
+      promised.push_back({.name = moments[2], .shape = {}, .type = at::kLong});
+    }
+    return promised;
   }
   /// Weights, moments and gradients of both nets.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override {
@@ -75,36 +69,35 @@ public:
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override;
 
 private:
-  struct players {
-    adam generator{}, critic{};
-  };
-  void play(std::span<const program_call> calls, players& both, std::int64_t step) const;
+  using calls_span = std::span<const program_call>;
+  using labels_of_call = std::function<labels_list(std::size_t)>;
+
+  [[nodiscard]] gan_draws drawn(calls_span calls, std::int64_t step) const;
+  void draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws) const;
+  void draw_server(calls_span calls, std::int64_t step, gan_draws& draws) const;
   [[nodiscard]] rng_key key_of(const program_call& call, std::int64_t step, gan_draw kind) const {
     auto key = call.stream;
     key.index = static_cast<std::uint64_t>(step) << 8U | static_cast<std::uint64_t>(kind);
     return key;
   }
   [[nodiscard]] labels_list drawn_labels(const program_call& call, std::int64_t step, gan_draw kind,
-                                         class_range among) const;
-  [[nodiscard]] labelled real_rows(std::span<const program_call> calls, std::int64_t step) const;
-  [[nodiscard]] labelled rows_of_generators(const program_call& call, std::int64_t step) const;
-  [[nodiscard]] labelled made_rows(std::span<const program_call> calls, std::int64_t step, gan_draw kind,
-                                   const at::Tensor& generator,
-                                   const std::function<labels_list(std::size_t)>& labels) const;
-  [[nodiscard]] at::Tensor stacked(std::span<const program_call> calls, const char* name) const;
-  [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const;
-  [[nodiscard]] at::Tensor likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const;
-  [[nodiscard]] at::Tensor log_p(const at::Tensor& scores) const {
-    return stacked_log_softmax(scores.narrow(2, with_.opened.low, with_.opened.size()));
-  }
-  [[nodiscard]] at::Tensor consistency(const at::Tensor& critic, const labelled& real, const labelled& own,
-                                       const labelled& server) const;
+                                         const labels_list& among) const;
+  [[nodiscard]] labelled_rows real_rows(calls_span calls, std::int64_t step) const;
+  [[nodiscard]] labelled_rows old_rows(calls_span calls, std::int64_t step) const;
+  [[nodiscard]] labelled_rows rows_in_turn(const program_call& call, std::int64_t step) const;
+  [[nodiscard]] labelled_rows pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
+                                          const at::Tensor& generators, const at::Tensor& masks) const;
+  [[nodiscard]] labelled_codes coded(calls_span calls, std::int64_t step, gan_draw kind,
+                                     const labels_of_call& labels) const;
+  [[nodiscard]] labelled_rows generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
+                                   const labels_of_call& labels) const;
+  [[nodiscard]] at::Tensor stacked(calls_span calls, const char* name) const;
 
   std::shared_ptr<const feature_gan> gan_;
   gan_training with_;
 };
 
-at::Tensor gan_game::stacked(std::span<const program_call> calls, const char* name) const {
+at::Tensor gan_game::stacked(calls_span calls, const char* name) const {
   std::vector<at::Tensor> rows;
   for (const auto& call : calls)
     rows.push_back(call.in.at(name));
@@ -112,36 +105,51 @@ at::Tensor gan_game::stacked(std::span<const program_call> calls, const char* na
 }
 
 labels_list gan_game::drawn_labels(const program_call& call, std::int64_t step, gan_draw kind,
-                                   class_range among) const {
+                                   const labels_list& among) const {
   labels_list labels;
   rng_stream draw(key_of(call, step, kind));
   for (std::int64_t i = 0; i < with_.batch; ++i)
-    labels.push_back(among.low + static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(among.size()))));
+    labels.push_back(among[draw.below(among.size())]);
   return labels;
 }
 
-/// A batch of each call's rows, drawn with replacement: some have fewer than a batch.
-labelled gan_game::real_rows(std::span<const program_call> calls, std::int64_t step) const {
+/// Stacks what each call has.
+labelled_rows stacked_rows(const std::vector<labelled_rows>& of_calls) {
   std::vector<at::Tensor> features, labels;
-  for (const auto& call : calls) {
-    if (call.in.find("generators")) {
-      const auto generated = rows_of_generators(call, step);
-      features.push_back(generated.features);
-      labels.push_back(generated.labels);
-      continue;
-    }
-    const auto& rows = call.in.at("features");
-    const auto places = at::tensor(drawn_labels(call, step, gan_draw::rows, {0, rows.size(0)}), at::kLong);
-    features.push_back(rows.index_select(0, places.to(rows.device())));
-    labels.push_back(call.in.at("labels").index_select(0, places.to(rows.device())));
+  for (const auto& rows : of_calls) {
+    features.push_back(rows.features);
+    labels.push_back(rows.labels);
   }
   return {at::stack(features), at::stack(labels)};
 }
 
+/// A batch of each call's rows, drawn with replacement: some have fewer than a batch.
+labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
+  std::vector<labelled_rows> of_calls;
+  for (const auto& call : calls) {
+    if (const auto* const own = call.in.find(gan_tensors::own_classes)) {
+      of_calls.push_back(pooled_rows(call, step, gan_draw::pool, call.in.at(gan_tensors::generators), *own));
+      continue;
+    }
+    if (call.in.find(gan_tensors::generators)) {
+      of_calls.push_back(rows_in_turn(call, step));
+      continue;
+    }
+    const auto& rows = call.in.at(gan_tensors::features);
+    labels_list places;
+    rng_stream draw(key_of(call, step, gan_draw::rows));
+    for (std::int64_t i = 0; i < with_.batch; ++i)
+      places.push_back(static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(rows.size(0)))));
+    const auto listed = at::tensor(places, at::kLong).to(rows.device());
+    of_calls.push_back({rows.index_select(0, listed), call.in.at(gan_tensors::labels).index_select(0, listed)});
+  }
+  return stacked_rows(of_calls);
+}
+
 /// Rows that the clients' generators make in turn, of the fresh classes in turn.
-labelled gan_game::rows_of_generators(const program_call& call, std::int64_t step) const {
-  const auto& generators = call.in.at("generators");
-  const auto fresh = call.in.at("fresh").cpu();
+labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
+  const auto& generators = call.in.at(gan_tensors::generators);
+  const auto fresh = call.in.at(gan_tensors::fresh).cpu();
   const auto models = generators.size(0), each = (with_.batch + models - 1) / models;
   labels_list labels;
   std::vector<at::Tensor> codes;
@@ -154,118 +162,142 @@ labelled gan_game::rows_of_generators(const program_call& call, std::int64_t ste
     codes.push_back(gan_->codes(own, key));
     labels.insert(labels.end(), own.begin(), own.end());
   }
-  const auto in = at::stack(codes).to(generators.device()).unflatten(2, {1, 1, -1});
-  const auto generated = gan_->generator()->differentiable(generators, in, {}, {}).features; // [M, each, D]
+  const auto generated = gan_->rows(generators, at::stack(codes).to(generators.device())); // [M, each, D]
   return {generated.flatten(0, 1).narrow(0, 0, with_.batch),
           at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, with_.batch)};
 }
 
-labelled gan_game::made_rows(std::span<const program_call> calls, std::int64_t step, gan_draw kind,
-                             const at::Tensor& generator, const std::function<labels_list(std::size_t)>& labels) const {
+/// Each generator makes a batch of its own classes; labels are drawn uniformly from those present, and a row of each.
+labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
+                                    const at::Tensor& generators, const at::Tensor& masks) const {
+  rng_stream draw(key_of(call, step, kind));
+  std::map<std::int64_t, labels_list> places; // of rows in the pool, by class
+  std::vector<at::Tensor> codes;
+  for (std::int64_t m = 0; m < generators.size(0); ++m) {
+    const auto among = classes_in(masks[m]);
+    labels_list own;
+    for (std::int64_t i = 0; i < with_.batch; ++i) {
+      own.push_back(among[draw.below(among.size())]);
+      places[own.back()].push_back(m * with_.batch + i);
+    }
+    auto key = key_of(call, step, kind);
+    key.visit += static_cast<std::uint32_t>(m + 1) << 24U;
+    codes.push_back(gan_->codes(own, key));
+  }
+  const auto pool = gan_->rows(generators, at::stack(codes).to(generators.device())).flatten(0, 1); // [M B, D]
+  labels_list present, labels, rows;
+  for (const auto& [label, listed] : places)
+    present.push_back(label);
+  for (std::int64_t i = 0; i < with_.batch; ++i) {
+    labels.push_back(present[draw.below(present.size())]);
+    const auto& listed = places.at(labels.back());
+    rows.push_back(listed[draw.below(listed.size())]);
+  }
+  return {pool.index_select(0, at::tensor(rows, at::kLong).to(pool.device())),
+          at::tensor(labels, at::kLong).to(pool.device())};
+}
+
+labelled_rows gan_game::old_rows(calls_span calls, std::int64_t step) const {
+  const auto& in = calls.front().in;
+  if (in.find(gan_tensors::old_generator))
+    return generated(calls, step, gan_draw::old, gan_tensors::old_generator, [&](std::size_t k) {
+      return drawn_labels(calls[k], step, gan_draw::old_labels, classes_in(calls[k].in.at(gan_tensors::old_classes)));
+    });
+  if (!in.find(gan_tensors::old_generators))
+    return {};
+  std::vector<labelled_rows> of_calls;
+  for (const auto& call : calls)
+    of_calls.push_back(pooled_rows(call, step, gan_draw::old_pool, call.in.at(gan_tensors::old_generators),
+                                   call.in.at(gan_tensors::past_classes)));
+  return stacked_rows(of_calls);
+}
+
+labelled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kind, const labels_of_call& labels) const {
   std::vector<at::Tensor> codes, listed;
   for (std::size_t k = 0; k < calls.size(); ++k) {
-    const auto labels_of_call = labels(k);
-    codes.push_back(gan_->codes(labels_of_call, key_of(calls[k], step, kind)));
-    listed.push_back(at::tensor(labels_of_call, at::kLong));
+    const auto of_call = labels(k);
+    codes.push_back(gan_->codes(of_call, key_of(calls[k], step, kind)));
+    listed.push_back(at::tensor(of_call, at::kLong));
   }
-  const auto in = at::stack(codes).to(generator.device()).unflatten(2, {1, 1, -1}); // [K, B, 1, 1, Z + C]
-  return {gan_->generator()->differentiable(generator, in, {}, {}).features, at::stack(listed).to(generator.device())};
+  const auto device = calls.front().device();
+  return {at::stack(codes).to(device), at::stack(listed).to(device)};
 }
 
-/// [K, B, C + 1]
-at::Tensor gan_game::scores(const at::Tensor& critic, const at::Tensor& features) const {
-  const auto classes = gan_->critic()->classes();
-  return gan_->critic()->differentiable(critic, features.unflatten(2, {1, 1, -1}), {0, classes}, {}).logits;
+/// Rows of a generator that each call has.
+labelled_rows gan_game::generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
+                             const labels_of_call& labels) const {
+  const auto codes = coded(calls, step, kind, labels);
+  return {gan_->rows(stacked(calls, generator), codes.codes), codes.labels};
 }
 
-/// BCE of being real or not, plus cross-entropy over the classes seen: means over rows, summed over calls.
-at::Tensor gan_game::likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const {
-  const auto says_real = scores.select(2, scores.size(2) - 1); // [K, B]
-  const auto sure = by_element((real ? says_real : -says_real).contiguous(), at::log_sigmoid);
-  const auto of_label = log_p(scores).gather(2, (labels - with_.opened.low).unsqueeze(2)).squeeze(2);
-  return mean_of_rows(-sure) + mean_of_rows(-of_label);
-}
-
-at::Tensor gan_game::consistency(const at::Tensor& critic, const labelled& real, const labelled& own,
-                                 const labelled& server) const {
-  const auto log_server = log_p(scores(critic, server.features));
-  const auto from = [&](const labelled& rows) { // KL(p(rows) || p(server's rows))
-    const auto log_rows = log_p(scores(critic, rows.features));
-    return mean_of_rows((by_element(log_rows.contiguous(), at::exp) * (log_rows - log_server)).sum(2));
+std::function<labels_list(std::size_t)> as_in(const at::Tensor& labels) {
+  return [host = labels.cpu().contiguous()](std::size_t k) {
+    const auto row = host[static_cast<std::int64_t>(k)];
+    const auto* const first = row.const_data_ptr<std::int64_t>();
+    return labels_list(first, first + row.numel());
   };
-  const auto of_label = log_server.gather(2, (server.labels - with_.opened.low).unsqueeze(2)).squeeze(2);
-  return (from(real) + from(own) + mean_of_rows(-of_label)) * with_.consistency;
 }
 
-void gan_game::play(std::span<const program_call> calls, players& both, std::int64_t step) const {
-  const auto real = real_rows(calls, step);
-  const auto labels_of = [&](const at::Tensor& labels) {
-    return [host = labels.cpu().contiguous()](std::size_t k) {
-      const auto row = host[static_cast<std::int64_t>(k)];
-      const auto* const first = row.const_data_ptr<std::int64_t>();
-      return labels_list(first, first + row.numel());
-    };
-  };
-  const bool replays = with_.old_classes > 0 && calls.front().in.find("old_generator");
-  labelled old;
-  if (replays)
-    old = made_rows(calls, step, gan_draw::old, stacked(calls, "old_generator"), [&](std::size_t k) {
-      return drawn_labels(calls[k], step, gan_draw::old_labels, {0, with_.old_classes});
+/// Fakes beside real and replayed rows. As in the public code their labels are drawn anew, and the generator's step has
+/// one batch of its own; else they are the rows' labels, and the generator's step makes the same again.
+void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws) const {
+  const bool replays = draws.old.features.defined();
+  if (!with_.any_fakes) {
+    draws.fakes = draws.fooling = coded(calls, step, gan_draw::fakes, as_in(draws.real.labels));
+    if (replays)
+      draws.old_fakes = draws.old_fooling = coded(calls, step, gan_draw::old_fakes, as_in(draws.old.labels));
+    return;
+  }
+  const auto any = [&](gan_draw kind, gan_draw of_labels) {
+    return coded(calls, step, kind, [&](std::size_t k) {
+      return drawn_labels(calls[k], step, of_labels, classes_in(calls[k].in.at(gan_tensors::classes_so_far)));
     });
-  const double share = replays ? 0.5 : 1.0;
-
-  // The critic's step, with the generator as it is.
-  const auto fixed = both.generator.weights();
-  const auto generated = made_rows(calls, step, gan_draw::made, fixed, labels_of(real.labels));
-  const auto critic = leaf_of(both.critic.weights());
-  auto loss = (likelihood(scores(critic, real.features), real.labels, true) +
-               likelihood(scores(critic, generated.features), generated.labels, false)) *
-              share;
-  if (replays) {
-    const auto own_old = made_rows(calls, step, gan_draw::old_made, fixed, labels_of(old.labels));
-    loss = loss + (likelihood(scores(critic, old.features), old.labels, true) +
-                   likelihood(scores(critic, own_old.features), own_old.labels, false)) *
-                      share;
-  }
-  if (with_.consistency > 0.0 && calls.front().in.find("server_generator")) {
-    const auto server =
-        made_rows(calls, step, gan_draw::server, stacked(calls, "server_generator"), labels_of(real.labels));
-    loss = loss + consistency(critic, real, generated, server);
-  }
-  both.critic.step(gradients_of(loss, {critic}).front(), with_.rates);
-
-  // The generator's, against the critic as it has become.
-  const auto generator = leaf_of(both.generator.weights());
-  const auto against = [&](gan_draw kind, const at::Tensor& labels) {
-    const auto rows = made_rows(calls, step, kind, generator, labels_of(labels));
-    return likelihood(scores(both.critic.weights(), rows.features), rows.labels, true) * share;
   };
-  auto fooled = against(gan_draw::made, real.labels);
+  draws.fakes = any(gan_draw::fakes, gan_draw::fake_labels);
+  draws.fooling = any(gan_draw::fooling, gan_draw::fooling_labels);
   if (replays)
-    fooled = fooled + against(gan_draw::old_made, old.labels);
-  both.generator.step(gradients_of(fooled, {generator}).front(), with_.rates);
+    draws.old_fakes = any(gan_draw::old_fakes, gan_draw::old_fake_labels);
 }
 
-std::vector<program_step> gan_game::run(std::span<const program_call> calls) const {
+/// The server's rows, once with the real rows' labels, once with those of any class that there is.
+void gan_game::draw_server(calls_span calls, std::int64_t step, gan_draws& draws) const {
+  draws.server = generated(calls, step, gan_draw::server, gan_tensors::server_generator, as_in(draws.real.labels));
+  draws.server_any = generated(calls, step, gan_draw::server_any, gan_tensors::server_generator, [&](std::size_t k) {
+    return drawn_labels(calls[k], step, gan_draw::any_labels, classes_in(calls[k].in.at(gan_tensors::available)));
+  });
+  draws.own_any = coded(calls, step, gan_draw::own_any, as_in(draws.server_any.labels));
+}
+
+gan_draws gan_game::drawn(calls_span calls, std::int64_t step) const {
+  gan_draws draws{.real = real_rows(calls, step), .old = old_rows(calls, step)};
+  draw_fakes(calls, step, draws);
+  if (with_.consistency > 0.0 && calls.front().in.find(gan_tensors::server_generator))
+    draw_server(calls, step, draws);
+  return draws;
+}
+
+std::vector<program_step> gan_game::run(calls_span calls) const {
   const auto slice = calls.front().slice;
-  players both;
-  if (slice == 0)
-    both = {.generator = adam(stacked(calls, "generator")), .critic = adam(stacked(calls, "critic"))};
-  else
-    both = {.generator = adam::loaded("generator", calls), .critic = adam::loaded("critic", calls)};
+  const auto player = [&](const char* name) {
+    if (slice > 0)
+      return adam::loaded(name, calls);
+    return with_.keeps_moments ? adam::loaded(name, calls, &program_call::in) : adam(stacked(calls, name));
+  };
+  gan_players both{.generator = player(gan_tensors::generator), .critic = player(gan_tensors::critic)};
   const auto first = slice * gan_steps_of_slice, last = std::min(with_.steps, first + gan_steps_of_slice);
   for (auto step = first; step < last; ++step)
-    play(calls, both, step);
+    gan_step(*gan_, with_, both, drawn(calls, step));
 
   std::vector<program_step> steps;
   for (std::int64_t k = 0; k < std::ssize(calls); ++k) {
     program_step step{.finished = last == with_.steps,
                       .progress = static_cast<double>(last) / static_cast<double>(with_.steps)};
-    if (step.finished) {
-      step.tensors = {{"generator", both.generator.weights()[k]}, {"critic", both.critic.weights()[k]}};
+    if (step.finished && !with_.keeps_moments) {
+      step.tensors = {{gan_tensors::generator, both.generator.weights()[k]},
+                      {gan_tensors::critic, both.critic.weights()[k]}};
     } else {
-      both.generator.save("generator", k, step.tensors);
-      both.critic.save("critic", k, step.tensors);
+      both.generator.save(gan_tensors::generator, k, step.tensors);
+      both.critic.save(gan_tensors::critic, k, step.tensors);
     }
     steps.push_back(std::move(step));
   }

@@ -1,53 +1,34 @@
-/// feature_gan: an auxiliary-classifier GAN of features: a generator for each class, and a critic that tells real from
-/// made and class from class (Odena, Olah and Shlens 2017, AC-GAN; Qi et al. 2023, FedCIL).
+/// feature_gan: the game of an AC-GAN of features as a program, of a client or of the server (Qi et al. 2023, FedCIL).
 #pragma once
-#include "runtime/base/class_range.hpp"
 #include "runtime/method/program.hpp"
-#include "runtime/models/model.hpp"
-#include "strategies/shared/adam.hpp"
+#include "strategies/fed_cil/gan_step.hpp"
 namespace mneme {
 
-// Axes: K calls of a batch; n rows of a call, B rows of a step; D features, C classes of the run, Z latent numbers;
-// G weights of a generator, P of a critic; M generators of clients.
+// Axes: n rows of a call, C classes of the run, D features, G weights of a generator, P of a critic; M generators of
+// clients. A mask [C] float32 has ones at classes.
 
-struct gan_shape {
-  std::int64_t features = 0, classes = 0;
-  std::int64_t latent = 110, generator_width = 512, critic_width = 256;
-};
+/// Names of the game's tensors.
+namespace gan_tensors {
+inline constexpr const char *generator = "generator", *critic = "critic"; ///< [G], [P]; moments as adam saves them
+inline constexpr const char *features = "features", *labels = "labels";   ///< [n, D], [n] int64
+inline constexpr const char* classes_so_far = "classes_so_far";           ///< [C] mask: labels of fakes, where drawn
+inline constexpr const char *old_generator = "old_generator", *old_classes = "old_classes"; ///< [G], [C] mask
+inline constexpr const char* server_generator = "server_generator";                         ///< [G]
+inline constexpr const char* available = "available"; ///< [C] mask: labels that the server's rows may have
+inline constexpr const char *generators = "generators", *fresh = "fresh";                       ///< [M, G], [c] int64
+inline constexpr const char* own_classes = "own_classes";                                       ///< [M, C] masks
+inline constexpr const char *old_generators = "old_generators", *past_classes = "past_classes"; ///< [M', G], [M', C]
+} // namespace gan_tensors
 
-/// Both nets. The critic's head has a row for each class of the run and, behind them, one that says "real".
-class feature_gan {
-public:
-  explicit feature_gan(const gan_shape& shape);
-  [[nodiscard]] const gan_shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] const model_ref& generator() const noexcept { return generator_; }
-  [[nodiscard]] const model_ref& critic() const noexcept { return critic_; }
-  /// Normal numbers and one-hot labels, [B, Z + C]. @param labels [B]
-  [[nodiscard]] at::Tensor codes(const std::vector<std::int64_t>& labels, const rng_key& key) const;
-
-private:
-  gan_shape shape_;
-  model_ref generator_, critic_;
-};
-
-/// How both are trained.
-struct gan_training {
-  std::int64_t steps = 400, batch = 32;
-  adam_rates rates{.rate = 1e-4, .beta1 = 0.5, .beta2 = 0.99};
-  class_range opened{};         ///< Classes that cross-entropy compares.
-  std::int64_t old_classes = 0; ///< Those of earlier tasks: the first ones.
-  double consistency = 0.0;     ///< Weight of each of FedCIL's three consistency terms.
-};
-
-/// A program that trains generator and critic against each other on rows of features. A step's loss of the critic is
-///     BCE(real, 1) + CE(real, y) + BCE(made, 0) + CE(made, y'),
-/// and the generator's BCE(made, 1) + CE(made, y'). With an old generator both are halved, and the same of rows that it
-/// makes of old classes is added. With the server's generator and a weight, KL(p(real) || p(its rows of the same
-/// labels)), KL(p(own) || p(its rows)) and the cross-entropy of its rows join the critic's loss.
-///
-/// Reads "generator" [G], "critic" [P] and either "features" [n, D] with "labels" [n] int64 or, for the server,
-/// "generators" [M, G] and "fresh" [c] int64, the labels that these make in turn; may read "old_generator" [G] and
-/// "server_generator" [G]. Ends with "generator" and "critic".
+/// A program that trains generator and critic against each other on rows of features, by gan_step(). Reads both nets,
+/// `classes_so_far`, and one of
+///   - `features` with `labels`: a client's rows, drawn with replacement;
+///   - `generators` with `fresh`: rows that these make in turn, of the labels in turn;
+///   - `generators` with `own_classes`: each makes a batch of its own classes, of which a step takes one whose labels
+///   are
+///     uniform over those present.
+/// `old_generator` with `old_classes` adds a replayed batch, `old_generators` with `past_classes` one as from the last;
+/// `server_generator` with `available` adds the consistency terms. Ends with both nets.
 [[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with);
 
 } // namespace mneme

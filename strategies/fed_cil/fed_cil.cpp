@@ -1,18 +1,29 @@
 // FedCIL: federated class-incremental learning with generative replay (Qi, Zhao and Li 2023, "Better Generative Replay
-// for Continual Federated Learning", ICLR). Every client trains an AC-GAN whose critic is also the classifier, and
-// replays what the last task's global generator makes. The server averages generators and critics and goes on training
-// them on class-balanced rows of all clients' generators ("model consolidation"); clients are held to agree on what the
-// server's generator makes ("consistency enforcement"). The public code computes the three terms of the latter and
-// multiplies each by 0: preset "as-published".
+// for Continual Federated Learning", ICLR), beside its public code (github.com/daiqing98/FedCIL, commit c439de0). Every
+// client trains an AC-GAN whose critic is also the classifier, and replays what a generator of the task before makes.
+// The server averages generators and critics and goes on training them on class-balanced rows of all clients'
+// generators
+// ("model consolidation"); clients are held to agree on what the server's generator makes ("consistency enforcement").
+// Adam's moments are kept in each client's memory, and the server's with it. A step agrees with the public code's own
+// classes (docs/fidelity.md). That code computes the three terms of consistency and multiplies each by 0; it replays
+// the client's own generator as it was at the end of its last task, draws labels of fakes from the client's classes so
+// far, compares all classes of the run, puts labels in the place of noise, and pools what the server goes on training
+// on: preset "as-published".
 //
-// Here it is the GAN of features behind a frozen backbone, so that it can be compared with FedHAF; the paper's makes
-// images. The server needs all generators of a round at hand.
+// Ours: it is the GAN of features behind a frozen backbone, so that it can be compared with FedHAF; the paper's makes
+// images, with normalisations in the generator whose running statistics the public code never averages. A client's real
+// rows are drawn with replacement (there: shuffled, short batches dropped). The evaluated critic is the server's
+// (there: each client's own on its own classes, after the last task alone). With pooled consolidation, or own replay,
+// uploads say which classes a client has and had, and hold its last generator: the public code's server reads them from
+// the clients.
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
-#include "strategies/shared/split_learning.hpp"
 #include "strategies/shared/averaging.hpp"
+#include "strategies/shared/split_learning.hpp"
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
@@ -24,7 +35,8 @@ enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
 struct options {
   gan_shape net{};
   std::int64_t steps = 400, batch = 32, consolidation_steps = 50;
-  double learning_rate = 1e-4, consistency = 1.0;
+  double learning_rate = 1e-4, decay = 1e-5, consistency = 1.0;
+  bool any_fakes = false, all_classes = false, own_replay = false, pooled = false, keeps_moments = true;
   std::string layer{};
   std::filesystem::path feature_cache{};
 };
@@ -38,13 +50,36 @@ struct run_settings {
 
   [[nodiscard]] gan_training game(const round_place& place, std::int64_t steps, double consistency) const {
     gan_training training{.steps = steps, .batch = with.batch, .opened = place.opened, .consistency = consistency};
-    training.old_classes = place.current.low;
+    if (with.all_classes)
+      training.opened = {0, gan->shape().classes};
+    training.any_fakes = with.any_fakes;
+    training.keeps_moments = with.keeps_moments;
     training.rates.rate = with.learning_rate;
+    training.rates.decay = with.decay;
     return training;
+  }
+  /// Moments of both nets from what was kept, or those of no steps.
+  void put_moments(const tensor_map& kept, tensor_map& to) const {
+    for (const char* name : {gan_tensors::generator, gan_tensors::critic})
+      if (with.keeps_moments && !kept.find(moment_names(name).front()))
+        adam::put_unmoved(name, to.at(name), to);
+    keep_moments(kept, to);
+  }
+  /// Copies those that there are.
+  void keep_moments(const tensor_map& from, tensor_map& to) const {
+    for (const char* name : {gan_tensors::generator, gan_tensors::critic})
+      for (const auto& moment : moment_names(name))
+        if (const auto* const value = with.keeps_moments ? from.find(moment) : nullptr)
+          to.put(moment, *value);
   }
 };
 
-constexpr const char *generator_name = "generator", *old_generator_name = "old_generator";
+/// [C] ones at these classes.
+at::Tensor mask_of(std::int64_t classes, class_range among) {
+  auto mask = at::zeros({classes}, at::kFloat);
+  mask.narrow(0, among.low, among.size()).fill_(1.0);
+  return mask;
+}
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
@@ -54,35 +89,39 @@ public:
       : run_(std::move(run)), critic_(run_->net.learnt.initial->at(flat_weights)), generator_(run_->generator) {}
 
   task<task_plan> open_task(server_context&, const round_place& place) override {
-    if (place.task.value > 0)
+    if (place.task.value > 0 && !run_->with.own_replay)
       old_generator_ = generator_;
     co_return task_plan{};
   }
   broadcast open_round(const round_place&) override {
     auto extra = std::make_shared<tensor_map>();
-    extra->put(generator_name, generator_);
+    extra->put(gan_tensors::generator, generator_);
     if (old_generator_.defined())
-      extra->put(old_generator_name, old_generator_);
+      extra->put(gan_tensors::old_generator, old_generator_);
     return {.place = {}, .weights = weights_only(critic_), .extra = extra, .first_contact = nullptr};
   }
   void fold(const delivery& in) override {
     if (in.rows == 0) // nothing is learnt without rows
       return;
     critics_.add(in.upload->at(flat_weights), static_cast<double>(in.rows));
-    generators_.add(in.upload->at(generator_name), static_cast<double>(in.rows));
+    generators_.add(in.upload->at(gan_tensors::generator), static_cast<double>(in.rows));
     received_.push_back(in.upload);
   }
   task<void> close_round(server_context& ctx, const round_place& place) override;
   predictor predict() const override { return predictor_of(run_->net, critic_); }
   void persist(archive& state) override {
-    state.frozen(critic_).frozen(generator_).frozen(old_generator_)(critics_)(generators_)(received_);
+    state.frozen(critic_).frozen(generator_).frozen(old_generator_)(critics_)(generators_)(received_)(moments_);
   }
 
 private:
+  [[nodiscard]] program_job consolidation(const round_place& place, const std::vector<tensors_ref>& uploads) const;
+  void put_rows(const round_place& place, const std::vector<tensors_ref>& uploads, tensor_map& in) const;
+
   std::shared_ptr<const run_settings> run_;
   at::Tensor critic_, generator_, old_generator_; // [P], [G]; undefined in task 1
   weighted_average critics_, generators_;
   std::vector<tensors_ref> received_; // uploads of the round
+  tensors_ref moments_{};             // of the server's own steps; null before the first
 };
 
 /// FedAvg of both nets, then consolidation: steps of the same game on rows of all clients' generators.
@@ -91,19 +130,26 @@ task<void> fed_cil_server::close_round(server_context& ctx, const round_place& p
     co_return;
   critic_ = critics_.take();
   generator_ = generators_.take();
-  std::vector<at::Tensor> generators;
-  for (const auto& upload : std::exchange(received_, {}))
-    generators.push_back(upload->at(generator_name));
+  const auto uploads = std::exchange(received_, {});
   if (run_->with.consolidation_steps == 0)
     co_return;
 
+  auto consolidating = ctx.run(consolidation(place, uploads));
+  const auto consolidated = co_await consolidating;
+  generator_ = consolidated.out->at(gan_tensors::generator);
+  critic_ = consolidated.out->at(gan_tensors::critic);
+  auto moments = std::make_shared<tensor_map>();
+  run_->keep_moments(*consolidated.out, *moments);
+  moments_ = moments;
+}
+
+program_job fed_cil_server::consolidation(const round_place& place, const std::vector<tensors_ref>& uploads) const {
   auto in = std::make_shared<tensor_map>();
-  in->put(generator_name, generator_);
-  in->put("critic", critic_);
-  in->put("generators", at::stack(generators));
-  in->put("fresh", at::arange(place.current.low, place.current.high, at::kLong));
-  if (old_generator_.defined())
-    in->put(old_generator_name, old_generator_);
+  in->put(gan_tensors::generator, generator_);
+  in->put(gan_tensors::critic, critic_);
+  run_->put_moments(moments_ ? *moments_ : tensor_map{}, *in);
+  in->put(gan_tensors::classes_so_far, mask_of(run_->gan->shape().classes, place.opened));
+  put_rows(place, uploads, *in);
   constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
   auto game = run_->game(place, run_->with.consolidation_steps, 0.0);
   program_job job{.body = gan_program(run_->gan, game), .in = in};
@@ -112,26 +158,89 @@ task<void> fed_cil_server::close_round(server_context& ctx, const round_place& p
                 .client = server_itself,
                 .task = place.task,
                 .visit = static_cast<std::uint32_t>(place.round.value)};
-  auto consolidating = ctx.run(std::move(job));
-  const auto consolidated = co_await consolidating;
-  generator_ = consolidated.out->at(generator_name);
-  critic_ = consolidated.out->at("critic");
+  return job;
+}
+
+/// What the server's steps have for rows: those of the clients' generators, and of generators of the tasks before.
+void fed_cil_server::put_rows(const round_place& place, const std::vector<tensors_ref>& uploads, tensor_map& in) const {
+  const auto stack_of = [&](const char* name) {
+    std::vector<at::Tensor> rows;
+    for (const auto& upload : uploads)
+      if (const auto* const value = upload->find(name))
+        rows.push_back(*value);
+    return rows;
+  };
+  in.put(gan_tensors::generators, at::stack(stack_of(gan_tensors::generator)));
+  if (run_->with.pooled)
+    in.put(gan_tensors::own_classes, at::stack(stack_of(gan_tensors::own_classes)));
+  else
+    in.put(gan_tensors::fresh, at::arange(place.current.low, place.current.high, at::kLong));
+  if (old_generator_.defined()) {
+    in.put(gan_tensors::old_generator, old_generator_);
+    in.put(gan_tensors::old_classes, mask_of(run_->gan->shape().classes, {0, place.current.low}));
+  } else if (const auto old = stack_of(gan_tensors::old_generator); !old.empty()) {
+    in.put(gan_tensors::old_generators, at::stack(old));
+    in.put(gan_tensors::past_classes, at::stack(stack_of(gan_tensors::old_classes)));
+  }
 }
 
 // -- client half ------------------------------------------------------------------------------------------------------
+
+/// What a client remembers of its generators and classes.
+struct own_history {
+  std::int64_t task = -1;                    // of `generator`
+  at::Tensor generator{}, classes{};         // as its last round left it; classes so far [C]
+  at::Tensor old_generator{}, old_classes{}; // the same at the end of the task before; undefined: there was none
+
+  static own_history saved_in(const tensor_map& memory, std::int64_t all_classes) {
+    own_history known{.classes = at::zeros({all_classes}, at::kFloat)};
+    const auto* const task = memory.find("own_task");
+    if (!task)
+      return known;
+    known.task = task->item<std::int64_t>();
+    known.generator = memory.at("own_generator");
+    known.classes = memory.at(gan_tensors::classes_so_far);
+    if (const auto* const old = memory.find(gan_tensors::old_generator)) {
+      known.old_generator = *old;
+      known.old_classes = memory.at(gan_tensors::old_classes);
+    }
+    return known;
+  }
+  /// In the client's first round of a task what it has becomes old.
+  void begin(std::int64_t present, const at::Tensor& labels) {
+    if (task >= 0 && task < present) {
+      old_generator = generator;
+      old_classes = classes;
+    }
+    task = present;
+    classes = classes.clone().index_fill_(0, labels, 1.0);
+  }
+  void save(tensor_map& to) const {
+    if (task < 0)
+      return;
+    to.put("own_task", at::full({}, task, at::kLong));
+    to.put("own_generator", generator);
+    to.put(gan_tensors::classes_so_far, classes);
+    if (!old_generator.defined())
+      return;
+    to.put(gan_tensors::old_generator, old_generator);
+    to.put(gan_tensors::old_classes, old_classes);
+  }
+};
 
 class fed_cil final : public strategy {
 public:
   void keys(key_table& table) override;
   std::vector<preset> presets() const override {
     return {{.name = "as-published",
-             .meaning = "what the public code computes: no consistency terms",
-             .toml = "[strategy]\nconsistency = 0.0\n"}};
+             .meaning = "what the public code computes: no consistency terms, its own labels, codes and replay",
+             .toml = "[strategy]\nconsistency = 0.0\nfake_labels = \"any\"\nclass_loss = \"all\"\n"
+                     "codes = \"overwritten\"\nreplay = \"own\"\nconsolidation = \"pooled\"\n"}};
   }
   method_needs needs() const override {
     return {.head = head_kind::none, .round_barrier = true, .feature_folder = with_.feature_cache};
   }
-  diagnostics check(const method_setup& setup) const override { return wrong_with_backbone(setup, with_.layer); }
+  diagnostics check(const method_setup& setup) const override;
   model_ref net_behind(const method_setup& setup) const override { return gan_of(setup)->critic(); }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
@@ -139,6 +248,10 @@ public:
   const std::vector<parameter>& wire_layout(const model&) const override { return run_->net.learnt.net->layout(); }
 
 private:
+  [[nodiscard]] program_job game_of(client_context& ctx, const broadcast& in, const embedding_rows& rows,
+                                    const own_history& history) const;
+  [[nodiscard]] tensors_ref upload_of(const tensor_map& played, const embedding_rows& rows,
+                                      const own_history& history) const;
   std::shared_ptr<const feature_gan> gan_of(const method_setup& setup) const {
     auto shape = with_.net;
     shape.features = backbone_of(setup, with_.layer)->feature_width();
@@ -162,40 +275,87 @@ void fed_cil::prepare(const method_setup& setup) {
   run_ = std::move(run);
 }
 
+diagnostics fed_cil::check(const method_setup& setup) const {
+  auto wrong = wrong_with_backbone(setup, with_.layer);
+  if (with_.net.overwrites && with_.net.latent < setup.classes)
+    wrong.push_back(
+        {"strategy.latent", fmt::format("strategy.latent = {}: labels take the place of the first {} numbers "
+                                        "of a code (codes = \"overwritten\"); expected {} or more",
+                                        with_.net.latent, setup.classes, setup.classes)});
+  return wrong;
+}
+
 task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& in) const {
   auto looking = features_of_rows(ctx, in, run_->net, {.ratio = 0.0});
   const auto features = co_await looking;
+  const auto classes = run_->gan->shape().classes;
+  auto history = own_history::saved_in(ctx.memory(), classes);
   auto memory = std::make_shared<tensor_map>();
   features.save(*memory);
   const auto rows = features.current().size();
   if (rows == 0) { // no rows to learn from: what was received goes back
     auto unchanged = std::make_shared<tensor_map>(*in.weights);
-    unchanged->put(generator_name, in.extra->at(generator_name));
+    unchanged->put(gan_tensors::generator, in.extra->at(gan_tensors::generator));
+    history.save(*memory);
+    run_->keep_moments(ctx.memory(), *memory);
     co_return client_result{.upload = unchanged, .memory = memory, .rows = 0};
   }
 
+  history.begin(static_cast<std::int64_t>(in.place.task.value), features.current().labels.to(at::kLong).cpu());
+  auto playing = ctx.run(game_of(ctx, in, features.current(), history));
+  const auto played = co_await playing;
+  history.generator = played.out->at(gan_tensors::generator);
+  run_->keep_moments(*played.out, *memory);
+  if (with_.own_replay || with_.any_fakes)
+    history.save(*memory);
+  co_return client_result{
+      .upload = upload_of(*played.out, features.current(), history), .memory = memory, .rows = rows};
+}
+
+program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const embedding_rows& rows,
+                             const own_history& history) const {
+  const auto classes = run_->gan->shape().classes;
   // From the second round of a task on there is a generator of the server's that knows its classes.
   const bool agrees = with_.consistency > 0.0 && in.place.round_of_task > 0;
   auto tensors = std::make_shared<tensor_map>();
-  tensors->put(generator_name, in.extra->at(generator_name));
-  tensors->put("critic", in.weights->at(flat_weights));
-  tensors->put("features", features.current().features);
-  tensors->put("labels", features.current().labels.to(at::kLong));
-  if (const auto* const old = in.extra->find(old_generator_name); old && in.place.current.low > 0)
-    tensors->put(old_generator_name, *old);
-  if (agrees)
-    tensors->put("server_generator", in.extra->at(generator_name));
-  const auto game = run_->game(in.place, with_.steps, agrees ? with_.consistency : 0.0);
-  program_job job{.body = gan_program(run_->gan, game), .in = tensors};
+  tensors->put(gan_tensors::generator, in.extra->at(gan_tensors::generator));
+  tensors->put(gan_tensors::critic, in.weights->at(flat_weights));
+  run_->put_moments(ctx.memory(), *tensors);
+  tensors->put(gan_tensors::features, rows.features);
+  tensors->put(gan_tensors::labels, rows.labels.to(at::kLong));
+  tensors->put(gan_tensors::classes_so_far, history.classes);
+  if (with_.own_replay && history.old_generator.defined()) {
+    tensors->put(gan_tensors::old_generator, history.old_generator);
+    tensors->put(gan_tensors::old_classes, history.old_classes);
+  } else if (const auto* const old = in.extra->find(gan_tensors::old_generator); old && in.place.current.low > 0) {
+    tensors->put(gan_tensors::old_generator, *old);
+    tensors->put(gan_tensors::old_classes, mask_of(classes, {0, in.place.current.low}));
+  }
+  if (agrees) {
+    tensors->put(gan_tensors::server_generator, in.extra->at(gan_tensors::generator));
+    tensors->put(gan_tensors::available, mask_of(classes, in.place.opened));
+  }
+  program_job job{.body = gan_program(run_->gan, run_->game(in.place, with_.steps, agrees ? with_.consistency : 0.0)),
+                  .in = tensors};
   job.stream = ctx.stream(game_draw);
   job.rows = with_.steps * with_.batch;
-  auto playing = ctx.run(std::move(job));
-  const auto played = co_await playing;
+  return job;
+}
 
+/// Both nets, and what the server's steps ask for besides.
+tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& rows, const own_history& history) const {
   auto upload = std::make_shared<tensor_map>();
-  upload->put(flat_weights, played.out->at("critic"));
-  upload->put(generator_name, played.out->at(generator_name));
-  co_return client_result{.upload = upload, .memory = memory, .rows = rows};
+  upload->put(flat_weights, played.at(gan_tensors::critic));
+  upload->put(gan_tensors::generator, played.at(gan_tensors::generator));
+  if (with_.pooled) {
+    auto own = at::zeros({run_->gan->shape().classes}, at::kFloat);
+    upload->put(gan_tensors::own_classes, own.index_fill_(0, rows.labels.to(at::kLong).cpu(), 1.0));
+  }
+  if (with_.own_replay && history.old_generator.defined()) {
+    upload->put(gan_tensors::old_generator, history.old_generator);
+    upload->put(gan_tensors::old_classes, history.old_classes);
+  }
+  return upload;
 }
 
 void fed_cil::keys(key_table& table) {
@@ -209,6 +369,21 @@ void fed_cil::keys(key_table& table) {
   table.integer("gan_batch", with_.batch, {.low = 1, .high = 100'000}, "Rows of a step.");
   table.number("gan_rate", with_.learning_rate, {.low = 0.0, .open_low = true},
                "Learning rate of Adam for both nets, with betas 0.5 and 0.99.");
+  table.number("gan_decay", with_.decay, {.low = 0.0}, "Weight decay of both nets.");
+  table.choice("moments", with_.keeps_moments, {{"kept", true}, {"new", false}},
+               "Adam's moments: kept in the client's memory, and by the server, or new in each round.");
+  table.choice("fake_labels", with_.any_fakes, {{"as-real", false}, {"any", true}},
+               "Labels of fakes: those of the rows beside them, or drawn from the client's classes so far.");
+  table.choice("class_loss", with_.all_classes, {{"seen", false}, {"all", true}},
+               "Classes that cross-entropy compares: those of the tasks so far, or all of the run.");
+  table.choice("codes", with_.net.overwrites, {{"appended", false}, {"overwritten", true}},
+               "Where a generator reads the label: behind the noise, or in place of its first numbers.");
+  table.choice("replay", with_.own_replay, {{"server", false}, {"own", true}},
+               "Which generator makes old rows: the server's of the task before, or the client's own.");
+  table.choice(
+      "consolidation", with_.pooled, {{"in-turn", false}, {"pooled", true}},
+      "Rows of the server's steps: generators and fresh classes in turn, or a pool of what each generator makes "
+      "of its client's classes, of which labels are drawn.");
   table.integer("consolidation_steps", with_.consolidation_steps, {.low = 0, .high = 1'000'000},
                 "Steps of the server behind each average, on rows of the clients' generators.");
   table.number("consistency", with_.consistency, {.low = 0.0},

@@ -1,17 +1,22 @@
 // LANDER: federated class-incremental learning with text-anchored features and data-free replay (Tran et al. 2024,
-// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR), from its public code. A map of
-// the features is pulled to a fixed embedding of the class's name, but not within a radius. After each task the server
-// trains a generator through its model, without data; clients learn the next task on their rows and on what the
-// generator has made:
-//     task 1:  CE + l bound,  bound = relu(|map - anchor|^2 / E - r)
+// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR), from its public code
+// (github.com/tmtuan1307/LANDER, commit 44d7acc). A map of the features is pulled to a fixed embedding of the class's
+// name, but not within a radius. After each task the server trains a generator through its model, without data; clients
+// learn the next task on their rows and on what the generator has made:
+//     task 1:  CE + l bound,  bound = relu(mean |map - anchor|^2 / E - r), one hinge for the batch
 //     later:   cur (CE over the new classes + l bound) + pre (KD over the old ones + |map - map of the teacher|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
-// The map is a linear layer of the features, which is kept as further rows of the head.
+// The map is a linear layer of the features, which is kept as further rows of the head. Own and replayed rows pass
+// apart, each normalised by statistics of its own. A task ends with the model before the round whose clients began with
+// the least losses.
 //
-// What is ours: without real text embeddings (label_embeddings) anchors are random vectors of unit variance; the noise
-// layer is drawn in each round and not trained; the model of a task is that of its last round, not the best by training
-// loss; images are bytes, as those that the code stores; the pool is sent with every round; learning rates follow
-// [training], whose cosine ends at 0; rows of the head for classes to come decay with the others.
+// The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
+// Preset "official" adds what a run of it has besides. What is ours, or a key: without real text embeddings
+// (label_embeddings) anchors are random vectors of one mean part and one of each class, with the moments of the
+// released table; rows of the head for classes to come decay with the others unless new_rows = "drawn"; the pool is
+// sent with every round, as bytes; classes are in the run's order. Faults of the public code: the pool is cut by the
+// names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
+// (task_model).
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
@@ -20,116 +25,29 @@
 #include <fmt/format.h>
 #include <limits>
 namespace mneme {
-
-// -- what a client minimises ------------------------------------------------------------------------------------------
-
-part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes) {
-  if (old_classes == 0)
-    return {};
-  const double a = std::log2(static_cast<double>(seen_classes) / 2.0 + 1.0);
-  const double b = std::sqrt(static_cast<double>(old_classes) / static_cast<double>(seen_classes));
-  return {.fresh = 0.2 * (1.0 + 1.0 / a) / b, .old = 0.4 * a * b};
-}
-
 namespace {
 
-class anchored_loss final : public loss {
-public:
-  explicit anchored_loss(anchored_terms terms)
-      : terms_(std::move(terms)), parts_(part_weights_of(terms_.old, terms_.opened)),
-        identity_(fmt::format("anchored {} {} {} {} {} {} {}", terms_.classes, terms_.old, terms_.opened,
-                              terms_.anchoring, terms_.radius, terms_.temperature, terms_.anchors.size(1))) {}
-  std::string identity() const override { return identity_; }
+// Axes: C classes of the run, E numbers of an anchor, P weights, N images of the pool.
 
-  /// Model by model, so that the bits of one do not depend on the others.
-  loss_output operator()(const loss_input& in) const override {
-    const auto options = in.logits.options().dtype(at::kDouble);
-    loss_output out{.d_logits = at::zeros_like(in.logits)};
-    for (const char* name : {"cross_entropy", "anchoring", "distillation", "map_distillation"})
-      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
-    const auto own = in.logits.size(1) - in.replayed;
-    for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
-      const auto part = [&](const at::Tensor& of_step, std::int64_t first, std::int64_t rows) {
-        return of_step[k].narrow(0, first, rows);
-      };
-      const auto value_of = [&](std::size_t term) { return out.terms[term].value[k]; };
-      learn(part(in.logits, 0, own), part(in.labels, 0, own), part(in.row_weight, 0, own), part(out.d_logits, 0, own),
-            {value_of(0), value_of(1)});
-      if (in.replayed > 0)
-        keep(part(in.logits, own, in.replayed), part(in.teacher, own, in.replayed),
-             part(in.row_weight, own, in.replayed), part(out.d_logits, own, in.replayed), {value_of(2), value_of(3)});
-    }
-    out.values = out.terms[0].value + out.terms[1].value + out.terms[2].value + out.terms[3].value;
-    return out;
-  }
+enum draws : std::uint32_t { anchor_draw = first_method_purpose + 91, dream_draw, student_draw, head_draw };
 
-private:
-  /// What rows add to the loss: by the classes, and by the map into the space of the anchors.
-  struct row_values {
-    at::Tensor of_classes{}, of_map{}; // [] float64 each
-  };
-
-  /// Cross-entropy over the new classes, and the bounded pull to the anchors. @param weight [B], 0 where padded
-  void learn(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& weight, at::Tensor d,
-             row_values value) const {
-    const auto fresh = terms_.opened - terms_.old, embedding = terms_.anchors.size(1);
-    const auto real = weight > 0, padded = real.logical_not().unsqueeze(1);
-    const auto shares = (weight * parts_.fresh).unsqueeze(1); // [B, 1]
-    const auto places = (labels - terms_.old).clamp(0, fresh - 1).unsqueeze(1);
-    const auto log_p = at::log_softmax(logits.narrow(1, terms_.old, fresh), 1);
-    auto slope = at::scatter_add(log_p.exp(), 1, places, at::full_like(places, -1, log_p.options()));
-    d.narrow(1, terms_.old, fresh).add_((slope * shares).masked_fill(padded, 0));
-    value.of_classes.sub_((log_p.gather(1, places) * shares).masked_fill(padded, 0).sum(at::kDouble));
-    if (embedding == 0)
-      return;
-    const auto away = logits.narrow(1, terms_.classes, embedding) -
-                      terms_.anchors.to(logits.device()).index_select(0, labels.clamp_min(0)); // [B, E]
-    const auto beyond = away.square().mean(1) - terms_.radius;
-    const auto pulled = (beyond > 0).logical_and(real).to(at::kFloat) * weight * (parts_.fresh * terms_.anchoring);
-    value.of_map.add_((beyond * pulled).sum(at::kDouble));
-    d.narrow(1, terms_.classes, embedding).add_(away * (pulled * (2.0 / static_cast<double>(embedding))).unsqueeze(1));
-  }
-
-  /// Distillation of the old classes, -sum softmax(t / tau) log softmax(s / tau), and of the map.
-  void keep(const at::Tensor& logits, const at::Tensor& taught, const at::Tensor& weight, at::Tensor d,
-            row_values value) const {
-    const auto embedding = terms_.anchors.size(1);
-    const auto padded = (weight <= 0).unsqueeze(1), shares = (weight * parts_.old).unsqueeze(1);
-    const auto log_q = at::log_softmax(logits.narrow(1, 0, terms_.old) / terms_.temperature, 1);
-    const auto p = at::log_softmax(taught.narrow(1, 0, terms_.old) / terms_.temperature, 1).exp();
-    value.of_classes.sub_((p * log_q * shares).masked_fill(padded, 0).sum(at::kDouble));
-    d.narrow(1, 0, terms_.old).add_(((log_q.exp() - p) * (shares / terms_.temperature)).masked_fill(padded, 0));
-    if (embedding == 0)
-      return;
-    const auto away = (logits - taught).narrow(1, terms_.classes, embedding);
-    const double mean = 1.0 / static_cast<double>(embedding);
-    value.of_map.add_((away.square() * shares).masked_fill(padded, 0).sum(at::kDouble) * mean);
-    d.narrow(1, terms_.classes, embedding).add_((away * (shares * (2.0 * mean))).masked_fill(padded, 0));
-  }
-
-  anchored_terms terms_;
-  part_weights parts_;
-  std::string identity_;
-};
-
-} // namespace
-
-loss_ref anchored_objective(const anchored_terms& terms) { return std::make_shared<anchored_loss>(terms); }
-
-// -- the method's parts -----------------------------------------------------------------------------------------------
-
-namespace {
-
-// Axes: C classes of the run, E numbers of an anchor, P weights.
-
-enum draws : std::uint32_t { anchor_draw = first_method_purpose + 91, dream_draw, student_draw };
+/// The model that a task ends with.
+enum class task_model : std::uint8_t { last_round, best_round };
 
 struct options {
   std::int64_t embedding = 512;                              // E
   double anchoring = 5.0, radius = 0.015, temperature = 2.0; // l, r, tau
+  bool anchoring_first = true;
+  double rate_floor = 0.0;
+  replay_pass replay_by = replay_pass::separate;
+  bool replay_jitter = false, replay_short_last = false, draws_rows = false;
+  task_model ends_with = task_model::best_round;
+  std::int64_t pool_max = 0;
   std::filesystem::path label_embeddings{};
   dream_settings dreams{};
 };
+
+constexpr const char* first_loss_name = "first_loss";
 
 /// What both halves share.
 struct run_settings {
@@ -137,6 +55,18 @@ struct run_settings {
   options with{};
   at::Tensor anchors{}; // [C, E]
 };
+
+/// The first `count` of N images by the names that the public code's files have, "round-image.png", as text.
+at::Tensor first_by_name(std::int64_t images, std::int64_t batch, std::int64_t count) {
+  std::vector<std::pair<std::string, std::int64_t>> named;
+  for (std::int64_t i = 0; i < images; ++i)
+    named.emplace_back(fmt::format("{}-{}.png", i / batch, i % batch), i);
+  std::sort(named.begin(), named.end());
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < std::min(count, images); ++i)
+    places.push_back(named[static_cast<std::size_t>(i)].second);
+  return at::tensor(places, at::kLong);
+}
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
@@ -150,14 +80,10 @@ public:
     if (place.task.value > 0) {
       auto dreaming = ctx.run(dreaming_job(place));
       const auto dreamt = co_await dreaming;
-      auto pool = std::make_shared<tensor_map>();
-      pool->put("teacher", weights());
-      pool->put("images", dreamt.out->at("images"));
-      pool->put("labels", dreamt.out->at("labels"));
-      pool_ = pool;
-      objective_ = dreamt.out->at("objective").min().item<double>();
-      statistics_ = dreamt.out->at("statistics").min().item<double>();
+      keep_pool(*dreamt.out);
     }
+    if (run_->with.draws_rows)
+      draw_rows(place);
     co_return task_plan{};
   }
   broadcast open_round(const round_place& place) override {
@@ -165,32 +91,96 @@ public:
     sent.extra = pool_;
     return sent;
   }
+  void fold(const delivery& in) override {
+    if (keeps_best() && in.rows > 0) {
+      first_losses_ += in.upload->at(first_loss_name).item<double>();
+      heard_ = true;
+    }
+    averaging_server::fold(in);
+  }
+  task<void> close_round(server_context&, const round_place& place) override {
+    if (heard_ && first_losses_ < least_losses_) {
+      least_losses_ = first_losses_;
+      best_ = weights();
+    }
+    first_losses_ = 0.0;
+    heard_ = false;
+    average();
+    if (keeps_best() && place.round_of_task + 1 == place.rounds_of_task && best_.defined()) {
+      go_on_from(std::exchange(best_, {}));
+      least_losses_ = std::numeric_limits<double>::infinity();
+    }
+    co_return;
+  }
   std::map<std::string, double> figures() const override {
     return {{"dream_objective", objective_}, {"dream_statistics", statistics_}};
   }
   void persist(archive& state) override {
     averaging_server::persist(state);
-    state(pool_)(objective_)(statistics_);
+    state(pool_)(objective_)(statistics_)(first_losses_)(least_losses_)(heard_).frozen(best_);
   }
 
 private:
+  [[nodiscard]] bool keeps_best() const { return run_->with.ends_with == task_model::best_round; }
+
   [[nodiscard]] program_job dreaming_job(const round_place& place) const {
     const auto& setup = run_->setup;
     auto settings = run_->with.dreams;
     settings.opened = place.current.low;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
-    in->put("student", initial_weights(*setup.net, setup.seed + 1));
+    in->put("student", student_start(*setup.net, weights().cpu(), setup.classes,
+                                     {.seed = setup.seed, .purpose = student_draw, .task = place.task}));
     in->put("anchors", run_->anchors);
     constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     program_job job{.body = dream_program(setup.net, settings), .in = in};
     job.stream = {.seed = setup.seed, .purpose = dream_draw, .client = server_itself, .task = place.task};
     return job;
   }
+  void keep_pool(const tensor_map& dreamt) {
+    auto images = dreamt.at("images"), labels = dreamt.at("labels");
+    if (const auto most = run_->with.pool_max; most > 0 && most < images.size(0)) {
+      const auto kept = first_by_name(images.size(0), run_->with.dreams.batch, most).to(images.device());
+      images = images.index_select(0, kept);
+      labels = labels.index_select(0, kept);
+    }
+    auto pool = std::make_shared<tensor_map>();
+    pool->put("teacher", weights());
+    pool->put("images", images);
+    pool->put("labels", labels);
+    pool_ = pool;
+    objective_ = dreamt.at("objective").min().item<double>();
+    statistics_ = dreamt.at("statistics").min().item<double>();
+  }
+  /// Rows of the task's classes begin at U(-sqrt(3 / D), sqrt(3 / D)), with biases of 0, as where the head grows.
+  void draw_rows(const round_place& place) {
+    auto flat = weights().cpu().clone();
+    rng_stream draw({.seed = run_->setup.seed, .purpose = head_draw, .task = place.task});
+    for (const auto& entry : run_->setup.net->layout()) {
+      if (!entry.head || entry.whole)
+        continue;
+      auto rows = as_in_files(flat, entry).clone();
+      auto fresh = rows.narrow(0, place.current.low, place.current.size());
+      fresh.zero_();
+      if (entry.shape.size() > 1) {
+        auto drawn = at::empty(fresh.sizes(), at::kFloat);
+        const double bound = std::sqrt(3.0 / static_cast<double>(entry.shape[1]));
+        for (std::int64_t i = 0; i < drawn.numel(); ++i)
+          drawn.mutable_data_ptr<float>()[i] = static_cast<float>(draw.uniform(-bound, bound));
+        fresh.copy_(drawn);
+      }
+      put_as_in_files(flat, entry, rows);
+    }
+    go_on_from(flat.to(weights().device()));
+  }
 
   std::shared_ptr<const run_settings> run_;
-  tensors_ref pool_{};                        // teacher, images, labels; null in task 1
-  double objective_ = 0.0, statistics_ = 0.0; // the best round's, of the last task
+  tensors_ref pool_{};                                            // teacher, images, labels; null in task 1
+  double objective_ = 0.0, statistics_ = 0.0;                     // the best round's, of the last task
+  double first_losses_ = 0.0;                                     // of the open round's uploads
+  double least_losses_ = std::numeric_limits<double>::infinity(); // of the task
+  bool heard_ = false;                                            // the open round has an upload
+  at::Tensor best_{};                                             // [P] what the round of the least losses began with
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -198,8 +188,17 @@ private:
 class lander final : public averaging_method {
 public:
   void keys(key_table& table) override;
+  std::vector<preset> presets() const override {
+    return {{.name = "official",
+             .meaning = "a run of the public code: 100 rounds a task, its schedule, augmentation and head",
+             .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
+                     "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
+                     "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
+                     "new_rows = \"drawn\"\npool_max = 10000\n"}};
+  }
   method_needs needs() const override {
     method_needs needed{.further_outputs = with_.embedding,
+                        .round_barrier = with_.ends_with == task_model::best_round,
                         .defaults = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\n"
                                     "weight_decay = 5e-4\nschedule = \"cosine\"\n"
                                     "[strategy]\nweighting = \"uniform\"\n"};
@@ -213,6 +212,9 @@ public:
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<lander_server>(run_); }
 
 private:
+  [[nodiscard]] train_job job_of(client_context& ctx, const broadcast& in) const;
+  void replay_pool(train_job& job, client_context& ctx, const tensor_map& pool) const;
+
   options with_;
   std::shared_ptr<const run_settings> run_;
 };
@@ -221,10 +223,7 @@ void lander::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   auto run = std::make_shared<run_settings>(run_settings{.setup = setup, .with = with_});
   const auto embedding = setup.net->classes() - setup.classes; // as many as the net was built with
-  run->anchors = at::empty({setup.classes, embedding}, at::kFloat);
-  rng_stream draw({.seed = setup.seed, .purpose = anchor_draw});
-  for (std::int64_t i = 0; i < run->anchors.numel(); ++i)
-    run->anchors.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
+  run->anchors = drawn_anchors(setup.classes, embedding, {.seed = setup.seed, .purpose = anchor_draw});
   if (const auto file = setup.files.find("label_embeddings"); file != setup.files.end())
     run->anchors = file->second.at("embeddings").to(at::kFloat).contiguous();
   auto& dreams = run->with.dreams;
@@ -239,24 +238,49 @@ void lander::prepare(const method_setup& setup) {
 }
 
 task<client_result> lander::client_round(client_context& ctx, const broadcast& in) const {
-  const auto outputs = setup().net->classes();
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = {0, outputs}});
+  auto training = ctx.train(job_of(ctx, in));
+  const auto trained = co_await training;
+  auto upload = trained.weights;
+  if (with_.ends_with == task_model::best_round) {
+    auto told = std::make_shared<tensor_map>(*upload);
+    told->put(first_loss_name, at::full({1}, trained.first_loss, at::kFloat));
+    upload = told;
+  }
+  co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
+}
+
+train_job lander::job_of(client_context& ctx, const broadcast& in) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = {0, setup().net->classes()}});
+  const auto& training = setup().training;
+  if (training.schedule == schedule_kind::cosine && training.learning_rate > 0.0) // eta_min of PyTorch's schedule
+    job.options.learning_rate = with_.rate_floor + (training.learning_rate - with_.rate_floor) *
+                                                       (job.options.learning_rate / training.learning_rate);
+  job.options.first_loss = with_.ends_with == task_model::best_round;
   anchored_terms terms{.classes = setup().classes, .old = 0, .opened = in.place.opened.high};
-  terms.anchoring = with_.anchoring;
+  const bool later = in.extra && in.place.current.low > 0;
+  terms.anchoring = later || with_.anchoring_first ? with_.anchoring : 0.0;
   terms.radius = with_.radius;
   terms.temperature = with_.temperature;
   terms.anchors = run_->anchors;
-  if (in.extra && in.place.current.low > 0) {
+  if (later) {
     terms.old = in.place.current.low;
-    job.replay.samples = ctx.rows_of(in.extra->at("images"), in.extra->at("labels"));
-    job.options.replay_rows = job.options.batch_rows > 0 ? job.options.batch_rows : job.replay.samples.size();
-    job.teacher = weights_only(in.extra->at("teacher"));
-    job.options.taught = {0, outputs};
+    replay_pool(job, ctx, *in.extra);
   }
   job.objective = anchored_objective(terms);
-  auto training = ctx.train(std::move(job));
-  const auto trained = co_await training;
-  co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
+  return job;
+}
+
+/// A batch of the pool joins every step, and the model of the tasks before teaches it.
+void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& pool) const {
+  auto& how = job.options;
+  job.replay.samples = ctx.rows_of(pool.at("images"), pool.at("labels"));
+  how.replay_rows = how.batch_rows > 0 ? how.batch_rows : job.replay.samples.size();
+  how.replay_by = with_.replay_by;
+  how.replay_short_last = with_.replay_short_last;
+  if (how.augment == augmentation_kind::crop_flip_jitter && !with_.replay_jitter)
+    how.replay_augment = augmentation_kind::crop_flip;
+  job.teacher = weights_only(pool.at("teacher"));
+  how.taught = {0, setup().net->classes()};
 }
 
 diagnostics lander::check(const method_setup& setup) const {
@@ -292,29 +316,56 @@ diagnostics lander::check(const method_setup& setup) const {
   return wrong;
 }
 
-void lander::keys(key_table& table) {
-  auto& dreams = with_.dreams;
-  table.integer("embedding_width", with_.embedding, {.low = 1, .high = 65'536}, "Numbers of a label's embedding.");
-  table.path("label_embeddings", with_.label_embeddings,
-             "safetensors with a tensor 'embeddings' [classes, embedding_width] of texts; empty: random vectors.");
-  table.number("anchoring", with_.anchoring, {.low = 0.0}, "l: weight of the pull to the embeddings.");
-  table.number("radius", with_.radius, {.low = 0.0}, "r: within it nothing pulls.");
-  table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "tau of the distillation.");
+/// Those of the generator and its student.
+void dream_keys(key_table& table, dream_settings& dreams) {
   table.integer("generator_rounds", dreams.rounds, {.low = 1, .high = 100'000},
                 "Rounds of the generator's training after each task; each leaves its best batch.");
   table.integer("warm_up", dreams.warm_up, {.low = 0, .high = 100'000},
                 "The first so many have no student to fool, and leave one batch together.");
+  table.integer("adversary_lead", dreams.lead, {.low = 0, .high = 100'000},
+                "Rounds behind the warm-up, too, whose generator need not fool the student, which learns already.");
   table.integer("generator_steps", dreams.steps, {.low = 1, .high = 100'000}, "Steps of Adam in a round.");
   table.integer("generator_batch", dreams.batch, {.low = 1, .high = 100'000}, "Images of a round.");
   table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true}, "Adam's learning rate.");
   table.integer("generator_width", dreams.filters, {.low = 1, .high = 65'536},
                 "Filters of the generator's last convolution; the others have twice as many.");
-  table.integer("noise_width", dreams.noise, {.low = 1, .high = 65'536}, "Numbers behind the noise layer.");
+  table.flag("generator_views", dreams.views,
+             "Nets are shown images cropped and mirrored, anew in each step, and the student too.");
+  table.integer("noise_width", dreams.noise, {.low = 1, .high = 65'536}, "Numbers behind a noise layer.");
+  table.integer("noise_chunk", dreams.chunk, {.low = 1, .high = 100'000},
+                "Images of a batch that share a noise layer; layers are drawn in each round and learn in it.");
   table.integer("student_steps", dreams.student_steps, {.low = 0, .high = 100'000}, "Steps of the student in a round.");
-  table.number("student_rate", dreams.student_rate, {.low = 0.0, .open_low = true}, "Its learning rate, of plain SGD.");
+  table.integer("student_batch", dreams.student_batch, {.low = 1, .high = 100'000}, "Images of such a step.");
+  table.number("student_rate", dreams.student_rate, {.low = 0.0, .open_low = true}, "Its learning rate, of SGD.");
+  table.number("student_momentum", dreams.student_momentum, {.low = 0.0, .high = 1.0}, "Its momentum.");
+  table.number("student_decay", dreams.student_decay, {.low = 0.0}, "Its weight decay.");
   table.number("statistics_weight", dreams.statistics, {.low = 0.0}, "Weight of matching batch statistics.");
   table.number("label_weight", dreams.labels, {.low = 0.0}, "Weight of the generator's cross-entropy.");
   table.number("adversary_weight", dreams.adversary, {.low = 0.0}, "Weight of fooling the student.");
+}
+
+void lander::keys(key_table& table) {
+  table.integer("embedding_width", with_.embedding, {.low = 1, .high = 65'536}, "Numbers of a label's embedding.");
+  table.path("label_embeddings", with_.label_embeddings,
+             "safetensors with a tensor 'embeddings' [classes, embedding_width] of texts; empty: random vectors.");
+  table.number("anchoring", with_.anchoring, {.low = 0.0}, "l: weight of the pull to the embeddings.");
+  table.flag("anchoring_first_task", with_.anchoring_first,
+             "The pull acts in the first task; false as in the copy of LANDER that STSA's code compares with.");
+  table.number("radius", with_.radius, {.low = 0.0}, "r: where a batch is nearer than that on average, nothing pulls.");
+  table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "tau of the distillation.");
+  table.number("rate_floor", with_.rate_floor, {.low = 0.0}, "Where the cosine of training.schedule ends.");
+  table.choice("replay_pass", with_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
+               "Own rows and images pass the net together, or one behind the other, each with statistics of its own.");
+  table.flag("replay_jitter", with_.replay_jitter, "Images are jittered where training.augment jitters rows.");
+  table.flag("replay_short_last", with_.replay_short_last, "The last batch of each pass over the pool may be short.");
+  table.choice("new_rows", with_.draws_rows, {{"kept", false}, {"drawn", true}},
+               "Rows of the head for a task's classes: as the run began with them, or drawn when the task begins.");
+  table.choice("task_model", with_.ends_with,
+               {{"last-round", task_model::last_round}, {"best-round", task_model::best_round}},
+               "What a task ends with: its last average, or the model before the round whose clients' losses in the "
+               "first epoch sum least.");
+  table.integer("pool_max", with_.pool_max, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
+  dream_keys(table, with_.dreams);
 }
 
 const strategy_registration line{

@@ -13,6 +13,14 @@ diagnostics osi_options::check(const method_setup& setup) const {
     wrong.push_back(
         {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
+  if (norm == frozen_norm::batch && setup.trainable == trainable_part::all)
+    wrong.push_back({"strategy.frozen_norm", "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use "
+                                             "the step's statistics anyway; expected model.trainable = \"head\", or "
+                                             "\"running\""});
+  if (view == score_view::augmented && setup.training.augment == augmentation_kind::none)
+    wrong.push_back({"strategy.score_view", "strategy.score_view = \"augmented\": there is no augmentation to view "
+                                            "rows under; expected training.augment = \"resized-crop-flip\", or "
+                                            "\"plain\""});
   if (setup.transition == task_transition::staggered)
     wrong.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
   if (setup.staying_share > 0.0)
@@ -55,8 +63,19 @@ void osi_options::keys(key_table& table) {
                "osi-fl: which are retained: those of the largest gradient or loss, any, or those near the class mean.");
   table.choice("moment", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
                "osi-fl: the model that judges them: the one before the task was learnt, or after.");
+  table.choice("score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
+               "osi-fl: how it is shown them: as they are, or one view each under training.augment, as released.");
+  table.choice("loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
+               "Classes that the loss covers: those of tasks opened so far, or all of the run, as released.");
+  table.choice(
+      "frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
+      "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of the "
+      "step, which move the running ones, as released.");
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
                "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
+  table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
+               "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
+               "which leaves the first task free, as released.");
   table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
                 "Images made for each client and class.");

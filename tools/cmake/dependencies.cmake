@@ -13,6 +13,7 @@ find_package(ZLIB REQUIRED)
 find_package(LibLZMA REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+find_package(ICU REQUIRED COMPONENTS uc)
 find_package(OpenSSL 3 REQUIRED COMPONENTS SSL Crypto)
 find_package(SQLite3 REQUIRED)
 find_package(mimalloc 2 QUIET) # Debian 13 has the next one, which is not told to be compatible

@@ -86,6 +86,7 @@ class Lander(shim.Adapter):
         self.code, self.data, self.nets = methods.lander, utils.data, utils.inc_net
         self.code.float = lambda shown: shown  # read by a print alone, which newer numpy refuses
         self.generator_of = methods.generator.NLGenerator
+        self.rows_of = lambda images, labels, view: utils.data_manager.DummyDataset(images, labels, view)
 
     def arguments(self, **changed):
         """main.py's defaults."""
@@ -355,5 +356,5 @@ def steps(adapter):
 
 
 if __name__ == "__main__":
-    torch.set_default_dtype(torch.float64)
+    shim.in_double()
     sys.exit(shim.main(Lander(), steps, __doc__))

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import time
 import types
@@ -22,33 +21,10 @@ import types
 import numpy
 import torch
 
+from checkout import Refused, check_commit
+
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "export"))
 from torchvision_reference import formula, rounded, summary  # noqa: E402, F401: numbers from names, as tests make them
-
-
-class Refused(Exception):
-    """Bad input, in words: main() prints it and exits with 2."""
-
-
-# -- The checkout -----------------------------------------------------------------------------------------------------
-
-def git(checkout, *words):
-    done = subprocess.run(["git", "-C", checkout, *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Refused(f"{checkout}: not a git checkout ({done.stderr.strip()}); expected a clone of the official code")
-    return done.stdout.strip()
-
-
-def check_commit(checkout, repository, commit):
-    """Refuses another commit and files that were changed: numbers are those of the published code or of nothing."""
-    present = git(checkout, "rev-parse", "HEAD")
-    if present != commit:
-        raise Refused(f"{checkout}: commit {present}; expected {commit} of {repository}: "
-                      f"git -C {checkout} checkout {commit}")
-    changed = git(checkout, "status", "--porcelain", "--untracked-files=no")
-    if changed:
-        raise Refused(f"{checkout}: files differ from commit {commit}: {changed.splitlines()[0].strip()}; "
-                      f"expected none: git -C {checkout} restore .")
 
 
 # -- A CPU in place of a device ---------------------------------------------------------------------------------------
@@ -115,6 +91,19 @@ class Nothing:
         return iter(())
 
 
+class Bar(Nothing):
+    """tqdm's: the rows that it is given, and nothing on the screen."""
+
+    def __init__(self, rows=(), *_, **__):
+        self.rows = rows
+
+    def __iter__(self):
+        return iter(self.rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+
 class Stub(types.ModuleType):
     __path__ = ()  # a package: whatever is imported below it is a stub, too
 
@@ -159,12 +148,18 @@ def prepare(checkout, stubs=(), threads=1):
     torch.set_num_threads(threads)
     patch_devices()
     patch_loaders()
-    module_of("tqdm", tqdm=lambda rows=(), **_: rows, trange=range)
+    module_of("tqdm", tqdm=Bar, trange=lambda count, **_: Bar(range(count)))
     module_of("torch.utils.tensorboard", SummaryWriter=Nothing())
     sys.meta_path.insert(0, StubFinder({*LOGGERS, *stubs}))
     sys.path.insert(0, os.path.abspath(checkout))
     sys.dont_write_bytecode = True
     os.chdir(checkout)
+
+
+def in_double():
+    """Everything is computed in float64 from here on, FloatTensor included: golden numbers are exact in float32."""
+    torch.set_default_dtype(torch.float64)
+    torch.FloatTensor = torch.DoubleTensor
 
 
 def seed_all(seed):

@@ -153,6 +153,7 @@ TEST_CASE("models are kept at the end of each task if asked for, and another run
 
 TEST_CASE("a run of any method begins with the model of another one", "[evaluation]") {
   const auto split = small_scenario({{"strategy.name", "split-fedavg"},
+                                     {"model.weights", "as-drawn"},
                                      {"strategy.adjustment_hidden", raw_toml("[8]")},
                                      {"strategy.adjustment_width", 6},
                                      {"strategy.head_width", 5}});

@@ -162,9 +162,15 @@ TEST_CASE("clients with replayed and weighted rows end with the same bits alone 
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
   for (const auto& options :
-       {training_options{.epochs = 2, .batch_rows = 4}, training_options{.optimizer = optimizer_kind::adam,
-                                                        .batch_rows = 3,
-                                                        .augment = augmentation_kind::crop_flip_jitter}})
+       {training_options{.epochs = 2, .batch_rows = 4},
+        training_options{
+            .optimizer = optimizer_kind::adam, .batch_rows = 3, .augment = augmentation_kind::crop_flip_jitter},
+        training_options{.epochs = 2,
+        .batch_rows = 3,
+        .momentum = 0.9,
+        .replay_by = replay_pass::separate,
+        .replay_augment = augmentation_kind::crop_flip,
+        .replay_short_last = true}})
     for (const auto& net : {mlp_of({21}, 270, 6), net_of("cnn", small, 6), net_of("resnet8", small, 6)}) {
       INFO(net->identity());
       const auto jobs = clients_of(net, small, options);
@@ -178,6 +184,83 @@ TEST_CASE("clients with replayed and weighted rows end with the same bits alone 
       for (std::size_t k = 0; k < some.size(); ++k)
         CHECK(same_bits(weights_of(together[2 + k]), weights_of(some[k])));
     }
+}
+
+TEST_CASE("replayed rows that pass apart train as autograd says where no row is normalised", "[training rows]") {
+  at::set_num_threads(1);
+  auto job = usual({.epochs = 3, .batch_rows = 3, .learning_rate = 0.2, .replay_rows = 2, .replay_weight = 0.7});
+  job.replay.notes = {.weights = varied_weights(5), .targets = drawn_targets(5, 10)};
+  const auto together = trained(job);
+  job.options.replay_by = replay_pass::separate;
+  CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
+  CHECK(largest_difference(trained(job), together) < 2e-6);
+}
+
+TEST_CASE("each of two passes has statistics of its own, and running ones move by the replayed rows last",
+          "[training rows]") {
+  at::set_num_threads(1);
+  const shape3 small{3, 10, 9};
+  const auto net = net_of("resnet8", small, 6);
+  const auto source = drawn_data(40, small, 6), other = drawn_data(30, small, 6);
+  train_job job{.net = net,
+                .start = weights_only(initial_weights(*net, 1)),
+                .samples = rows_from(source, 3, 4),
+                .replay = {.samples = rows_from(other, 6, 3)},
+                .options = {.learning_rate = 0.0, .in_order = true, .classes = {0, 6}, .replay_rows = 3}};
+  const auto together = trained(job);
+  job.options.replay_by = replay_pass::separate;
+  const auto apart = trained(job);
+  auto expected = job.start->at(flat_weights).clone().unsqueeze(0);
+  const training_mode training;
+  tape kept;
+  for (const auto* view : {&job.samples, &job.replay.samples}) {
+    const auto pixels = reference_gather(*view->source, *view->rows, {}).unsqueeze(0);
+    (void)net->forward(expected, pixels, {0, 6}, &kept, &training);
+  }
+  CHECK(largest_difference(apart, expected[0]) < 1e-6);
+  CHECK(largest_difference(together, apart) > 1e-3);
+}
+
+TEST_CASE("a shuffle of the second set may end with a short batch", "[training rows]") {
+  at::set_num_threads(1);
+  auto job = usual({.epochs = 2, .batch_rows = 2, .replay_rows = 4, .replay_short_last = true});
+  const auto noted = std::make_shared<noting_loss>();
+  job.objective = noted;
+  job.replay.samples = rows_from(job.replay.samples.source, 0, 6); // labels 0 to 5
+  const auto short_last = trained(job);
+  CHECK(noted->widths == std::vector<std::int64_t>{6, 4, 6, 3, 6, 4, 6, 3}); // two own rows, or one; four, or two
+  CHECK(std::vector<std::int64_t>(noted->replayed.begin(), noted->replayed.begin() + 6) ==
+        std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
+  CHECK(largest_difference(short_last, plainly_trained(job)) > 1e-4); // which fills batches up
+}
+
+TEST_CASE("replayed rows may be shown otherwise than own ones, and the first epoch's losses are summed",
+          "[training rows]") {
+  at::set_num_threads(1);
+  auto job = usual({.epochs = 2, .batch_rows = 3, .augment = augmentation_kind::crop_flip, .replay_rows = 2});
+  const auto both = trained(job);
+  job.options.replay_augment = augmentation_kind::crop_flip;
+  CHECK(same_bits(trained(job), both));
+  job.options.replay_augment = augmentation_kind::none;
+  CHECK_FALSE(same_bits(trained(job), both));
+  job.options.augment = augmentation_kind::none;
+  CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
+  job.options.replay_augment = augmentation_kind::crop_flip;
+  CHECK_FALSE(same_bits(trained(job), both));
+
+  const auto output_of = [](const train_job& request) {
+    return std::get<train_output>(std::get<work_output>(outcome_of(request)));
+  };
+  CHECK(output_of(job).first_loss == 0.0);
+  job.options.first_loss = true;
+  const auto noted = output_of(job).first_loss;
+  job.options.epochs = 1;
+  const auto one = output_of(job);
+  CHECK(one.first_loss == one.loss_mean * 3.0);
+  CHECK(noted == one.first_loss);
+  job.replay = {};
+  job.options.replay_rows = 0;
+  CHECK(output_of(job).first_loss > 0.0); // a net that would be trained by itself
 }
 
 TEST_CASE("weights of one and an empty second set change no bit", "[training rows]") {

@@ -23,9 +23,12 @@ tensors_ref game_of(const feature_gan& gan, std::uint64_t seed, bool replays) {
   features.index_put_({at::arange(20, at::kLong), labels}, features.gather(1, labels.unsqueeze(1)).squeeze(1) + 2.0);
   made->put("features", features);
   made->put("labels", replays ? labels + 2 : labels);
+  made->put("classes_so_far", replays ? at::ones({4}) : floats({1, 1, 0, 0}));
   if (replays) {
     made->put("old_generator", initial_weights(*gan.generator(), 9));
+    made->put("old_classes", floats({1, 1, 0, 0}));
     made->put("server_generator", initial_weights(*gan.generator(), 10));
+    made->put("available", at::ones({4}));
   }
   return made;
 }
@@ -51,17 +54,63 @@ TEST_CASE("Adam's steps are PyTorch's, worked out by hand") {
 }
 
 TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices") {
+  for (const bool any : {false, true})
+    for (const bool replays : {false, true}) {
+      auto shape = small;
+      shape.overwrites = any;
+      const auto gan = std::make_shared<const feature_gan>(shape);
+      gan_training with{.steps = 60, .batch = 6, .opened = {0, 4}, .any_fakes = any};
+      with.rates.rate = 1e-3;
+      with.consistency = replays ? 1.0 : 0.0;
+      std::vector<program_job> jobs;
+      for (std::uint64_t seed = 1; seed <= 5; ++seed)
+        jobs.push_back(job_of(gan, seed, with, replays));
+      check_program(jobs);
+    }
+}
+
+TEST_CASE("games go on from moments of their own, each with the steps that it has taken") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 60, .batch = 6, .opened = {0, 4}};
+  gan_training with{.steps = 4, .batch = 6, .opened = {0, 4}, .keeps_moments = true};
   with.rates.rate = 1e-3;
-  for (const bool replays : {false, true}) {
-    with.old_classes = replays ? 2 : 0;
-    with.consistency = replays ? 1.0 : 0.0;
-    std::vector<program_job> jobs;
-    for (std::uint64_t seed = 1; seed <= 5; ++seed)
-      jobs.push_back(job_of(gan, seed, with, replays));
-    check_program(jobs);
-  }
+  const auto fresh = [&](std::uint64_t seed) {
+    auto job = job_of(gan, seed, with, false);
+    auto in = std::make_shared<tensor_map>(*job.in);
+    for (const char* name : {"generator", "critic"})
+      adam::put_unmoved(name, in->at(name), *in);
+    job.in = in;
+    return job;
+  };
+  std::vector<program_job> jobs{fresh(1), fresh(2), fresh(3)};
+  const auto first = run_by_width({jobs[1]}, 1);
+  auto gone_on = std::make_shared<tensor_map>(*jobs[1].in);
+  for (const auto& [name, value] : tensors_of(first[0]))
+    gone_on->put(name, value);
+  CHECK(gone_on->at("critic.steps").item<std::int64_t>() == 4);
+  jobs[1].in = gone_on; // beside two that begin
+  check_program(jobs);
+  const auto second = run_by_width({jobs[1]}, 1);
+  CHECK(tensors_of(second[0]).at("critic.steps").item<std::int64_t>() == 8);
+}
+
+TEST_CASE("a pooled batch has the classes of the clients, each equally often") {
+  const auto gan = std::make_shared<const feature_gan>(small);
+  auto in = std::make_shared<tensor_map>();
+  in->put("generator", initial_weights(*gan->generator(), 1));
+  in->put("critic", initial_weights(*gan->critic(), 1));
+  in->put("classes_so_far", at::ones({4}));
+  in->put("generators", at::stack({initial_weights(*gan->generator(), 2), initial_weights(*gan->generator(), 3)}));
+  in->put("own_classes", at::stack({floats({0, 0, 1, 0}), floats({0, 0, 1, 1})}));
+  in->put("old_generators", initial_weights(*gan->generator(), 4).unsqueeze(0));
+  in->put("past_classes", floats({1, 1, 0, 0}).unsqueeze(0));
+  const gan_training with{.steps = 60, .batch = 6, .opened = {0, 4}, .any_fakes = true};
+  std::vector<program_job> jobs;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed)
+    jobs.push_back(
+        {.body = gan_program(gan, with), .in = in, .stream = {.seed = seed, .purpose = first_method_purpose}});
+  const auto games = run_by_width(jobs, 2);
+  CHECK_FALSE(at::equal(tensors_of(games[0]).at("critic"), tensors_of(games[1]).at("critic")));
+  check_program(jobs);
 }
 
 TEST_CASE("the critic learns to tell classes apart, and the generator makes what it takes for them") {

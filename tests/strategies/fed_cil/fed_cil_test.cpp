@@ -46,15 +46,20 @@ struct cil_client {
                    [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
     return jobs;
   }
-  /// The game of a client's round.
-  program_job game(const round_place& place) {
+  [[nodiscard]] assignment assigned(const round_place& place, const memory_ref& memory) const {
     std::vector<std::int64_t> mine;
     for (std::int64_t r = 0; r < 120; ++r)
       if (place.current.low <= r % classes && r % classes < place.current.high)
         mine.push_back(r);
-    const auto jobs = jobs_of_kind<program_job>(jobs_of_round(
-        *method, *device,
-        {.in = std::make_shared<const broadcast>(sent(place)), .samples = view_of(rows, mine), .seed = 5}));
+    return {.in = std::make_shared<const broadcast>(sent(place)),
+            .memory = memory,
+            .samples = view_of(rows, mine),
+            .seed = 5,
+            .task = place.task};
+  }
+  /// The game of a client's round.
+  program_job game(const round_place& place, const memory_ref& memory = nullptr) {
+    const auto jobs = jobs_of_kind<program_job>(jobs_of_round(*method, *device, assigned(place, memory)));
     REQUIRE(jobs.size() == 1);
     return jobs[0];
   }
@@ -124,4 +129,43 @@ TEST_CASE("FedCIL's clients replay the generator with which the task before ende
   CHECK(largest_difference(game.in->at("old_generator"), at::full_like(game.in->at("old_generator"), 0.2F)) < 1e-6);
   CHECK(largest_difference(game.in->at("generator"), at::full_like(game.in->at("generator"), 0.4F)) < 1e-6);
   CHECK(game.rows == 2 * 4);
+}
+
+TEST_CASE("FedCIL's clients go on with their moments, and replay their own generator where asked to") {
+  auto keys = quick;
+  keys.pairs.insert(keys.pairs.end(), {{"replay", "own"}, {"fake_labels", "any"}, {"consolidation", "pooled"}});
+  cil_client federation(keys);
+  federation.open(0);
+  const auto place = class_task(0, 2);
+  CHECK(federation.game(place).in->at("critic.steps").item<std::int64_t>() == 0);
+  const auto first = run_round(*federation.method, *federation.device, federation.assigned(place, nullptr));
+  CHECK(first.memory->at("critic.steps").item<std::int64_t>() == 2);
+  CHECK(at::equal(first.upload->at("own_classes"), floats({1, 1, 0, 0, 0, 0})));
+  CHECK_FALSE(first.upload->find("old_generator"));
+  const auto again = federation.game(place, first.memory);
+  CHECK(at::equal(again.in->at("generator.first"), first.memory->at("generator.first")));
+  CHECK_FALSE(again.in->find("old_generator")); // still in the task
+
+  federation.fold(first.upload, first.rows);
+  (void)federation.close(0);
+  federation.open(1);
+  CHECK_FALSE(federation.sent(class_task(1, 2)).extra->find("old_generator"));
+  const auto next = federation.game(class_task(1, 2), first.memory);
+  CHECK(at::equal(next.in->at("old_generator"), first.upload->at("generator")));
+  CHECK(at::equal(next.in->at("old_classes"), floats({1, 1, 0, 0, 0, 0})));
+  CHECK(at::equal(next.in->at("classes_so_far"), floats({1, 1, 1, 1, 0, 0})));
+  const auto later =
+      run_round(*federation.method, *federation.device, federation.assigned(class_task(1, 2), first.memory));
+  CHECK(at::equal(later.upload->at("old_generator"), first.upload->at("generator")));
+  CHECK(later.memory->at("critic.steps").item<std::int64_t>() == 4);
+}
+
+TEST_CASE("FedCIL refuses codes that are shorter than the labels in them") {
+  auto method = strategy_named("fed-cil");
+  give_keys(*method, {{"latent", "3"}, {"codes", "overwritten"}});
+  auto setup = setup_of_run(model_named("mlp", {1, 1, pixels}, classes), pixels, 3);
+  const auto wrong = method->check(setup);
+  REQUIRE_FALSE(wrong.empty());
+  CHECK(wrong.back().where == "strategy.latent");
+  CHECK(wrong.back().text.find("expected 6 or more") != std::string::npos);
 }

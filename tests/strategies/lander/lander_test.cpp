@@ -75,12 +75,12 @@ TEST_CASE("parts weigh as in the public code: ten old classes of twenty") {
   CHECK(part_weights_of(0, 10).fresh == 1.0);
 }
 
-TEST_CASE("a client's loss and its gradient are those of the formula, and nothing pulls within the radius") {
+TEST_CASE("a client's loss and its gradient are those of the formula, with one hinge for the batch") {
   const std::vector<std::int64_t> labels{2, 3, 3, 2, -1, 0, 1, 1}; // a padded row, then three that are replayed
   anchored_terms terms{.classes = 6, .old = 2, .opened = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
-  terms.anchors = drawn({6, 5}, 7);
+  terms.anchors = drawn({classes, embedding}, 4);
   auto logits = drawn({8, 11}, 1);
-  logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: within
+  logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: pulled with the others of its batch
   const auto taught = drawn({8, 11}, 2);
   const auto weights = floats({0.25F, 0.25F, 0.25F, 0.25F, 0.0F, 0.5F / 3.0F, 0.5F / 3.0F, 0.5F / 3.0F});
   const auto z = logits.unsqueeze(0), y = at::tensor(labels, at::kLong).unsqueeze(0), w = weights.unsqueeze(0);
@@ -88,112 +88,130 @@ TEST_CASE("a client's loss and its gradient are those of the formula, and nothin
   loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides};
   in.teacher = taught.unsqueeze(0);
   in.replayed = 3;
-  const auto found = (*anchored_objective(terms))(in);
 
   const auto x = leaf_of(logits.to(at::kDouble)), t = taught.to(at::kDouble), anchors = terms.anchors.to(at::kDouble);
   const auto parts = part_weights_of(2, 4);
-  auto sum = at::zeros({}, at::kDouble);
-  for (std::int64_t i = 0; i < 4; ++i) {
-    const auto label = labels[static_cast<std::size_t>(i)];
-    const auto away = at::relu((x[i].narrow(0, 6, 5) - anchors[label]).square().mean() - 0.3);
-    sum = sum + (-at::log_softmax(x[i].narrow(0, 2, 2), 0)[label - 2] + 5.0 * away) * (0.25 * parts.fresh);
-  }
-  for (std::int64_t i = 5; i < 8; ++i) {
-    const auto p = at::softmax(t[i].narrow(0, 0, 2) / 2.0, 0);
-    const auto kd = -(p * at::log_softmax(x[i].narrow(0, 0, 2) / 2.0, 0)).sum();
-    const auto mapped = (x[i] - t[i]).narrow(0, 6, 5).square().mean();
-    sum = sum + (kd + mapped) * (0.5 / 3.0 * parts.old);
-  }
-  CHECK(found.values[0].item<double>() == Approx(sum.item<double>()).epsilon(1e-6));
-  CHECK(largest_difference(found.d_logits[0].contiguous(), gradients_of(sum, {x}).front().to(at::kFloat)) < 1e-6);
-  CHECK(found.d_logits[0][1].narrow(0, 6, 5).abs().max().item<float>() == 0.0F);
-}
-
-TEST_CASE("a generator's objective is PyTorch's, step by step") {
-  const auto net = classifier();
-  dream_settings with{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
-  const auto teacher = moved_weights(*net, 1), student = moved_weights(*net, 2);
-  const auto anchors = drawn({classes, embedding}, 3);
-  const auto labels = at::arange(12, at::kLong) % 4;
-  adam ours(drawn({12, 3, side, side}, 4)), theirs(ours.weights().clone());
-  at::Tensor past;
-  std::vector<at::Tensor> averages(4);
-  for (int step = 0; step < 6; ++step) {
-    const auto x = leaf_of(ours.weights()), y = leaf_of(theirs.weights());
-    const auto found = loss_of_dreams(*net, with, teacher, student, x, labels, anchors, past);
-
-    const auto seen = reference(*net, teacher, y), other = reference(*net, student, y);
-    auto statistics = at::zeros({});
-    for (std::size_t i = 0; i < 4; ++i) {
-      const auto now = averages[i].defined() ? seen.statistics[i] * 0.1 + averages[i] * 0.9
-                                             : seen.statistics[i] * 0.1 + seen.statistics[i].detach() * 0.9;
-      statistics = statistics + (seen.running[i] - now).norm();
-      averages[i] = now.detach();
+  const auto expected = [&](double radius) {
+    auto sum = at::zeros({}, at::kDouble), away = at::zeros({}, at::kDouble);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const auto label = labels[static_cast<std::size_t>(i)];
+      away = away + (x[i].narrow(0, 6, 5) - anchors[label]).square().mean() * 0.25;
+      sum = sum - at::log_softmax(x[i].narrow(0, 2, 2), 0)[label - 2] * (0.25 * parts.fresh);
     }
-    const auto logits = seen.logits.narrow(1, 0, 4), disagreeing = other.logits.narrow(1, 0, 4);
-    const auto ce = at::cross_entropy_loss(logits, labels);
-    const auto mapped = seen.logits.narrow(1, classes, embedding);
-    const auto away = at::mse_loss(mapped, anchors.index_select(0, labels), 0).mean(1);
-    const auto bound = at::relu(away - 0.015).mean();
-    const auto kl = at::kl_div(at::log_softmax(disagreeing, 1), at::softmax(logits, 1), 0).sum(1);
-    const auto adversary = -(kl * (logits.argmax(1) == disagreeing.argmax(1)).to(at::kFloat)).mean();
-    const auto total = statistics + 0.5 * ce + adversary + 5.0 * bound;
-
-    CHECK(found.statistics.item<double>() == Approx(statistics.item<double>()).epsilon(1e-4));
-    CHECK(found.labels.item<double>() == Approx(ce.item<double>()).epsilon(1e-4));
-    CHECK(found.bound.item<double>() == Approx(bound.item<double>()).epsilon(1e-4));
-    CHECK(found.adversary.item<double>() == Approx(adversary.item<double>()).epsilon(1e-4).margin(1e-7));
-    CHECK(found.total.item<double>() == Approx(total.item<double>()).epsilon(1e-4));
-    const auto slope = gradients_of(found.total, {x}).front(), expected = gradients_of(total, {y}).front();
-    CHECK(largest_difference(slope.contiguous(), expected.contiguous()) < 1e-4);
-    ours.step(slope, {.rate = 0.01, .beta1 = 0.5});
-    theirs.step(expected, {.rate = 0.01, .beta1 = 0.5});
-    past = found.seen_statistics;
+    sum = sum + at::relu(away - radius) * (5.0 * parts.fresh);
+    for (std::int64_t i = 5; i < 8; ++i) {
+      const auto p = at::softmax(t[i].narrow(0, 0, 2) / 2.0, 0);
+      const auto kd = -(p * at::log_softmax(x[i].narrow(0, 0, 2) / 2.0, 0)).sum();
+      const auto mapped = (x[i] - t[i]).narrow(0, 6, 5).square().mean();
+      sum = sum + (kd + mapped) * (0.5 / 3.0 * parts.old);
+    }
+    return sum;
+  };
+  for (const double radius : {0.3, 100.0}) { // open and closed
+    terms.radius = radius;
+    const auto found = (*anchored_objective(terms))(in);
+    const auto sum = expected(radius);
+    CHECK(found.values[0].item<double>() == Approx(sum.item<double>()).epsilon(1e-6));
+    const auto slope = gradients_of(sum, {x}).front().to(at::kFloat);
+    CHECK(largest_difference(found.d_logits[0].contiguous(), slope) < 1e-6);
+    CHECK((found.d_logits[0][1].narrow(0, 6, 5).abs().max().item<float>() > 0.0F) == (radius < 1.0));
   }
 }
 
-TEST_CASE("matching batch statistics through a residual net is PyTorch's, step by step") {
-  const auto golden = golden_record("lander/resnet8"); // tools/export/lander_reference.py
-  constexpr std::int64_t px = 16, images = 12;
-  const auto net = model_named("resnet8", {3, px, px}, classes + embedding);
-  const auto made_net = [&](const std::string& prefix) {
-    auto flat = at::empty({net->size()}, at::kFloat);
-    for (const auto& entry : net->layout())
-      put_as_in_files(flat, entry,
-                      entry.buffer ? at::tensor(golden["running"][entry.name].get<std::vector<float>>(), at::kFloat)
-                                   : made_values(prefix + entry.name, entry.shape));
-    return flat;
+TEST_CASE("rows 0.01 and 0.03 away are 0.005 beyond a radius of 0.015, and both are pulled") {
+  anchored_terms terms{.classes = 2, .old = 0, .opened = 2, .anchoring = 1.0, .radius = 0.015};
+  terms.anchors = at::zeros({2, 1});
+  auto z = at::zeros({1, 2, 3});
+  z[0][0][2] = std::sqrt(0.01F);
+  z[0][1][2] = std::sqrt(0.03F);
+  const auto y = at::zeros({1, 2}, at::kLong), w = at::full({1, 2}, 0.5F);
+  const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
+  const auto found =
+      (*anchored_objective(terms))({.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides});
+  CHECK(found.terms[1].value[0].item<double>() == Approx(0.005).epsilon(1e-5));
+  CHECK(found.d_logits[0][0][2].item<float>() > 0.0F);
+  CHECK(found.d_logits[0][1][2].item<float>() > 0.0F);
+}
+
+TEST_CASE("anchors without texts have the moments of the released table") {
+  const auto anchors = drawn_anchors(100, 512, {.seed = 1, .purpose = first_method_purpose}).to(at::kDouble);
+  const auto unit = anchors / anchors.norm(2, {1}, true);
+  const auto off = 1.0 / (100.0 * 99.0);
+  CHECK(anchors.square().mean().sqrt().item<double>() == Approx(0.429).margin(0.02));
+  CHECK((at::mm(unit, unit.t()).sum().item<double>() - 100.0) * off == Approx(0.777).margin(0.02));
+  const auto squares = 2.0 * (anchors.square().sum() * 100.0 - anchors.sum(0).square().sum()); // over all pairs
+  CHECK(squares.item<double>() * off / 512.0 == Approx(0.082).margin(0.003));
+}
+
+TEST_CASE("statistics are those of the batch in the first round, then a tenth of it beside the average so far") {
+  auto one = std::make_shared<network>("a normalisation", std::array<std::int64_t, 3>{1, 1, 1});
+  one->add_convolution("conv", {.filters = 1, .kernel = 1, .bias = false});
+  one->add_normalisation("bn", 0, activation::none);
+  one->add_mean_pool();
+  one->add_head("fc", 2);
+  auto flat = initial_weights(*one, 1);
+  for (const auto& entry : one->layout())
+    if (entry.name == "conv.weight")
+      put_as_in_files(flat, entry, at::ones(entry.shape));
+  const dream_settings with{.shape = {1, 1, 1}, .classes = 2, .opened = 2};
+  const auto x = leaf_of(floats({1.0F + std::sqrt(3.0F), 1.0F - std::sqrt(3.0F)}).view({2, 1, 1, 1})); // 1, 3
+  const auto labels = at::arange(2, at::kLong);
+  const auto of_round = [&](const at::Tensor& past) {
+    return loss_of_dreams(*one, with, flat, {}, x, labels, at::zeros({2, 0}), past).statistics;
   };
-  const auto teacher = made_net("teacher."), student = made_net("student.");
-  const auto values_of = [](const std::string& name, at::IntArrayRef sizes) {
-    return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
-  };
-  const dream_settings with{.shape = {3, px, px}, .classes = classes, .opened = 4, .embedding = embedding};
-  const auto anchors = values_of("anchors", {classes, embedding});
-  const auto labels = at::arange(images, at::kLong) % 4;
-  adam pixels(2 * values_of("pixels", {images, 3, px, px}));
-  at::Tensor past;
-  for (std::size_t step = 0; step < golden["steps"].size(); ++step) {
-    const auto& expected = golden["steps"][step];
-    const bool adverse = expected["adversary"] != 0.0;
-    const auto x = leaf_of(pixels.weights());
-    const auto found = loss_of_dreams(*net, with, teacher, adverse ? student : at::Tensor{}, x, labels, anchors, past);
-    INFO("step " << step);
-    const auto check = [&](const char* name, const at::Tensor& value) {
-      INFO(name);
-      CHECK(value.item<double>() == Approx(expected[name].get<double>()).epsilon(1e-4));
-    };
-    check("statistics", found.statistics);
-    check("labels", found.labels);
-    check("bound", found.bound);
-    check("adversary", found.adversary);
-    check("total", found.total);
-    const auto slope = gradients_of(found.total, {x}).front();
-    check_summary("gradient", slope, expected["gradient"], 1e-3);
-    pixels.step(slope, {.rate = 0.02, .beta1 = 0.5});
-    past = found.seen_statistics;
+  const auto first = of_round({}), later = of_round(floats({0.5F, 2.0F})); // running: 0, 1
+  CHECK(first.item<double>() == Approx(3.0).epsilon(1e-5));
+  CHECK(gradients_of(first, {x}).front().sum().item<double>() == Approx(1.0).epsilon(1e-5));
+  CHECK(later.item<double>() == Approx(1.65).epsilon(1e-5));
+  CHECK(gradients_of(later, {x}).front().sum().item<double>() == Approx(0.1).epsilon(1e-5));
+}
+
+TEST_CASE("a batch of 256 images has 26 noise layers, and eight runs of 30 classes with 16 at random") {
+  const dream_settings with{};
+  CHECK(with.noise_layers() == 26);
+  constexpr std::int64_t texts = 512;
+  const auto noise = with.noise_layers() * (texts * with.noise + with.noise);
+  CHECK(noise == 3'414'528);
+  const auto generator = image_generator({3, 32, 32}, with.noise, with.filters);
+  auto learnt = noise + 2 * texts;
+  for (const auto& entry : generator->layout())
+    learnt += entry.buffer ? 0 : entry.size;
+  CHECK(learnt == 5'744'451);
+  const auto labels = dream_labels(256, 30, {.seed = 1}), others = dream_labels(256, 30, {.seed = 2});
+  CHECK(at::equal(labels.narrow(0, 0, 240), at::arange(240, at::kLong) % 30));
+  CHECK_FALSE(at::equal(labels, others));
+  CHECK(labels.max().item<std::int64_t>() < 30);
+}
+
+TEST_CASE("a student begins with the task's head and statistics, and layers of its own") {
+  const auto net = classifier();
+  const auto teacher = moved_weights(*net, 1);
+  const auto start = student_start(*net, teacher, classes, {.seed = 3, .purpose = first_method_purpose});
+  for (const auto& entry : net->layout()) {
+    INFO(entry.name);
+    const auto before = as_in_files(teacher, entry), now = as_in_files(start, entry);
+    if (entry.head) {
+      CHECK(at::equal(now.narrow(0, 0, classes), before.narrow(0, 0, classes)));
+      CHECK_FALSE(at::equal(now.narrow(0, classes, embedding), before.narrow(0, classes, embedding)));
+    } else {
+      CHECK(at::equal(now, before) == entry.buffer);
+    }
+    if (entry.name == "bn2.weight")
+      CHECK((now - 1.0).abs().max().item<float>() < 0.1F);
+    if (entry.name == "bn2.bias")
+      CHECK(now.abs().max().item<float>() == 0.0F);
+    if (entry.name == "conv2.weight") // Xavier: 2 / (9 (4 + 6))
+      CHECK(now.square().mean().item<double>() == Approx(2.0 / 90.0).epsilon(0.3));
   }
-  check_summary("pixels at the end", pixels.weights(), golden["pixels"], 1e-3);
+}
+
+TEST_CASE("views are crops of the padded image, mirrored where asked for") {
+  const auto x = at::arange(2 * 3 * 5 * 4, at::kFloat).view({2, 3, 5, 4});
+  const auto views = at::tensor(std::vector<std::int64_t>{4, 4, 0, 1, 7, 1}, at::kLong).view({2, 3});
+  const auto crops = viewed(x, views);
+  CHECK(at::equal(crops[0], x[0]));
+  const auto padded = at::constant_pad_nd(x[1], {4, 4, 4, 4});
+  CHECK(at::equal(crops[1], padded.narrow(1, 1, 5).narrow(2, 7, 4).flip({2})));
 }
 
 TEST_CASE("the pool has a batch of each round from the last of the warm-up on, every seen class, and falls in loss") {
@@ -202,7 +220,7 @@ TEST_CASE("the pool has a batch of each round from the last of the warm-up on, e
   with.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
   with.shift = {-1.0F, -1.0F, -1.0F};
   with.noise = 8, with.filters = 4, with.rounds = 5, with.warm_up = 3, with.steps = 6, with.batch = 10;
-  with.student_steps = 2;
+  with.student_steps = 2, with.lead = 0;
   CHECK(with.images() == 30);
   auto in = std::make_shared<tensor_map>();
   in->put("weights", moved_weights(*net, 1));
@@ -217,19 +235,20 @@ TEST_CASE("the pool has a batch of each round from the last of the warm-up on, e
   const auto made = run_by_width(jobs, 2);
   const auto& out = tensors_of(made[0]);
   CHECK(out.at("images").sizes() == at::IntArrayRef{30, 3, side, side});
-  CHECK(at::equal(out.at("labels").narrow(0, 0, 10), at::arange(10, at::kLong) % 4));
+  CHECK(at::equal(out.at("labels").narrow(0, 0, 8), at::arange(8, at::kLong) % 4));
   CHECK(out.at("objective")[2].item<double>() < out.at("objective")[0].item<double>()); // still without a student
   CHECK_FALSE(at::equal(out.at("images"), tensors_of(made[1]).at("images")));
   CHECK(at::equal(out.at("images"), tensors_of(run_by_width(jobs, 1)[0]).at("images")));
 }
 
-TEST_CASE("the student is fooled after the warm-up alone, and learns as fast at any temperature") {
+TEST_CASE("the student is fooled after the warm-up and its lead alone, and learns as fast at any temperature") {
   const auto net = classifier();
   dream_settings usual{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
   usual.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
   usual.shift = {-1.0F, -1.0F, -1.0F};
   usual.noise = 8, usual.filters = 4, usual.rounds = 5, usual.warm_up = 3, usual.steps = 6, usual.batch = 10;
-  usual.student_steps = 6, usual.student_rate = 0.5, usual.bound = 0.0;
+  usual.student_steps = 6, usual.student_rate = 0.5, usual.bound = 0.0, usual.lead = 0;
+  usual.student_momentum = usual.student_decay = 0.0, usual.views = false;
   auto in = std::make_shared<tensor_map>();
   in->put("weights", moved_weights(*net, 1));
   in->put("student", moved_weights(*net, 1) + 0.1 * drawn({net->size()}, 7)); // they agree on most images
@@ -248,6 +267,7 @@ TEST_CASE("the student is fooled after the warm-up alone, and learns as fast at 
   const auto alone = objective([](dream_settings& with) { with.adversary = 0.0; });
   CHECK(at::equal(fooling.narrow(0, 0, 3), alone.narrow(0, 0, 3)));
   CHECK(away(fooling, alone) > 0.0);
+  CHECK(at::equal(objective([](dream_settings& with) { with.lead = 2; }), alone));
 
   // T^2 KL at T has the same slope for all large T: (z - z of the teacher) / C.
   const auto at_temperature = [&](double T) {
@@ -267,7 +287,8 @@ TEST_CASE("a client's later round replays the pool, and rows of the head for the
                       {"generator_batch", "8"},
                       {"generator_width", "3"},
                       {"noise_width", "4"},
-                      {"student_steps", "1"}});
+                      {"student_steps", "1"},
+                      {"task_model", "last-round"}});
   const auto device = make_executor("cpu");
   auto source = std::make_shared<dataset>();
   const auto pixels = at::arange(48 * 3 * side * side, at::kLong).mul(37) % 251;

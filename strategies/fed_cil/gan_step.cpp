@@ -1,0 +1,136 @@
+#include "strategies/fed_cil/gan_step.hpp"
+#include "runtime/method/gradients.hpp"
+#include "runtime/models/function.hpp"
+#include "runtime/models/network.hpp"
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+namespace mneme {
+
+feature_gan::feature_gan(const gan_shape& shape) : shape_(shape) {
+  const auto in = shape.code();
+  auto generator =
+      std::make_shared<network>(fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
+                                std::array<std::int64_t, 3>{1, 1, in});
+  generator->add_linear("generator.fc1", shape.generator_width, activation::relu);
+  generator->add_linear("generator.fc2", shape.features, activation::none);
+  generator->end_headless();
+  generator_ = std::move(generator);
+
+  auto critic = std::make_shared<network>(
+      fmt::format("feature critic {}-{}-{}+1", shape.features, shape.critic_width, shape.classes),
+      std::array<std::int64_t, 3>{1, 1, shape.features});
+  critic->add_linear("critic.fc1", shape.critic_width, activation::leaky);
+  critic->add_head("critic.fc2", shape.classes + 1);
+  critic_ = std::move(critic);
+}
+
+at::Tensor feature_gan::codes(const std::vector<std::int64_t>& labels, const rng_key& key) const {
+  const auto width = shape_.code(), one_hot = shape_.overwrites ? 0 : shape_.latent;
+  auto codes = at::zeros({std::ssize(labels), width}, at::kFloat);
+  auto* row = codes.mutable_data_ptr<float>();
+  rng_stream draw(key);
+  for (const auto label : labels) {
+    for (std::int64_t z = 0; z < shape_.latent; ++z)
+      row[z] = static_cast<float>(draw.normal());
+    if (shape_.overwrites)
+      std::fill_n(row, shape_.classes, 0.0F);
+    row[one_hot + label] = 1.0F;
+    row += width;
+  }
+  return codes;
+}
+
+at::Tensor feature_gan::rows(const at::Tensor& generator, const at::Tensor& codes) const {
+  return generator_->differentiable(generator, codes.unflatten(2, {1, 1, -1}), {}, {}).features;
+}
+
+namespace {
+
+at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B] to a sum over K
+
+/// What the critic says of rows.
+class judgement {
+public:
+  judgement(const feature_gan& gan, const gan_training& with) : gan_(gan), with_(with) {}
+
+  /// [K, B, C + 1]
+  [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const {
+    const auto classes = gan_.critic()->classes();
+    return gan_.critic()->differentiable(critic, features.unflatten(2, {1, 1, -1}), {0, classes}, {}).logits;
+  }
+  [[nodiscard]] at::Tensor log_p(const at::Tensor& scores) const {
+    return stacked_log_softmax(scores.narrow(2, with_.opened.low, with_.opened.size()));
+  }
+  [[nodiscard]] at::Tensor cross_entropy(const at::Tensor& log_p, const at::Tensor& labels) const {
+    return mean_of_rows(-log_p.gather(2, (labels - with_.opened.low).unsqueeze(2)).squeeze(2));
+  }
+  /// BCE of being real or not, plus cross-entropy over the classes.
+  [[nodiscard]] at::Tensor likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const {
+    const auto says_real = scores.select(2, scores.size(2) - 1); // [K, B]
+    const auto sure = by_element((real ? says_real : -says_real).contiguous(), at::log_sigmoid);
+    return mean_of_rows(-sure) + cross_entropy(log_p(scores), labels);
+  }
+  /// BCE and CE of rows that are real, and of fakes beside them.
+  [[nodiscard]] at::Tensor told_apart(const at::Tensor& critic, const labelled_rows& real,
+                                      const labelled_rows& fakes) const {
+    return likelihood(scores(critic, real.features), real.labels, true) +
+           likelihood(scores(critic, fakes.features), fakes.labels, false);
+  }
+
+private:
+  const feature_gan& gan_;
+  const gan_training& with_;
+};
+
+/// KL(p || q), a mean over rows, from logarithms.
+at::Tensor kullback_leibler(const at::Tensor& log_p, const at::Tensor& log_q) {
+  return mean_of_rows((by_element(log_p.contiguous(), at::exp) * (log_p - log_q)).sum(2));
+}
+
+double value_of(const at::Tensor& loss) { return loss.detach().item<double>(); }
+
+} // namespace
+
+gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_players& both, const gan_draws& drawn) {
+  const judgement judge(gan, with);
+  const bool replays = drawn.old.features.defined();
+  const double share = replays ? 0.5 : 1.0;
+  gan_losses losses;
+
+  // The critic's step, with the generator as it is.
+  const auto fixed = both.generator.weights();
+  const auto generated = [&](const labelled_codes& coded) {
+    return labelled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};
+  };
+  const auto critic = leaf_of(both.critic.weights());
+  auto loss = judge.told_apart(critic, drawn.real, generated(drawn.fakes)) * share;
+  if (replays)
+    loss = loss + judge.told_apart(critic, drawn.old, generated(drawn.old_fakes)) * share;
+  if (drawn.server.features.defined()) {
+    const auto says = [&](const at::Tensor& features) { return judge.log_p(judge.scores(critic, features)); };
+    const auto with_real = kullback_leibler(says(drawn.server.features), says(drawn.real.features));
+    const auto log_any = says(drawn.server_any.features);
+    const auto with_own = kullback_leibler(log_any, says(generated(drawn.own_any).features));
+    const auto of_classes = judge.cross_entropy(log_any, drawn.server_any.labels);
+    losses.with_real = value_of(with_real);
+    losses.with_own = value_of(with_own);
+    losses.of_classes = value_of(of_classes);
+    loss = loss + (with_real + with_own + of_classes) * with.consistency;
+  }
+  losses.critic = value_of(loss);
+  both.critic.step(gradients_of(loss, {critic}).front(), with.rates);
+
+  // The generator's, against the critic as it has become.
+  const auto generator = leaf_of(both.generator.weights());
+  const auto against = [&](const labelled_codes& coded) {
+    return judge.likelihood(judge.scores(both.critic.weights(), gan.rows(generator, coded.codes)), coded.labels, true);
+  };
+  auto fooled = against(drawn.fooling);
+  if (drawn.old_fooling.codes.defined())
+    fooled = (fooled + against(drawn.old_fooling)) * share;
+  losses.generator = value_of(fooled);
+  both.generator.step(gradients_of(fooled, {generator}).front(), with.rates);
+  return losses;
+}
+
+} // namespace mneme

@@ -1,0 +1,80 @@
+/// gan_step: one step of an auxiliary-classifier GAN of features, with everything that is drawn as an argument (Odena,
+/// Olah and Shlens 2017, AC-GAN; Qi et al. 2023, FedCIL).
+#pragma once
+#include "runtime/base/class_range.hpp"
+#include "runtime/models/model.hpp"
+#include "strategies/shared/adam.hpp"
+namespace mneme {
+
+// Axes: K calls of a batch; B rows of a step; D features, C classes of the run, Z numbers of a code; G weights of a
+// generator, P of a critic.
+
+struct gan_shape {
+  std::int64_t features = 0, classes = 0;
+  std::int64_t latent = 110, generator_width = 512, critic_width = 256;
+  bool overwrites = false; ///< A label's one-hot takes the place of the first C numbers of noise; else it follows them.
+
+  [[nodiscard]] std::int64_t code() const { return overwrites ? latent : latent + classes; } ///< Z
+};
+
+/// Both nets. The critic's head has a row for each class of the run and, behind them, one that says "real".
+class feature_gan {
+public:
+  explicit feature_gan(const gan_shape& shape);
+  [[nodiscard]] const gan_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] const model_ref& generator() const noexcept { return generator_; }
+  [[nodiscard]] const model_ref& critic() const noexcept { return critic_; }
+  /// Normal numbers and one-hot labels, [B, Z]. @param labels [B]
+  [[nodiscard]] at::Tensor codes(const std::vector<std::int64_t>& labels, const rng_key& key) const;
+  /// Rows of generators: [K, B, D]. @param generator [K, G] @param codes [K, B, Z]
+  [[nodiscard]] at::Tensor rows(const at::Tensor& generator, const at::Tensor& codes) const;
+
+private:
+  gan_shape shape_;
+  model_ref generator_, critic_;
+};
+
+/// How both are trained.
+struct gan_training {
+  std::int64_t steps = 400, batch = 32;
+  adam_rates rates{.rate = 1e-4, .beta1 = 0.5, .beta2 = 0.99};
+  class_range opened{};       ///< Classes that cross-entropy compares.
+  bool any_fakes = false;     ///< Labels of fakes are drawn from the classes so far; else they are the real rows'.
+  bool keeps_moments = false; ///< Moments are read with the nets, and left beside them.
+  double consistency = 0.0;   ///< Weight of each of FedCIL's three consistency terms.
+};
+
+/// Rows that play the same part in every call: [K, B, D] and [K, B]; undefined: none.
+struct labelled_rows {
+  at::Tensor features{}, labels{};
+};
+/// Codes that the generator in training makes such rows of, [K, B, Z].
+struct labelled_codes {
+  at::Tensor codes{}, labels{};
+};
+/// What a step is given.
+struct gan_draws {
+  labelled_rows real{}, old{};             ///< Own rows; replayed ones, if any.
+  labelled_codes fakes{}, old_fakes{};     ///< What the critic is shown beside each.
+  labelled_codes fooling{}, old_fooling{}; ///< What the generator's own step makes; the second only where it has two.
+  labelled_rows server{}, server_any{};    ///< The server's rows with the real labels, and with labels of all classes.
+  labelled_codes own_any{};                ///< With the labels of the latter.
+};
+struct gan_players {
+  adam generator{}, critic{};
+};
+/// Losses of a step, means over rows, summed over calls.
+struct gan_losses {
+  double critic = 0.0, generator = 0.0;
+  double with_real = 0.0, with_own = 0.0, of_classes = 0.0; ///< The consistency terms, before they are weighed.
+};
+
+/// The critic descends BCE(real, 1) + CE(real, y) + BCE(fakes, 0) + CE(fakes, y'), then the generator BCE(fooling, 1) +
+/// CE(fooling, y''), against the critic as it has become. With replayed rows the critic's loss is halved, and the same
+/// of these is added; the generator's too, where it is given two batches. With rows of the server, the critic's loss
+/// has
+///     KL(p(server's) || p(real)) + KL(p(server's) || p(own)) + CE(server's)
+/// besides: rows of the real labels in the first term, of labels of all classes in the others.
+gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_players& both, const gan_draws& drawn);
+
+} // namespace mneme

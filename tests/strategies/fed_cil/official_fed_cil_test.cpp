@@ -1,0 +1,147 @@
+// FedCIL beside its authors' program, step by step: what tools/official/fed_cil.py has written.
+#include "strategies/fed_cil/feature_gan.hpp"
+#include "tests/support/official_steps.hpp"
+#include "tests/support/program_check.hpp"
+#include <catch2/catch_approx.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Approx;
+
+namespace {
+
+constexpr std::int64_t rows = 5;
+using labels_list = std::vector<std::int64_t>;
+
+/// The record's nets, and a game whose draws are the script's.
+struct official_game {
+  official_steps& both;
+  feature_gan gan;
+  gan_training with{};
+
+  explicit official_game(official_steps& record) : both(record), gan(shape_of(record["settings"])) {
+    const auto& given = record["settings"];
+    with.opened = {0, given["classes"]};
+    with.any_fakes = true;
+    with.rates.rate = given["rate"];
+    with.rates.decay = given["decay"];
+  }
+  static gan_shape shape_of(const nlohmann::json& given) {
+    return {.features = given["features"],
+            .classes = given["classes"],
+            .latent = given["code"],
+            .generator_width = given["generator"],
+            .critic_width = given["critic"],
+            .overwrites = true};
+  }
+  [[nodiscard]] at::Tensor weights(const model& net, const std::string& prefix) const {
+    auto flat = at::empty({net.size()}, at::kFloat);
+    for (const auto& entry : net.layout())
+      put_as_in_files(flat, entry, made_values(prefix + entry.name, entry.shape));
+    return flat.unsqueeze(0);
+  }
+  [[nodiscard]] at::Tensor values(const std::string& name, at::IntArrayRef sizes) const {
+    return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
+  }
+  [[nodiscard]] at::Tensor labels(const labels_list& listed) const {
+    return at::tensor(listed, at::kLong).unsqueeze(0);
+  }
+
+  [[nodiscard]] labelled_rows named(const std::string& name, const nlohmann::json& among) const {
+    labels_list listed;
+    for (std::int64_t i = 0; i < rows; ++i)
+      listed.push_back(among[static_cast<std::size_t>(i) % among.size()]);
+    return {values(name, {1, rows, gan.shape().features}), labels(listed)};
+  }
+  /// Noise by name with the one-hot in its first numbers.
+  [[nodiscard]] labelled_codes coded(const std::string& name, std::size_t noise, const labels_list& listed) const {
+    auto codes = 2 * values(fmt::format("{}.noise.{}", name, noise), {1, rows, gan.shape().code()});
+    codes.narrow(2, 0, gan.shape().classes).zero_();
+    codes.scatter_(2, labels(listed).unsqueeze(2), 1.0);
+    return {codes, labels(listed)};
+  }
+  /// As coded(), with the labels that were drawn with this noise.
+  [[nodiscard]] labelled_codes drawn(const std::string& name, const nlohmann::json& record, std::size_t noise) const {
+    return coded(name, noise, record["drawn_labels"][noise].get<labels_list>());
+  }
+  void play(const char* task, const std::string& name, bool replays) {
+    const auto& record = both[task];
+    gan_players players{adam(weights(*gan.generator(), "client.")), adam(weights(*gan.critic(), "client."))};
+    const std::size_t draws = replays ? 3 : 2;
+    for (std::size_t step = 0; step < record["steps"].size(); ++step) {
+      gan_draws given{.real = named(fmt::format("{}.real.{}", name, step), both["so_far"])};
+      given.fakes = drawn(name, record, step * draws);
+      if (replays) {
+        given.old = named(fmt::format("{}.old.{}", name, step), both["past"]);
+        given.old_fakes = drawn(name, record, step * draws + 1);
+      }
+      given.fooling = drawn(name, record, step * draws + draws - 1);
+      const auto losses = gan_step(gan, with, players, given);
+      const auto& theirs = record["steps"][step];
+      const auto where = fmt::format("{} step {} ", task, step + 1);
+      both.term(where + "critic's loss", theirs["critic"], losses.critic);
+      both.term(where + "generator's loss", theirs["generator"], losses.generator);
+      for (const auto& [net, flat] :
+           {std::pair(gan.generator(), players.generator.weights()), std::pair(gan.critic(), players.critic.weights())})
+        for (const auto& entry : net->layout())
+          both.weights(where + entry.name, entry.name, as_in_files(flat[0], entry), theirs["weights"][entry.name]);
+    }
+  }
+};
+
+} // namespace
+
+TEST_CASE("FedCIL's clients step as in the authors' program, with and without replayed rows", "[official][fed-cil]") {
+  official_steps both("fed_cil/steps");
+  official_game game(both);
+  game.play("first_task", "first", false);
+  game.play("later_task", "later", true);
+}
+
+TEST_CASE("FedCIL's terms of consistency are the authors'", "[official][fed-cil]") {
+  official_steps both("fed_cil/steps");
+  official_game game(both);
+  const auto& record = both["consistency"];
+  const auto server = game.weights(*game.gan.generator(), "server.");
+  gan_draws given{.real = game.named("agreed.real", both["so_far"])};
+  given.fakes = given.fooling = game.drawn("agreed", record, 0);
+  const auto real_labels = given.real.labels[0];
+  const labels_list listed(real_labels.const_data_ptr<std::int64_t>(),
+                           real_labels.const_data_ptr<std::int64_t>() + rows);
+  const auto of_server = [&](const labelled_codes& coded) {
+    return labelled_rows{game.gan.rows(server, coded.codes), coded.labels};
+  };
+  const auto any = record["drawn_labels"][1].get<labels_list>();
+  given.server = of_server(game.coded("agreed", 1, listed));
+  given.server_any = of_server(game.coded("agreed", 2, any));
+  given.own_any = game.coded("agreed", 3, any);
+  game.with.consistency = 1.0;
+  gan_players players{adam(game.weights(*game.gan.generator(), "client.")),
+                      adam(game.weights(*game.gan.critic(), "client."))};
+  const auto losses = gan_step(game.gan, game.with, players, given);
+  both.term("KL(server's rows || real rows)", record["with_real"], losses.with_real);
+  both.term("KL(server's rows || own) + CE(server's rows)", record["with_own_and_classes"],
+            losses.with_own + losses.of_classes);
+}
+
+TEST_CASE("of server rows at (0.8, 0.2) and real rows at (0.5, 0.5) the divergence is 0.192745, from the former") {
+  const feature_gan gan(
+      {.features = 1, .classes = 2, .latent = 2, .generator_width = 1, .critic_width = 1, .overwrites = true});
+  auto critic = at::zeros({1, gan.critic()->size()}, at::kFloat); // logits: (features, 0), no "real"
+  for (const auto& entry : gan.critic()->layout()) {
+    auto flat = critic[0];
+    if (entry.name == "critic.fc1.weight")
+      put_as_in_files(flat, entry, at::ones({1, 1}));
+    if (entry.name == "critic.fc2.weight")
+      put_as_in_files(flat, entry, floats({1.0F, 0.0F, 0.0F}).view({3, 1}));
+  }
+  const auto labels = at::zeros({1, 1}, at::kLong);
+  const labelled_rows real{at::zeros({1, 1, 1}), labels}, server{at::full({1, 1, 1}, std::log(4.0F)), labels};
+  const labelled_codes codes{at::zeros({1, 1, 2}), labels};
+  gan_training with{.opened = {0, 2}, .consistency = 1.0};
+  gan_players players{adam(at::zeros({1, gan.generator()->size()}, at::kFloat)), adam(critic)};
+  const auto losses = gan_step(
+      gan, with, players,
+      {.real = real, .fakes = codes, .fooling = codes, .server = server, .server_any = server, .own_any = codes});
+  CHECK(losses.with_real == Approx(0.192745).epsilon(1e-5));
+  CHECK(losses.of_classes == Approx(-std::log(0.8)).epsilon(1e-5));
+}

@@ -1,0 +1,227 @@
+// LANDER beside its authors' program, step by step: what tools/official/lander.py has written.
+#include "runtime/models/function.hpp"
+#include "strategies/lander/anchored_loss.hpp"
+#include "strategies/lander/image_dreams.hpp"
+#include "tests/support/learning.hpp"
+#include "tests/support/official_steps.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t classes = 6, first_classes = 4, embedding = 5, side = 16;
+const std::array<std::int64_t, 3> image{3, side, side};
+
+model_ref official_net() { return model_named("resnet8", image, classes + embedding); }
+
+/// Weights by name; running statistics are the record's.
+at::Tensor official_weights(const model& net, const std::string& prefix, const nlohmann::json& running) {
+  auto flat = at::empty({net.size()}, at::kFloat);
+  for (const auto& entry : net.layout())
+    put_as_in_files(flat, entry,
+                    entry.buffer ? at::tensor(running[entry.name].get<std::vector<float>>(), at::kFloat)
+                                 : made_values(prefix + entry.name, entry.shape));
+  return flat;
+}
+at::Tensor values_of(const std::string& name, at::IntArrayRef sizes) {
+  return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
+}
+at::Tensor official_anchors() { return values_of("anchors", {classes, embedding}); }
+
+/// Every parameter and running statistic beside the record's, whose head has `opened` rows and whose map is apart.
+void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
+                     const nlohmann::json& official, std::int64_t opened) {
+  for (const auto& entry : net.layout()) {
+    const auto values = as_in_files(flat, entry);
+    if (!entry.head) {
+      both.weights(where + entry.name, entry.name, values, official[entry.name]);
+      continue;
+    }
+    both.weights(where + entry.name, entry.name, values.narrow(0, 0, opened), official[entry.name]);
+    const auto map = "mapping" + entry.name.substr(entry.name.find('.'));
+    both.weights(where + map, map, values.narrow(0, classes, embedding), official[map]);
+  }
+}
+
+/// Names of a generator's parameters there.
+std::string official_name(const std::string& name) {
+  static const std::map<std::string, std::string> names{
+      {"fc1", "l1.0"},           {"bn1", "conv_blocks.0"},   {"conv1", "conv_blocks.2"},
+      {"bn2", "conv_blocks.3"},  {"conv2", "conv_blocks.6"}, {"bn3", "conv_blocks.7"},
+      {"conv3", "conv_blocks.9"}};
+  const auto dot = name.find('.');
+  return names.at(name.substr(0, dot)) + name.substr(dot);
+}
+
+dream_settings settings_of(const official_steps& both) {
+  const auto& given = both["settings"];
+  dream_settings with{.shape = image, .classes = classes, .opened = first_classes, .embedding = embedding};
+  with.batch = given["batch"], with.noise = given["noise"], with.filters = given["filters"];
+  with.chunk = given["chunk"], with.warm_up = given["warm_up"], with.steps = given["steps"];
+  return with;
+}
+
+/// What the script draws in a round: noise layers by name, labels, and views, which count over all rounds.
+dream_draws draws_of(const dream_settings& with, std::int64_t round, const nlohmann::json& official, bool views) {
+  dream_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong)};
+  std::vector<at::Tensor> layers, shown;
+  for (std::int64_t i = 0; i < with.noise_layers(); ++i)
+    layers.push_back(2 * values_of(fmt::format("noise.{}.{}", round, i), {with.noise, embedding}));
+  draws.layers = at::stack(layers);
+  for (std::int64_t step = 0; views && step < with.steps; ++step) {
+    const auto drawn = values_of(fmt::format("views.{}", round * with.steps + step), {3, with.batch}).to(at::kDouble);
+    const auto offsets = ((drawn.narrow(0, 0, 2) + 1.0) * 4.5).to(at::kLong).clamp_max(8);
+    shown.push_back(at::cat({offsets, (drawn.narrow(0, 2, 1) > 0.0).to(at::kLong)}).t());
+  }
+  if (views)
+    draws.views = at::stack(shown);
+  return draws;
+}
+
+void synthesise(official_steps& both, const char* rounds, bool views) {
+  const auto with = settings_of(both);
+  const auto net = official_net();
+  const auto teacher = official_weights(*net, "teacher.", both["running"]);
+  const auto student = official_weights(*net, "student.", both["running"]);
+  const auto generator = image_generator(image, with.noise, with.filters);
+  dreamer now{.generator = initial_weights(*generator, 1),
+              .norm = at::stack(
+                  {made_values("generator.n1.weight", {embedding}), made_values("generator.n1.bias", {embedding})}),
+              .mean = at::full({3}, 0.5F),
+              .deviation = at::full({3}, 0.2F)};
+  for (const auto& entry : generator->layout())
+    if (!entry.buffer)
+      put_as_in_files(now.generator, entry, made_values("generator." + official_name(entry.name), entry.shape));
+  for (std::size_t round = 0; round < both[rounds].size(); ++round) {
+    const auto& official = both[rounds][round];
+    const auto number = static_cast<std::int64_t>(round);
+    const bool adverse = number >= with.warm_up + with.lead;
+    const auto draws = draws_of(with, number, official, views);
+    const auto dreamt =
+        dream_round(*net, *generator, with, teacher, adverse ? student : at::Tensor{}, official_anchors(), now, draws);
+    const auto in_round = fmt::format("{}{} ", rounds, round + 1);
+    for (std::size_t step = 0; step < dreamt.losses.size(); ++step) {
+      const auto& ours = dreamt.losses[step];
+      const auto& theirs = official["steps"][step];
+      const auto term = [&](const char* name, const at::Tensor& value) {
+        both.term(fmt::format("{}step {} {}", in_round, step + 1, name), theirs[name], value.item<double>(), 2e-5);
+      };
+      term("statistics", ours.statistics);
+      term("labels", ours.labels);
+      term("bound", ours.bound);
+      term("adversary", ours.adversary);
+      term("total", ours.total);
+    }
+    for (const auto& entry : generator->layout())
+      if (!entry.buffer) {
+        const auto name = official_name(entry.name);
+        both.weights(in_round + name, "generator." + name, as_in_files(now.generator, entry),
+                     official["generator"][name], 1e-4);
+      }
+    both.weights(in_round + "n1.weight", "generator.n1.weight", now.norm[0], official["generator"]["n1.weight"], 1e-4);
+    for (const auto& [name, values] : {std::pair("mean", now.mean), std::pair("deviation", now.deviation)})
+      for (std::int64_t c = 0; c < 3; ++c)
+        both.term(fmt::format("{}{}[{}]", in_round, name, c), official[name][static_cast<std::size_t>(c)],
+                  values[c].item<double>(), 1e-4);
+    if (!official["best"].is_null())
+      both.weights(in_round + "best images", "best", dreamt.best, official["best"]["pixels"], 1e-4);
+  }
+}
+
+} // namespace
+
+TEST_CASE("LANDER's generator descends what the authors' program descends, with its adversary", "[official][lander]") {
+  official_steps both("lander/synthesize");
+  synthesise(both, "rounds", false);
+}
+
+TEST_CASE("LANDER's generator is shown crops and mirrorings as in the authors' program", "[official][lander]") {
+  official_steps both("lander/synthesize");
+  synthesise(both, "rounds_of_views", true);
+}
+
+TEST_CASE("LANDER's student moves as in the authors' program", "[official][lander]") {
+  official_steps both("lander/synthesize");
+  const auto with = settings_of(both);
+  const auto net = official_net();
+  const auto teacher = official_weights(*net, "teacher.", both["running"]);
+  auto student = official_weights(*net, "student.", both["running"]);
+  at::Tensor momentum;
+  const std::int64_t rows = both["settings"]["student_batch"];
+  for (std::size_t step = 0; step < both["student"].size(); ++step) {
+    const auto inputs = 2 * values_of(fmt::format("student.{}", step), {rows, 3, side, side});
+    teach_student(*net, with, teacher, inputs, student, momentum);
+    compare_weights(both, fmt::format("student step {} ", step + 1), *net, student, both["student"][step],
+                    first_classes);
+  }
+}
+
+namespace {
+
+/// Images by name as vectors, beside their labels.
+std::shared_ptr<dataset> named_images(const std::string& set, const nlohmann::json& labels_of_steps,
+                                      std::int64_t rows) {
+  auto images = std::make_shared<dataset>();
+  std::vector<at::Tensor> steps;
+  for (std::size_t step = 0; step < labels_of_steps.size(); ++step) {
+    steps.push_back(2 * values_of(fmt::format("{}.{}", set, step), {rows, 3 * side * side}));
+    for (std::int64_t i = 0; i < rows; ++i)
+      images->labels.push_back(i < std::ssize(labels_of_steps[step]) ? labels_of_steps[step][i].get<std::int32_t>()
+                                                                     : 0);
+  }
+  images->vectors = at::cat(steps);
+  return images;
+}
+
+} // namespace
+
+TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[official][lander]") {
+  official_steps both("lander/local_steps");
+  const auto& given = both["settings"];
+  const auto net = official_net();
+  for (const auto& [task, old, opened] :
+       {std::tuple("first", std::int64_t{0}, first_classes), std::tuple("later", first_classes, classes)}) {
+    const auto& official = both[task];
+    const std::int64_t own = given["own"], replayed = given["replayed"];
+    const auto steps = std::ssize(official["steps"]);
+    anchored_terms terms{.classes = classes, .old = old, .opened = opened, .anchoring = 5.0, .radius = given["radius"]};
+    terms.anchors = official_anchors();
+    const auto images = named_images("own", official["labels"], own);
+    for (std::int64_t count = 1; count <= steps; ++count) {
+      train_job job{.net = net,
+                    .start = weights_only(official_weights(*net, "client.", official["running"])),
+                    .samples = rows_from(images, 0, own * count),
+                    .objective = anchored_objective(terms)};
+      job.options = {.batch_rows = own,
+                     .learning_rate = given["rate"],
+                     .momentum = given["momentum"],
+                     .weight_decay = given["decay"],
+                     .in_order = true,
+                     .classes = {0, classes + embedding}};
+      job.options.first_loss = true;
+      if (old > 0) {
+        job.replay.samples = rows_from(named_images("replayed", official["labels"], replayed), 0, replayed * count);
+        job.options.replay_rows = replayed;
+        job.options.replay_by = replay_pass::separate;
+        job.teacher = weights_only(official_weights(*net, "teacher.", official["running"]));
+        job.options.taught = {0, classes + embedding};
+      }
+      const std::vector<mneme::job> batch{{.request = job}};
+      const auto outcome = make_executor("cpu")->run(batch)[0];
+      const auto where = fmt::format("{} step {} ", task, count);
+      compare_weights(both, where, *net, weights_of(outcome), official["weights"][static_cast<std::size_t>(count - 1)],
+                      opened);
+      const auto& output = std::get<train_output>(std::get<work_output>(outcome));
+      const auto parts = part_weights_of(old, opened);
+      double sum = 0.0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto& theirs = official["steps"][static_cast<std::size_t>(i)];
+        const double bound = std::max(theirs["squares"].get<double>() - given["radius"].get<double>(), 0.0);
+        sum += parts.fresh * (theirs["cross_entropy"].get<double>() + 5.0 * bound);
+        if (old > 0)
+          sum += parts.old * (theirs["distillation"].get<double>() + theirs["map_distillation"].get<double>());
+      }
+      both.term(where + "sum of losses", sum, output.first_loss, 1e-5);
+    }
+  }
+}

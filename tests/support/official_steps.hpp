@@ -1,0 +1,64 @@
+/// official_steps: what an official program has computed, beside what mneme computes of the same.
+#pragma once
+#include "tests/support/golden.hpp"
+#include <cstdlib>
+#include <ctime>
+#include <fmt/format.h>
+namespace mneme::test {
+
+/// A golden file of tools/official, and its comparison. With MNEME_STEPS=FILE both sides are appended there, a line for
+/// each number: what tools/official/compare.py prints.
+class official_steps {
+public:
+  explicit official_steps(const std::string& name) : name_(name), record_(golden_record(name)) {
+    INFO(name << " does not say where its numbers come from; expected repository, commit and made_by");
+    REQUIRE(record_.contains("repository"));
+    REQUIRE(record_.value("commit", "").size() == 40);
+    REQUIRE(record_.value("made_by", "").starts_with("tools/official/"));
+  }
+  ~official_steps() {
+    if (const char* const path = std::getenv("MNEME_STEPS")) {
+      std::ofstream file(path, std::ios::app);
+      file << lines_ << fmt::format("{}\tCPU seconds\t\t{:.3f}\t\n", name_, cpu_seconds() - begun_);
+    }
+  }
+  official_steps(const official_steps&) = delete;
+  official_steps& operator=(const official_steps&) = delete;
+
+  [[nodiscard]] const nlohmann::json& operator[](const char* key) const { return record_[key]; }
+
+  /// A term of a loss: equal but for `bound` of it. @param least values below it count as this much
+  void term(const std::string& where, const nlohmann::json& official, double ours, double bound = 1e-6,
+            double least = 1e-3) {
+    const auto theirs = official.get<double>();
+    const double apart = std::abs(ours - theirs) / std::max(std::abs(theirs), least);
+    INFO(name_ << ", " << where << ": ours " << ours << ", theirs " << theirs);
+    CHECK(apart <= bound);
+    note(where, theirs, ours, apart);
+  }
+  /// Weights: their projection and their length, both within `bound` of the length.
+  void weights(const std::string& where, const std::string& name, const at::Tensor& ours,
+               const nlohmann::json& official, double bound = 1e-5) {
+    INFO(name_ << ", " << where);
+    check_summary(name, ours, official, bound);
+    const double theirs = official[1].get<double>(), length = ours.to(at::kDouble).norm().item<double>();
+    note(where, theirs, length, std::abs(length - theirs) / std::max(theirs, 1e-12));
+  }
+  void equal(const std::string& where, const nlohmann::json& official, const nlohmann::json& ours) {
+    INFO(name_ << ", " << where);
+    CHECK(official == ours);
+    lines_ += fmt::format("{}\t{}\t{}\t{}\t{}\n", name_, where, "selection", "selection", official == ours ? 0 : 1);
+  }
+
+private:
+  void note(const std::string& where, double theirs, double ours, double apart) {
+    lines_ += fmt::format("{}\t{}\t{:.9g}\t{:.9g}\t{:.2e}\n", name_, where, theirs, ours, apart);
+  }
+  static double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+  std::string name_, lines_;
+  nlohmann::json record_;
+  double begun_ = cpu_seconds();
+};
+
+} // namespace mneme::test

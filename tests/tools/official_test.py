@@ -1,0 +1,80 @@
+"""tools/official takes a checkout at its commit, as it was published, and no other; golden files say their source."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "tools", "official"))
+from checkout import Refused, check_commit  # noqa: E402
+
+REPOSITORY = "https://example.org/theirs"
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=n", "-c", "user.email=e"]
+    return subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
+class Checkout(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = place.name
+        git(self.folder, "init", "-q")
+        self.code = os.path.join(self.folder, "code.py")
+        with open(self.code, "w", encoding="utf-8") as file:
+            file.write("rate = 0.1\n")
+        git(self.folder, "add", "code.py")
+        git(self.folder, "commit", "-qm", "first")
+        self.first = git(self.folder, "rev-parse", "HEAD")
+
+    def refusal(self, commit):
+        with self.assertRaises(Refused) as refused:
+            check_commit(self.folder, REPOSITORY, commit)
+        return str(refused.exception)
+
+    def test_the_commit_is_taken_and_new_files_beside_it(self):
+        with open(os.path.join(self.folder, "pool.png"), "w", encoding="utf-8") as file:
+            file.write("made by a run")
+        check_commit(self.folder, REPOSITORY, self.first)
+
+    def test_another_commit_is_refused_with_both_named(self):
+        git(self.folder, "commit", "-qm", "second", "--allow-empty")
+        text = self.refusal(self.first)
+        self.assertIn(f"expected {self.first} of {REPOSITORY}", text)
+        self.assertIn("checkout " + self.first, text)
+
+    def test_changed_code_is_refused(self):
+        with open(self.code, "a", encoding="utf-8") as file:
+            file.write("rate = 0.2\n")
+        self.assertIn("code.py", self.refusal(self.first))
+
+    def test_a_folder_without_git_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(Refused) as refused:
+            check_commit(folder, REPOSITORY, self.first)
+        self.assertIn("expected a clone of the official code", str(refused.exception))
+
+
+class Golden(unittest.TestCase):
+    def test_files_of_official_programs_say_which_and_by_what(self):
+        adapters = set()
+        for path in glob.glob(os.path.join(ROOT, "tests", "golden", "**", "*.json"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                record = json.load(file)
+            if not isinstance(record, dict) or not str(record.get("made_by", "")).startswith("tools/official/"):
+                continue
+            adapters.add(record["made_by"])
+            with open(os.path.join(ROOT, record["made_by"]), encoding="utf-8") as file:
+                script = file.read()
+            self.assertIn(f'COMMIT = "{record["commit"]}"', script, path)
+            self.assertIn(f'REPOSITORY = "{record["repository"]}"', script, path)
+        self.assertIn("tools/official/lander.py", adapters)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,25 @@
+"""A checkout of a released program: at the commit that numbers are known of, or refused."""
+import subprocess
+
+
+class Refused(Exception):
+    """Bad input, in words: main() prints it and exits with 2."""
+
+
+def git(checkout, *words):
+    done = subprocess.run(["git", "-C", checkout, *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Refused(f"{checkout}: not a git checkout ({done.stderr.strip()}); expected a clone of the official code")
+    return done.stdout.strip()
+
+
+def check_commit(checkout, repository, commit):
+    """Refuses another commit and files that were changed: numbers are those of the published code or of nothing."""
+    present = git(checkout, "rev-parse", "HEAD")
+    if present != commit:
+        raise Refused(f"{checkout}: commit {present}; expected {commit} of {repository}: "
+                      f"git -C {checkout} checkout {commit}")
+    changed = git(checkout, "status", "--porcelain", "--untracked-files=no")
+    if changed:
+        raise Refused(f"{checkout}: files differ from commit {commit}: {changed.splitlines()[0].strip()}; "
+                      f"expected none: git -C {checkout} restore .")
